@@ -54,7 +54,7 @@ func WithTimeout(d time.Duration) Option { return func(c *Client) { c.timeout = 
 func New(base string, options ...Option) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("%q is not a valid host URL: want one such as http://127.0.0.1:8080, without user and query", base)
+		return nil, fmt.Errorf("%q is not a valid host URL: want a URL such as http://127.0.0.1:8080, without user and query", base)
 	}
 	c := &Client{base: u, agent: "waybill-client", timeout: 30 * time.Second, wait: sleep, http: &http.Client{
 		// Redirects are reported, not followed: a POST would become a GET, and the credential is
@@ -84,8 +84,8 @@ type Answer struct {
 type request struct {
 	method, path string
 	query        url.Values
-	body         any    // nil: no body
-	key          string // Idempotency-Key of a write; empty: generate one
+	body         any    // nil means no body
+	key          string // Idempotency-Key of a write; empty generates one
 	header       http.Header
 	// wait is how long the host may delay the answer.
 	wait time.Duration
@@ -208,7 +208,7 @@ func (c *Client) into(ctx context.Context, r request, v any) (*Answer, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(a.Body, v); err != nil {
-		return nil, &ForeignError{URL: c.base.String() + r.path, Status: a.Status, Reason: "its answer is invalid: " + err.Error()}
+		return nil, &ForeignError{URL: c.base.String() + r.path, Status: a.Status, Reason: "invalid answer: " + err.Error()}
 	}
 	return a, nil
 }

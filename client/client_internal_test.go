@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// serve is a host that answers as it is told, and a client of it that does not wait.
+// serve starts a host with a handler, and returns a client of it that does not wait between retries.
 func serve(t *testing.T, h http.HandlerFunc, options ...Option) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -30,7 +30,7 @@ func serve(t *testing.T, h http.HandlerFunc, options ...Option) *Client {
 	return c
 }
 
-func TestNew_RefusesWhatIsNoURLOfAHost(t *testing.T) {
+func TestNew_RejectsInvalidURLs(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "localhost:8080", "ftp://x", "http://", "http://u:p@x", "http://x?y=1"} {
 		_, err := New(bad)
@@ -50,7 +50,7 @@ func TestError_HasTheCodeAndTheStatusOfTheHost(t *testing.T) {
 		code   fault.Code
 	}{
 		{"known", 404, `{"error":"run_not_found","message":"no run of this id","details":{"runId":"x"}}`, fault.RunNotFound},
-		{"of another host", 418, `{"error":"teapot","message":"short and stout"}`, "teapot"},
+		{"another host's code", 418, `{"error":"teapot","message":"short and stout"}`, "teapot"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +67,7 @@ func TestError_HasTheCodeAndTheStatusOfTheHost(t *testing.T) {
 	}
 }
 
-func TestError_TellsAForeignServerFromAHost(t *testing.T) {
+func TestError_DistinguishesAForeignServerFromAHost(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -91,7 +91,7 @@ func TestError_TellsAForeignServerFromAHost(t *testing.T) {
 	require.ErrorAs(t, err, &foreign)
 }
 
-func TestUnreachable_IsToldApartFromACallerThatGaveUp(t *testing.T) {
+func TestUnreachable_IsNotACancelledContext(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, WithTimeout(20*time.Millisecond))
 	_, err := c.Run(t.Context(), "x")
@@ -107,7 +107,7 @@ func TestUnreachable_IsToldApartFromACallerThatGaveUp(t *testing.T) {
 	require.ErrorIs(t, err, ErrUnreachable)
 }
 
-func TestWrite_IsSentAgainWithItsOwnKey(t *testing.T) {
+func TestWrite_IsRetriedWithTheSameKey(t *testing.T) {
 	t.Parallel()
 	var keys []string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -137,33 +137,33 @@ func TestWrite_IsSentAgainWithItsOwnKey(t *testing.T) {
 	require.Equal(t, []string{keys[0], keys[0], keys[0]}, keys)
 }
 
-func TestWrite_IsNotSentAgainWhenItWasRefused(t *testing.T) {
+func TestWrite_IsNotRetriedAfterARejection(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
 		`{"error":"conflict","message":"no"}`,
 		`{"error":"rate_limited","message":"much later"}`,
 	} {
-		var asked atomic.Int32
+		var requests atomic.Int32
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			asked.Add(1)
+			requests.Add(1)
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w, body)
 		})
 		_, err := c.Cancel(t.Context(), "r", "why")
 		require.Error(t, err)
-		require.EqualValues(t, 1, asked.Load(), body)
+		require.EqualValues(t, 1, requests.Load(), body)
 	}
 }
 
-// log is a host with one run, whose stream breaks as it is told.
+// log is a host with one run, whose stream breaks as configured.
 type log struct {
 	types []string
-	// breaks are how many frames each connection gives; past its end, all.
+	// breaks are the numbers of frames of the first connections; later ones send all.
 	breaks []int
-	skip   int // an event that the stream leaves out; 0: none
+	skip   int // event that the stream leaves out; 0 means none
 	twice  bool
-	silent bool // the stream gives nothing
+	silent bool // the stream sends no event
 	seen   []string
 	polls  int
 }
@@ -212,7 +212,7 @@ func (l *log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestFollow_GivesEachEventOnceWhateverTheConnectionDoes(t *testing.T) {
+func TestFollow_YieldsEachEventOnceOverBrokenConnections(t *testing.T) {
 	t.Parallel()
 	types := []string{"run.started", "node.started", "acme.invoice.paid", "node.completed", "run.completed"}
 	for _, tc := range []struct {
@@ -225,11 +225,11 @@ func TestFollow_GivesEachEventOnceWhateverTheConnectionDoes(t *testing.T) {
 	}{
 		{"one connection", &log{}, 0, []string{""}, 0, Live},
 		{"two breaks", &log{breaks: []int{2, 1}}, 0, []string{"", "1", "2"}, 0, Live},
-		{"a break before anything", &log{breaks: []int{0}}, 0, []string{"", ""}, 0, Live},
+		{"a break before the first event", &log{breaks: []int{0}}, 0, []string{"", ""}, 0, Live},
 		{"every frame twice", &log{twice: true}, 0, []string{""}, 0, Live},
 		{"a frame is missing", &log{skip: 2}, 0, []string{""}, 1, Live},
 		{"from the middle", &log{}, 3, []string{"2"}, 0, Live},
-		{"nothing comes through", &log{silent: true}, 0, []string{"", "", "", ""}, 1, Polling},
+		{"a stream without events", &log{silent: true}, 0, []string{"", "", "", ""}, 1, Polling},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +240,7 @@ func TestFollow_GivesEachEventOnceWhateverTheConnectionDoes(t *testing.T) {
 			for e, err := range c.Follow(t.Context(), "r", FollowOptions{From: tc.from, OnState: func(s State, _ error) { state = s }}) {
 				require.NoError(t, err)
 				require.Equal(t, tc.from+len(got), e.Sequence)
-				require.Contains(t, string(e.Doc), `"x":1`, "the document is as it came")
+				require.Contains(t, string(e.Doc), `"x":1`, "the document is the original")
 				got = append(got, string(e.Type))
 			}
 			require.Equal(t, types[tc.from:], got)
@@ -251,7 +251,7 @@ func TestFollow_GivesEachEventOnceWhateverTheConnectionDoes(t *testing.T) {
 	}
 }
 
-func TestFollow_EndsWithWhatCannotGetBetter(t *testing.T) {
+func TestFollow_EndsWithARejection(t *testing.T) {
 	t.Parallel()
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
@@ -293,12 +293,12 @@ func TestEvent_KeepsItsDocument(t *testing.T) {
 	require.Equal(t, doc, string(e.Doc))
 }
 
-// Who looks at a host itself is given its refusals, once, and without a key made up.
-func TestExchange_GivesEveryAnswerAsItIs(t *testing.T) {
+// Exchange returns error responses, does not retry, and generates no key.
+func TestExchange_ReturnsEveryResponseUnchanged(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
+	var requests atomic.Int32
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		require.Empty(t, r.Header.Get("Idempotency-Key"))
 		require.Equal(t, "4", r.Header.Get("Last-Event-ID"))
 		w.Header().Set("Retry-After", "1")
@@ -309,5 +309,5 @@ func TestExchange_GivesEveryAnswerAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusServiceUnavailable, a.Status)
 	require.JSONEq(t, `{"a":1}`, string(a.Body))
-	require.EqualValues(t, 1, asked.Load())
+	require.EqualValues(t, 1, requests.Load())
 }

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// Error is what the host refused, and why. errors.Is finds its code:
+// Error is a rejection by the host. errors.Is matches its code:
 //
 //	errors.Is(err, fault.New(fault.RunNotFound, ""))
 type Error struct {
@@ -72,11 +72,11 @@ func refusal(base *url.URL, res *http.Response, body []byte) error {
 		}
 		return &Error{Status: res.StatusCode, Fault: f}
 	}
-	foreign := &ForeignError{URL: base.String(), Status: res.StatusCode, Reason: "it says " + excerpt(body)}
+	foreign := &ForeignError{URL: base.String(), Status: res.StatusCode, Reason: "body " + excerpt(body)}
 	if to := res.Header.Get("Location"); to != "" {
-		foreign.Reason = "it redirects to " + to
+		foreign.Reason = "redirect to " + to
 	} else if len(bytes.TrimSpace(body)) == 0 {
-		foreign.Reason = "its body is empty"
+		foreign.Reason = "empty body"
 	}
 	if res.StatusCode == http.StatusBadGateway || res.StatusCode == http.StatusServiceUnavailable || res.StatusCode == http.StatusGatewayTimeout {
 		return fmt.Errorf("%w: %w", ErrUnreachable, foreign) // a proxy in front of an unavailable host

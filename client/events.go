@@ -26,7 +26,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 // EventPage is one page of a run's events, and the state of the run.
 type EventPage struct {
 	Events []Event `json:"events"`
-	// IsComplete: the run has ended, and no event follows.
+	// IsComplete is true if the run has ended and no event follows.
 	IsComplete   bool        `json:"isComplete"`
 	IsTerminal   bool        `json:"isTerminal"`
 	LastEventSeq int         `json:"lastEventSeq"`

@@ -30,7 +30,7 @@ func triage(ctx context.Context, out io.Writer, mail string) error {
 	}
 	run, err := c.Start(ctx, client.StartRun{WorkflowID: "triage", Inputs: inputs})
 	if errors.Is(err, fault.New(fault.WorkflowNotFound, "")) {
-		return errors.New("the host has no such workflow: give it one")
+		return errors.New("the host has no such workflow; register it")
 	} else if err != nil {
 		return err
 	}

@@ -14,10 +14,10 @@ type Exchange struct {
 	Method, Path string
 	Query        url.Values
 	Header       http.Header
-	Body         any // nil: no body
+	Body         any // nil means no body
 }
 
-// Exchange sends a request once and returns the complete response. Of a stream that is everything
+// Exchange sends a request once and returns the complete response. For a stream, that is everything
 // until the host closes it.
 func (c *Client) Exchange(ctx context.Context, e Exchange) (*Answer, error) {
 	var body []byte

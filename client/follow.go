@@ -26,7 +26,7 @@ type State string
 const (
 	Live         State = "live"
 	Reconnecting State = "reconnecting"
-	// Polling: the stream does not get through, so events are polled.
+	// Polling means that the stream delivers nothing, so events are polled.
 	Polling State = "polling"
 )
 
@@ -57,7 +57,7 @@ const (
 // element: a rejection by the host, or the end of ctx.
 func (c *Client) Follow(ctx context.Context, runID string, o FollowOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f := &follower{client: c, runID: runID, next: o.From, told: o.OnState, yield: yield}
+		f := &follower{client: c, runID: runID, next: o.From, onState: o.OnState, yield: yield}
 		if err := f.follow(ctx); err != nil && !errors.Is(err, errStop) {
 			yield(Event{}, err)
 		}
@@ -65,13 +65,13 @@ func (c *Client) Follow(ctx context.Context, runID string, o FollowOptions) iter
 }
 
 type follower struct {
-	client *Client
-	runID  string
-	next   int // the next sequence
-	ended  bool
-	state  State
-	told   func(State, error)
-	yield  func(Event, error) bool
+	client  *Client
+	runID   string
+	next    int // the next sequence
+	ended   bool
+	state   State
+	onState func(State, error)
+	yield   func(Event, error) bool
 }
 
 // errStop ends a Follow whose reader has stopped.
@@ -93,14 +93,14 @@ func (f *follower) follow(ctx context.Context) error {
 			if err := f.poll(ctx, pollWait); final(ctx, err) {
 				return endOf(ctx, err)
 			} else if err == nil {
-				f.tell(Polling, nil)
+				f.setState(Polling, nil)
 				if f.ended {
 					return nil
 				}
 				continue // the host has already waited, so retry the stream immediately
 			}
 		}
-		f.tell(Reconnecting, err)
+		f.setState(Reconnecting, err)
 		if err := f.client.wait(ctx, backoff(failures, err)); err != nil {
 			return err
 		}
@@ -130,12 +130,12 @@ func backoff(failures int, err error) time.Duration {
 		return e.Fault.RetryAfter
 	}
 	d := min(firstBackoff<<min(failures-1, 10), maxBackoff)
-	return d/2 + rand.N(d/2) //nolint:gosec // G404: spreads clients over time, guards nothing
+	return d/2 + rand.N(d/2) //nolint:gosec // G404: jitter, not a secret
 }
 
-func (f *follower) tell(s State, err error) {
-	if s != f.state && f.told != nil {
-		f.told(s, err)
+func (f *follower) setState(s State, err error) {
+	if s != f.state && f.onState != nil {
+		f.onState(s, err)
 	}
 	f.state = s
 }
@@ -164,7 +164,7 @@ func (f *follower) stream(ctx context.Context) error {
 		}
 		return refusal(f.client.base, res, b)
 	}
-	f.tell(Live, nil)
+	f.setState(Live, nil)
 	for frame, err := range sse.Read(alive{res.Body, quiet}, &sse.ReadConfig{MaxEventSize: maxFrame}) {
 		if err != nil {
 			return f.client.unreachable(ctx, err)
@@ -172,7 +172,7 @@ func (f *follower) stream(ctx context.Context) error {
 		if frame.Data == "" || !wire.EventType(frame.Type).Known() {
 			continue // a notice about the run, not an event of its log
 		}
-		if err := f.take(ctx, []byte(frame.Data)); err != nil || f.ended {
+		if err := f.handle(ctx, []byte(frame.Data)); err != nil || f.ended {
 			return err
 		}
 	}
@@ -193,8 +193,8 @@ func (a alive) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take processes an event, and fetches events that the stream skipped.
-func (f *follower) take(ctx context.Context, doc []byte) error {
+// handle emits an event after fetching events that the stream skipped.
+func (f *follower) handle(ctx context.Context, doc []byte) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -214,7 +214,7 @@ func (f *follower) take(ctx context.Context, doc []byte) error {
 			return fmt.Errorf("the stream has event %d, but the host has not recorded event %d", e.Sequence, f.next)
 		}
 	}
-	return f.give(e)
+	return f.emit(e)
 }
 
 // poll fetches the events from the next one on.
@@ -224,7 +224,7 @@ func (f *follower) poll(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	for _, e := range page.Events {
-		if err := f.give(e); err != nil {
+		if err := f.emit(e); err != nil {
 			return err
 		}
 	}
@@ -232,8 +232,8 @@ func (f *follower) poll(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// give yields an event unless it was yielded before.
-func (f *follower) give(e Event) error {
+// emit yields an event unless it was yielded before.
+func (f *follower) emit(e Event) error {
 	if e.Sequence < f.next {
 		return nil
 	}

@@ -18,7 +18,7 @@ func (c *Client) Capabilities(ctx context.Context) (*Answer, error) {
 	const path = "/.well-known/openwop"
 	a, err := c.get(ctx, path, nil, &doc)
 	if err == nil && doc.ProtocolVersion == "" {
-		err = &ForeignError{URL: c.Base() + path, Status: a.Status, Reason: "its document names no protocolVersion"}
+		err = &ForeignError{URL: c.Base() + path, Status: a.Status, Reason: "no protocolVersion in the document"}
 	}
 	return a, err
 }

@@ -75,11 +75,11 @@ type Owner struct {
 	// renewed; empty if unknown.
 	Since     string `json:"since"`
 	ExpiresAt string `json:"expiresAt"`
-	// Limit is the slot or limit that the run waits for, and Quarantine why it is quarantined;
-	// nil: none.
+	// Limit is the slot or limit that the run waits for; nil if none. Quarantine is why the run is
+	// quarantined; nil if it is not.
 	Limit      *Limit          `json:"limit"`
 	Quarantine *QuarantinedRun `json:"quarantine"`
-	// Doc is the answer as it came.
+	// Doc is the original answer.
 	Doc json.RawMessage `json:"-"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// StartRun says what to run. Inputs and Configurable are JSON objects.
+// StartRun is a request to start a run. Inputs and Configurable are JSON objects.
 type StartRun struct {
 	WorkflowID   string          `json:"workflowId"`
 	Inputs       json.RawMessage `json:"inputs,omitempty"`
@@ -22,22 +22,21 @@ type StartRun struct {
 	Tags         []string        `json:"tags,omitempty"`
 	ScopeID      string          `json:"scopeId,omitempty"`
 	CallbackURL  string          `json:"callbackUrl,omitempty"`
-	// Key makes the start repeatable: the same key and request give the same run.
-	// Empty: a new one.
+	// Key is the Idempotency-Key: the same key and request return the same run. Empty generates one.
 	Key string `json:"-"`
 }
 
-// Started is a run that was created.
+// Started is a new run.
 type Started struct {
 	RunID     string      `json:"runId"`
 	Status    wire.Status `json:"status"`
 	EventsURL string      `json:"eventsUrl"`
-	// SourceRunID, FromSeq and Mode are those of a fork.
+	// SourceRunID, FromSeq and Mode are set for forks.
 	SourceRunID string `json:"sourceRunId,omitempty"`
 	FromSeq     int    `json:"fromSeq,omitempty"`
 	Mode        string `json:"mode,omitempty"`
 	Replayed    bool   `json:"-"`
-	// Doc is the answer as it came.
+	// Doc is the original answer.
 	Doc json.RawMessage `json:"-"`
 }
 
@@ -56,17 +55,17 @@ func (c *Client) started(ctx context.Context, r request) (*Started, error) {
 	return out, nil
 }
 
-// Fork says from where a run is done again.
+// Fork is a request to fork a run.
 type Fork struct {
 	// Mode is replay or branch.
 	Mode string `json:"mode"`
-	// FromSeq is the first event that is produced anew; nil: the host's default.
+	// FromSeq is the first event to repeat; nil uses the host's default.
 	FromSeq *int     `json:"fromSeq,omitempty"`
 	Overlay *Overlay `json:"runOptionsOverlay,omitempty"`
 	Key     string   `json:"-"`
 }
 
-// Overlay is what a branch has instead of its source's options.
+// Overlay has the options of a branch that replace those of its source.
 type Overlay struct {
 	Configurable json.RawMessage `json:"configurable,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
@@ -82,22 +81,22 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) (*Started, erro
 type Run struct {
 	runstate.Snapshot
 	Standing
-	// Doc is the snapshot as it came.
+	// Doc is the original snapshot.
 	Doc json.RawMessage `json:"-"`
 }
 
-// Standing is how a run stands, as far as the host says.
+// Standing is the progress of a run, as far as the host reports it.
 type Standing struct {
 	LastEventAt string `json:"lastEventAt"`
-	// Waits is what the run waits for; nil where it has ended.
+	// Waits is what the run waits for; nil if it has ended.
 	Waits *Wait `json:"waits"`
-	// StallsAt is when it counts as stalled if nothing is heard of it until then; empty: never.
+	// StallsAt is when the run counts as stalled unless it records an event; empty means never.
 	StallsAt string `json:"stallsAt"`
-	// Quarantine is why the run is quarantined; nil: it is not.
+	// Quarantine is why the run is quarantined; nil if it is not.
 	Quarantine *QuarantinedRun `json:"quarantine"`
 }
 
-// Stalled tells whether nothing was heard for longer than the host allows.
+// Stalled reports whether the run has recorded no event for longer than the host allows.
 func (s Standing) Stalled(now time.Time) bool {
 	at, err := time.Parse(time.RFC3339, s.StallsAt)
 	return err == nil && !now.Before(at)
@@ -133,15 +132,15 @@ type RunSummary struct {
 	CompletedAt string      `json:"completedAt"`
 	Tags        []string    `json:"tags"`
 	ErrorCode   string      `json:"errorCode"`
-	// LastSequence is that of the last event; -1: none yet.
+	// LastSequence is the sequence of the last event; -1 before the first.
 	LastSequence int `json:"lastSequence"`
-	// Stalled: nothing was heard for longer than the host allows.
+	// Stalled is true if the run has recorded no event for longer than the host allows.
 	Stalled bool `json:"stalled"`
-	// Waits is what the run waits for; nil where it has ended, or the host does not say.
+	// Waits is what the run waits for; nil if it has ended or the host does not report it.
 	Waits *Wait `json:"waits"`
-	// Quarantine is why the run is quarantined; nil: it is not.
+	// Quarantine is why the run is quarantined; nil if it is not.
 	Quarantine *QuarantinedRun `json:"quarantine"`
-	// Doc is the row as it came.
+	// Doc is the original row.
 	Doc json.RawMessage `json:"-"`
 }
 
@@ -153,10 +152,10 @@ type Wait struct {
 	Attempt   int    `json:"attempt"`
 	DueAt     string `json:"dueAt"`
 	Questions int    `json:"questions"`
-	// Since is since when; HeldBy the dispatcher that has the run. Empty: not known.
+	// Since is the start of the wait, HeldBy the dispatcher with the run; empty if unknown.
 	Since  string `json:"since"`
 	HeldBy string `json:"heldBy"`
-	// Limit is the slot or limit that the run waits for; nil: none.
+	// Limit is the slot or limit that the run waits for; nil if none.
 	Limit *Limit `json:"limit"`
 }
 
@@ -165,18 +164,18 @@ type Limit struct {
 	// Reason is capacity, concurrency, rate or retry, and Scope dispatcher, tenant or workflow.
 	Reason string `json:"reason"`
 	Scope  string `json:"scope"`
-	// Limit is the number of slots, runs or starts; 0 for retry. PeriodMs is that of a rate.
+	// Limit is the number of slots, runs or starts; 0 for retry. PeriodMs is the period of a rate.
 	Limit    int   `json:"limit"`
 	PeriodMs int64 `json:"periodMs"`
-	// Keyed: the limit holds for each value of the workflow's key.
+	// Keyed is true if the limit applies per value of the workflow's key.
 	Keyed bool `json:"keyed"`
-	// Since is since when the run waits. Until is when it may be executed at the earliest; empty if
-	// that depends on other runs.
+	// Since is the start of the wait. Until is the earliest time of execution; empty if that depends
+	// on other runs.
 	Since string `json:"since"`
 	Until string `json:"until"`
 }
 
-// UnmarshalJSON keeps the row as it came.
+// UnmarshalJSON keeps the original row.
 func (s *RunSummary) UnmarshalJSON(b []byte) error {
 	type plain RunSummary
 	err := json.Unmarshal(b, (*plain)(s))
@@ -203,7 +202,7 @@ func (c *Client) Runs(ctx context.Context, q RunQuery) (*RunPage, error) {
 	return out, nil
 }
 
-// ErrNoRuns is what Latest gives where there are none.
+// ErrNoRuns is returned by Latest if there are no runs.
 var ErrNoRuns = errors.New("there are no runs")
 
 // Latest reads the newest run's row.
@@ -218,7 +217,7 @@ func (c *Client) Latest(ctx context.Context) (*RunSummary, error) {
 	return &page.Runs[0], nil
 }
 
-// Cancel ends a run. That it had ended before is no error.
+// Cancel ends a run. If it has ended before, Cancel does nothing and returns no error.
 func (c *Client) Cancel(ctx context.Context, runID, reason string) (*Answer, error) {
 	return c.write(ctx, runPath(runID)+"/cancel", members("reason", reason))
 }
@@ -230,18 +229,18 @@ func (c *Client) CancelAll(ctx context.Context, runIDs []string, reason string) 
 	return c.write(ctx, "/v1/runs:bulk-cancel", body)
 }
 
-// Pause stops a run until it is resumed. drain is immediate or drain-current-node;
-// empty: the host's default.
+// Pause stops a run until it is resumed. drain is immediate or drain-current-node; empty uses the
+// host's default.
 func (c *Client) Pause(ctx context.Context, runID, reason, drain string) (*Answer, error) {
 	return c.write(ctx, runPath(runID)+":pause", members("reason", reason, "drainPolicy", drain))
 }
 
-// Resume lets a paused run go on.
+// Resume resumes a paused run.
 func (c *Client) Resume(ctx context.Context, runID, reason string) (*Answer, error) {
 	return c.write(ctx, runPath(runID)+":resume", members("reason", reason))
 }
 
-// Diff is how two runs differ.
+// Diff is the differences of two runs.
 type Diff struct {
 	A             string      `json:"a"`
 	B             string      `json:"b"`
@@ -255,7 +254,7 @@ type Diff struct {
 	Doc       json.RawMessage `json:"-"`
 }
 
-// EventDiff is one event in which two runs differ.
+// EventDiff is one event that differs between two runs.
 type EventDiff struct {
 	Seq    int         `json:"seq"`
 	Op     string      `json:"op"`
@@ -274,7 +273,7 @@ func (c *Client) Diff(ctx context.Context, a, b string) (*Diff, error) {
 	return out, nil
 }
 
-// Bundle exports the course of a run, without its content.
+// Bundle exports the debug bundle of a run, which has no prompts and answers.
 func (c *Client) Bundle(ctx context.Context, runID string) (*Answer, error) {
 	return c.do(ctx, request{method: http.MethodGet, path: runPath(runID) + "/debug-bundle"})
 }
@@ -286,7 +285,7 @@ func (c *Client) write(ctx context.Context, path string, body map[string]any) (*
 
 func runPath(runID string) string { return "/v1/runs/" + url.PathEscape(runID) }
 
-// members is an object of those pairs that have a value.
+// members returns an object of the pairs with a value.
 func members(pairs ...string) map[string]any {
 	out := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -297,7 +296,7 @@ func members(pairs ...string) map[string]any {
 	return out
 }
 
-// values is a query of those pairs that have a value.
+// values returns a query of the pairs with a value.
 func values(pairs ...string) url.Values {
 	out := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

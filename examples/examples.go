@@ -7,14 +7,13 @@ package examples
 
 import "embed"
 
-// FS holds the examples, one folder each at its top. Paths are as in this
-// folder, such as triage/workflow.json.
+// FS holds the examples, one folder each. Paths are relative to this folder, such as
+// triage/workflow.json.
 //
 //go:embed order triage
 var FS embed.FS
 
-// Demo holds the workflows of the runs that a new host shows, and the pack of their
-// node types.
+// Demo holds the workflows of the demo runs of a new host, and the pack of their node types.
 //
 //go:embed demo
 var Demo embed.FS

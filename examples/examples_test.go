@@ -37,7 +37,7 @@ func TestWorkflow_IsAValidDefinition(t *testing.T) {
 	for name, doc := range matching(t, "workflow.json") {
 		def, problems := workflow.Parse(doc)
 		require.Empty(t, problems, name)
-		require.Equal(t, path.Base(path.Dir(name)), def.ID, "%s: a workflow is called as its folder", name)
+		require.Equal(t, path.Base(path.Dir(name)), def.ID, "%s: the id must be the folder's name", name)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestKind_IsInTheStrictSubset(t *testing.T) {
 }
 
 // OpenWOP envelope contract §5: null counts as absent.
-func TestKind_LetsReasoningBeAbsent(t *testing.T) {
+func TestKind_AcceptsAbsentReasoning(t *testing.T) {
 	t.Parallel()
 	for name, doc := range matching(t, ".schema.json") {
 		var kind struct {
@@ -72,7 +72,7 @@ func TestKind_LetsReasoningBeAbsent(t *testing.T) {
 	}
 }
 
-func TestTriage_TakesEachActionAndNoOther(t *testing.T) {
+func TestTriage_AcceptsEachActionAndNoOther(t *testing.T) {
 	t.Parallel()
 	doc := matching(t, "vendor.waybill.ticket.triage.schema.json")
 	kind, err := schema.Compile("triage", doc["triage/kinds/vendor.waybill.ticket.triage.schema.json"])
@@ -106,7 +106,7 @@ func TestTriage_TakesEachActionAndNoOther(t *testing.T) {
 
 // Every {{name}} of a prompt is a declared variable or a port of its node. Every kind that a node
 // requests is in its contract and in the example.
-func TestWorkflow_NamesNothingThatIsMissing(t *testing.T) {
+func TestWorkflow_RefersToDeclaredNamesOnly(t *testing.T) {
 	t.Parallel()
 	for name, doc := range matching(t, "workflow.json") {
 		def, problems := workflow.Parse(doc)
@@ -119,16 +119,16 @@ func TestWorkflow_NamesNothingThatIsMissing(t *testing.T) {
 			}
 		}
 		require.NoError(t, json.Unmarshal(doc, &loose))
-		known := map[string]bool{}
+		declared := map[string]bool{}
 		for _, v := range def.Variables {
-			known[v.Name] = true
+			declared[v.Name] = true
 		}
 		for _, n := range loose.Nodes {
 			for _, part := range strings.Split(n.Config.Prompt, "{{")[1:] {
 				variable, _, closed := strings.Cut(part, "}}")
 				require.True(t, closed, "%s: unclosed {{", name)
 				_, port := n.Inputs[variable]
-				require.True(t, port || known[variable], "%s: nothing is named %q", name, variable)
+				require.True(t, port || declared[variable], "%s: %q is not declared", name, variable)
 			}
 			if kind := n.Config.EnvelopeType; kind != "" {
 				require.Contains(t, n.EnvelopeContract.Accepts, kind, name)

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// CloudEvents 1.0.2 §3: the required attributes, and those that docs/streams.md names; in the
-// JSON event format (§3.1) data of JSON stands there as it is.
+// CloudEvents 1.0.2 §3: the required attributes, and those that docs/streams.md lists. The JSON event
+// format (§3.1) has JSON data unchanged.
 func TestCloudEvent_HasTheAttributesOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	d := wire.Draft{Type: wire.EventRunStarted, Payload: []byte(`{"big":12345678901234567890}`)}

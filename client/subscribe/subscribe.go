@@ -29,17 +29,17 @@ type Config struct {
 	// redelivery; the default is 30 seconds.
 	Consumer string
 	// Seen returns the progress from earlier processes, so that an event is not handled again if
-	// the process ended between handler and acknowledgement; nil: no such record.
+	// the process ended between handler and acknowledgement; nil disables it.
 	Seen Seen
 	// Damaged is called for a damaged frame, with its subject. If it returns nil, the frame is
-	// skipped. nil: Run ends with the error, and the frame is redelivered to the next reader.
+	// skipped. With nil, Run ends with the error, and the frame is redelivered to the next reader.
 	Damaged func(ctx context.Context, subject string, err error) error
 }
 
 // Seen returns how far the events of a run were handled, for handlers that store this with their
 // results.
 type Seen interface {
-	// Last returns the sequence of the run's last handled event; -1: none.
+	// Last returns the sequence of the run's last handled event, or -1.
 	Last(ctx context.Context, runID string) (int, error)
 }
 
@@ -48,7 +48,7 @@ type Event struct {
 	wire.Event
 
 	Run subject.Run
-	// TraceParent is the W3C trace context of the process that appended the event; empty: none.
+	// TraceParent is the W3C trace context of the process that appended the event; it may be empty.
 	TraceParent string
 }
 
@@ -81,14 +81,14 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error)
 	s := &Subscription{cfg: cfg, runs: map[string]int{}}
 	s.consumer, err = api.Consumer(ctx, subject.Stream, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return nil, fmt.Errorf("subscribe: consumer %s: %w: the host's operator makes it with `waybill nats consumer create`", name, err)
+		return nil, fmt.Errorf("subscribe: consumer %s: %w; the operator creates it with `waybill nats consumer create`", name, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: consumer %s: %w", name, err)
 	}
 	// With several pending frames, a redelivered one would count as handled, and be lost.
 	if n := s.consumer.CachedInfo().Config.MaxAckPending; n != 1 {
-		return nil, fmt.Errorf("subscribe: consumer %s: its readers may have %d frames at a time (-1: any number), which loses their order: want one made with --max-pending 1", name, n)
+		return nil, fmt.Errorf("subscribe: consumer %s: max pending is %d, which loses the order of frames; create it with --max-pending 1", name, n)
 	}
 	return s, nil
 }
@@ -186,7 +186,7 @@ func decode(m jetstream.Msg) (*frame.Frame, []wire.Event, error) {
 // needed.
 const maxRuns = 4096
 
-// last returns the sequence of the last handled event of a frame's run; -1: none.
+// last returns the sequence of the last handled event of a frame's run, or -1.
 func (s *Subscription) last(ctx context.Context, f *frame.Frame) (int, error) {
 	id := f.Run.RunID
 	if n, ok := s.runs[id]; ok {
@@ -200,7 +200,7 @@ func (s *Subscription) last(ctx context.Context, f *frame.Frame) (int, error) {
 	}
 	n, err := s.cfg.Seen.Last(ctx, id)
 	if err != nil {
-		return 0, fmt.Errorf("subscribe: what was seen of run %s: %w", id, err)
+		return 0, fmt.Errorf("subscribe: read the progress of run %s: %w", id, err)
 	}
 	s.runs[id] = n
 	return n, nil

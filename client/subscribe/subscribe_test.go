@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...
 
 const tenant = "acme"
 
-// rig is a log, and a connection to read it with.
+// rig is a log and a connection to its server.
 type rig struct {
 	t   *testing.T
 	log *jetstream.Log
@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// write puts runs into the log, each with so many frames of two events.
+// write appends runs to the log, each with the given number of frames of two events.
 func (r *rig) write(tenant string, frames int, ids ...string) {
 	r.t.Helper()
 	heads := map[string]frame.Head{}
@@ -56,7 +56,7 @@ func (r *rig) write(tenant string, frames int, ids ...string) {
 		heads[id] = r.append(frame.NewStart(subject.Run{Tenant: tenant, WorkflowID: "w", RunID: id}, []byte(`{}`)), 0)
 	}
 	for range frames {
-		for _, id := range ids { // they take turns
+		for _, id := range ids { // interleaved
 			head := heads[id]
 			var events []wire.Event
 			for k := range 2 {
@@ -76,11 +76,11 @@ func (r *rig) append(f *frame.Frame, after uint64) frame.Head {
 	return f.Head()
 }
 
-// seen are the events that a handler was given, and how it ends.
+// seen records the events of a handler, and stops it.
 type seen struct {
 	list []string
 	last map[string]int
-	// until ends the reading after so many events; fail is at which one the handler fails.
+	// until is the number of events after which reading stops, fail the event at which the handler fails.
 	until, fail int
 	stop        context.CancelFunc
 }
@@ -102,7 +102,7 @@ func (s *seen) handle(_ context.Context, e subscribe.Event) error {
 	return nil
 }
 
-// Last is for subscribe.Seen.
+// Last implements subscribe.Seen.
 func (s *seen) Last(_ context.Context, runID string) (int, error) {
 	if n, ok := s.last[runID]; ok {
 		return n, nil
@@ -110,7 +110,7 @@ func (s *seen) Last(_ context.Context, runID string) (int, error) {
 	return -1, nil
 }
 
-// consumer makes the one that is read from.
+// consumer creates the consumer.
 func (r *rig) consumer(c natsperm.Consumer) {
 	r.t.Helper()
 	api, err := js.New(r.nc)
@@ -122,7 +122,7 @@ func (r *rig) consumer(c natsperm.Consumer) {
 	require.NoError(r.t, c.Make(r.t.Context(), api))
 }
 
-// read reads until s has what it waits for.
+// read reads until s stops it.
 func (r *rig) read(cfg subscribe.Config, s *seen) error {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
@@ -137,7 +137,7 @@ func (r *rig) read(cfg subscribe.Config, s *seen) error {
 	return err
 }
 
-func TestRun_GivesEachEventOfTheTenantOnceAndInOrder(t *testing.T) {
+func TestRun_PassesEachEventOfTheTenantOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.write("other", 2, "theirs")
@@ -147,24 +147,24 @@ func TestRun_GivesEachEventOfTheTenantOnceAndInOrder(t *testing.T) {
 	require.Equal(t, []string{"a/0", "a/1", "b/0", "b/1", "a/2", "a/3", "b/2", "b/3"}, s.list)
 }
 
-func TestRun_GoesOnWhereItEnded(t *testing.T) {
+func TestRun_ResumesWhereItEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.write(tenant, 3, "a")
 	first := &seen{until: 2}
 	r.consumer(natsperm.Consumer{AckWait: 200 * time.Millisecond})
 	require.NoError(t, r.read(subscribe.Config{}, first))
-	// The reading ended while the frame was handled: it comes again, to a reader that
-	// does not know of it, unless its handler does.
+	// Reading ended before the acknowledgement, so the frame is redelivered. Seen prevents handling
+	// its events again.
 	second := &seen{until: 4, last: map[string]int{"a": 1}}
 	require.NoError(t, r.read(subscribe.Config{Seen: second}, second))
 	require.Equal(t, []string{"a/0", "a/1"}, first.list)
 	require.Equal(t, []string{"a/2", "a/3", "a/4", "a/5"}, second.list)
 }
 
-// A handler that fails amid a frame sees what it has not handled again, before all that
-// follows, and nothing twice.
-func TestRun_HandsWhatFailedOutAgain(t *testing.T) {
+// After a handler fails within a frame, its unhandled events are passed again, before later ones and
+// without repeating handled ones.
+func TestRun_RedeliversUnhandledEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.write(tenant, 2, "a", "b")
@@ -175,9 +175,8 @@ func TestRun_HandsWhatFailedOutAgain(t *testing.T) {
 	require.Equal(t, []string{"a/0", "a/1", "b/0", "b/1", "a/2", "a/3", "b/2", "b/3"}, s.list)
 }
 
-// A message that is handed out again because its acknowledgement came too late is not
-// handled again.
-func TestRun_LeavesOutWhatIsHandedOutAgain(t *testing.T) {
+// A message that is redelivered because its acknowledgement was late is not handled again.
+func TestRun_SkipsRedeliveries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.write(tenant, 2, "a")
@@ -191,7 +190,7 @@ func TestRun_LeavesOutWhatIsHandedOutAgain(t *testing.T) {
 	var got []int
 	require.NoError(t, sub.Run(ctx, func(ctx context.Context, e subscribe.Event) error {
 		got = append(got, e.Sequence)
-		if e.Sequence == 0 { // later than the server waits: it hands the frame out again
+		if e.Sequence == 0 { // exceed AckWait, so the frame is redelivered
 			redelivered(t, ctx, api)
 		}
 		if e.Sequence == 3 {
@@ -202,8 +201,8 @@ func TestRun_LeavesOutWhatIsHandedOutAgain(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2, 3}, got)
 }
 
-// redelivered waits until the server would hand a message out again. It does when
-// somebody asks: here a second reader of the consumer, who does not acknowledge.
+// redelivered waits until the server redelivers a message. It does so on a pull, here by a second
+// reader that does not acknowledge.
 func redelivered(t *testing.T, ctx context.Context, api js.JetStream) { //nolint:revive // as in all helpers
 	t.Helper()
 	c, err := api.Consumer(ctx, subject.Stream, subject.Consumer(tenant, subject.DefaultConsumer))
@@ -218,7 +217,7 @@ func redelivered(t *testing.T, ctx context.Context, api js.JetStream) { //nolint
 	}, 10*time.Second, time.Millisecond)
 }
 
-func TestRun_EndsOverADamagedFrame(t *testing.T) {
+func TestRun_EndsWithADamagedFrame(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	api, err := js.New(r.nc)
@@ -231,7 +230,7 @@ func TestRun_EndsOverADamagedFrame(t *testing.T) {
 	s := &seen{}
 	require.ErrorIs(t, r.read(subscribe.Config{}, s), frame.ErrDamaged)
 
-	// One run that is damaged keeps nobody from the others.
+	// A damaged frame does not prevent reading other runs.
 	r.write(tenant, 1, "b")
 	var where []string
 	s = &seen{until: 2}
@@ -244,7 +243,7 @@ func TestRun_EndsOverADamagedFrame(t *testing.T) {
 	require.Equal(t, []string{"b/0", "b/1"}, s.list)
 }
 
-func TestRun_LeavesOutWhatWasThereBeforeANewConsumer(t *testing.T) {
+func TestRun_SkipsEventsBeforeANewConsumer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.write(tenant, 2, "old")
@@ -255,7 +254,7 @@ func TestRun_LeavesOutWhatWasThereBeforeANewConsumer(t *testing.T) {
 	require.Equal(t, []string{"new/0", "new/1"}, s.list)
 }
 
-func TestOpen_SaysWhatIsMissingOrWrong(t *testing.T) {
+func TestOpen_ReportsInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.consumer(natsperm.Consumer{Name: "wide", MaxPending: 2})

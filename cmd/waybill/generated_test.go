@@ -36,16 +36,16 @@ func generated(t *testing.T, name, want string) {
 
 // explained are the pages that say more of a setting, below docs/.
 var explained = map[string]string{
-	"a2a-agent": "tools.md", "api-key": "waiting.md#who-may-answer", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
-	"credentials": "models.md#keys-that-tenants-bring", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
-	"hide-fallback": "models.md#the-gate", "idempotent-tool": "tools.md#when-the-outcome-of-a-call-is-unknown", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
-	"max-handed-out": "scaling.md#runs-that-are-handed-out", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
+	"a2a-agent": "tools.md", "api-key": "waiting.md#approvers", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
+	"credentials": "models.md#keys-of-tenants", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
+	"hide-fallback": "models.md#the-gate", "idempotent-tool": "tools.md#calls-with-an-unknown-outcome", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
+	"max-handed-out": "scaling.md#delivered-runs", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
 	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "tracing.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
-	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#who-may-ask-which-model", "provider-settings": "provider-limits.md#limits-per-provider", "redact-shapes": "redaction.md",
+	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#model-policies", "provider-settings": "provider-limits.md#limits-per-provider", "redact-shapes": "redaction.md",
 	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load", "tenant-limits": "fair-shares.md#limits-of-tenants", "max-runs": "fair-shares.md",
 	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
-	"token-file": "services.md#who-may-call-whom", "tls-client-ca": "services.md#who-may-call-whom", "peer-ca": "services.md#who-may-call-whom", "redactor-ca": "services.md#who-may-call-whom",
-	"redactor": "services.md#how-calls-find-replicas",
+	"token-file": "services.md#access-between-services", "tls-client-ca": "services.md#access-between-services", "peer-ca": "services.md#access-between-services", "redactor-ca": "services.md#access-between-services",
+	"redactor": "services.md#load-balancing",
 }
 
 // documented is what serves: `dev`, or a service of `serve`.

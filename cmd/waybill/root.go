@@ -45,13 +45,13 @@ func root(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "waybill",
 		Short: "Waybill is a host for OpenWOP: it runs LLM workflows and records every model answer as a checked envelope",
 		Long: `Waybill is a host for OpenWOP: it runs LLM workflows and records every model answer as a
-checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands talk to it, or to any host.
+checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands call it, or any other host.
 
 ` + exit.Help,
 		Example: `  waybill dev                                  # the whole host in one process
   waybill run start triage --set mail='Hello' --wait
-  waybill envelope explain @latest             # why was an answer refused?
-  waybill cheat                                # more to copy`,
+  waybill envelope explain @latest             # why was an answer rejected?
+  waybill cheat                                # more examples`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version.Version,
@@ -62,19 +62,19 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 		return fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath())
 	})
 	s := session.New()
-	c.AddGroup(&cobra.Group{ID: groupHost, Title: "A host:"}, &cobra.Group{ID: groupRuns, Title: "Runs:"},
-		&cobra.Group{ID: groupFiles, Title: "What hosts are given:"}, &cobra.Group{ID: groupHelp, Title: "Help:"})
+	c.AddGroup(&cobra.Group{ID: groupHost, Title: "Host:"}, &cobra.Group{ID: groupRuns, Title: "Runs:"},
+		&cobra.Group{ID: groupFiles, Title: "Definitions and files:"}, &cobra.Group{ID: groupHelp, Title: "Help:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, one := range commands {
 			one.GroupID = group
 			c.AddCommand(one)
 		}
 	}
-	add(groupHost, dev.Command(), serve.Command(), group("nats", "Let readers of events into your NATS server", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
+	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
 	add(groupRuns, runs.Command(s), interrupts.Command(s),
-		group("envelope", "Explain envelopes, check them, hand them to an acceptor", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
+		group("envelope", "Explain, validate and submit envelopes", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
 	add(groupFiles,
-		group("workflow", "Check workflow definitions, and register them", lint.Workflow(s), workflowlist.List(s), workflowlist.Register(s)), lint.Schema(s), model.Command(s), redactcmd.Command(s))
+		group("workflow", "Check, list and register workflow definitions", lint.Workflow(s), workflowlist.List(s), workflowlist.Register(s)), lint.Schema(s), model.Command(s), redactcmd.Command(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)
@@ -93,14 +93,14 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ta
 	return c
 }
 
-// group is a command that only holds others.
+// group returns a command that only has subcommands.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short}
 	c.AddCommand(commands...)
 	return c
 }
 
-// strict makes a command that is not there an error of each group of commands.
+// strict makes groups of commands reject unknown subcommands.
 func strict(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		strict(sub)
@@ -127,23 +127,23 @@ func strict(c *cobra.Command) {
 	}
 }
 
-// help shows the help of a command or a topic, and refuses a name that is neither.
+// help prints the help of a command or topic, and rejects unknown names.
 func help(cmd *cobra.Command, args []string) error {
 	about, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 && about.HasSubCommands() {
-		return fmt.Errorf("%w: there is no help on %q; waybill help topics says what there is", exit.ErrUsage, strings.Join(args, " "))
+		return fmt.Errorf("%w: no help on %q; waybill help topics lists the topics", exit.ErrUsage, strings.Join(args, " "))
 	}
 	return about.Help()
 }
 
-// counted gives the error of a wrong number of arguments the usage of the command.
+// counted adds the usage of the command to the error for a wrong number of arguments.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	if check == nil {
 		return nil
 	}
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return fmt.Errorf("want %s; it was given %d argument(s)", strings.TrimSuffix(cmd.UseLine(), " [flags]"), len(args))
+			return fmt.Errorf("want %s; got %d argument(s)", strings.TrimSuffix(cmd.UseLine(), " [flags]"), len(args))
 		}
 		return nil
 	}
@@ -155,13 +155,13 @@ func execute(ctx context.Context, c *cobra.Command) int {
 	started(c, &began)
 	cmd, err := c.ExecuteContextC(ctx)
 	if _, own := errors.AsType[*exit.Error](err); err != nil && !own && !began {
-		err = fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath()) // arguments, or flags that are missing
+		err = fmt.Errorf("%w: %w (see %s --help)", exit.ErrUsage, err, cmd.CommandPath()) // wrong arguments, or missing flags
 	}
 	exit.Report(c.ErrOrStderr(), err, session.WantsJSON(cmd))
 	return exit.Status(err)
 }
 
-// started notes that a command has begun: what fails before is its command line.
+// started sets began when a command starts. Errors before that are usage errors.
 func started(c *cobra.Command, began *bool) {
 	for _, sub := range c.Commands() {
 		started(sub, began)

@@ -8,11 +8,11 @@ import (
 
 // scene is a case: a workflow of the same name, and the answers of the vendor's model.
 type scene struct {
-	name  string
-	title string
-	says  []anthropic.Reply
-	// story explains in a sentence or two what happened and why, with values from the log.
-	story func(told) string
+	name    string
+	title   string
+	replies []anthropic.Reply
+	// story explains what happened and why, with values from the log.
+	story func(facts) string
 }
 
 const (
@@ -23,49 +23,49 @@ const (
 	declines    = "This request asks for personal data of other people."
 )
 
-func says(text string) anthropic.Reply { return anthropic.Reply{Pieces: []string{text}} }
+func reply(text string) anthropic.Reply { return anthropic.Reply{Pieces: []string{text}} }
 
 var cases = []scene{
 	{
-		name: "substituted", title: "the model lacks what the node requires, and another one is asked",
-		says: []anthropic.Reply{says(ticket)},
-		story: func(t told) string {
+		name: "substituted", title: "the model lacks a required capability, and the fallback is called",
+		replies: []anthropic.Reply{reply(ticket)},
+		story: func(t facts) string {
 			const e = "model.capability.substituted"
-			return fmt.Sprintf("%s/%s lacks %s, which the node requires, so its fallback %s/%s was asked. The log says so before the node starts.",
+			return fmt.Sprintf("%s/%s lacks %s, which the node requires, so its fallback %s/%s was called. The log records that before the node starts.",
 				t.at(e, "originalProvider"), t.at(e, "originalModel"), t.at(e, "missingCapabilities"), t.at(e, "fallbackProvider"), t.at(e, "fallbackModel"))
 		},
 	},
 	{
-		name: "insufficient", title: "the model lacks what the node requires, and there is no other",
-		story: func(t told) string {
+		name: "insufficient", title: "the model lacks a required capability, and there is no fallback",
+		story: func(t facts) string {
 			const e = "model.capability.insufficient"
-			return fmt.Sprintf("%s/%s lacks %s, and the node names no fallback. It was refused before it started: no model was asked, and nothing was paid for.",
+			return fmt.Sprintf("%s/%s lacks %s, and the node has no fallback. The node failed before it started: no model was called, and no tokens were paid for.",
 				t.at(e, "provider"), t.at(e, "model"), t.at(e, "missingCapabilities"))
 		},
 	},
 	{
-		name: "truncated", title: "the answer is cut off, and gets more room",
-		says: []anthropic.Reply{says(ticket), says(ticket)},
-		story: func(t told) string {
-			return fmt.Sprintf("The model was cut off after %s tokens, all that the node's maxTokens gave it. It was asked the same again with twice the room, and needed %s.",
+		name: "truncated", title: "the answer is truncated, and retried with a larger budget",
+		replies: []anthropic.Reply{reply(ticket), reply(ticket)},
+		story: func(t facts) string {
+			return fmt.Sprintf("The answer was truncated after %s tokens, the node's maxTokens. The same request was sent again with twice the budget, and the answer took %s tokens.",
 				t.at("envelope.truncated", "outputTokenCount"), t.last("provider.usage", "outputTokens"))
 		},
 	},
 	{
-		name: "corrected", title: "the answer breaks the schema, and the model is told where",
-		says: []anthropic.Reply{says(wrongTicket), says(ticket)},
-		story: func(t told) string {
+		name: "corrected", title: "the answer violates the schema, and the retry lists the violations",
+		replies: []anthropic.Reply{reply(wrongTicket), reply(ticket)},
+		story: func(t facts) string {
 			const e = "envelope.retry.attempted"
-			return fmt.Sprintf("The first answer was no ticket: %s. Attempt %s was told that, in the schema's words and with the same room, and its answer fits.",
+			return fmt.Sprintf("The first answer violated the schema: %s. The prompt of attempt %s had this violation and the same budget, and its answer was accepted.",
 				t.at(e, "previousError"), t.at(e, "attempt"))
 		},
 	},
 	{
 		name: "refused", title: "the model declines to answer",
-		says: []anthropic.Reply{{Refusal: &anthropic.Refusal{Category: "privacy", Explanation: declines}}},
-		story: func(t told) string {
+		replies: []anthropic.Reply{{Refusal: &anthropic.Refusal{Category: "privacy", Explanation: declines}}},
+		story: func(t facts) string {
 			const e = "envelope.refusal"
-			return fmt.Sprintf("%s/%s declined. That is final: it was not asked again, though the workflow allows two retries of the node.",
+			return fmt.Sprintf("%s/%s declined. Refusals are final: it was not called again, although the workflow allows two retries of the node.",
 				t.at(e, "provider"), t.at(e, "model"))
 		},
 	},

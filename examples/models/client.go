@@ -30,20 +30,20 @@ func follow(ctx context.Context, c *client.Client, workflow string) (runID strin
 	if err != nil {
 		return "", nil, err
 	}
-	for told, err := range c.Follow(ctx, created.RunID, client.FollowOptions{}) {
+	for recorded, err := range c.Follow(ctx, created.RunID, client.FollowOptions{}) {
 		if err != nil {
 			return created.RunID, log, err
 		}
-		e := event{raw: told.Doc}
-		if err := read(told.Doc, &e); err != nil {
-			return created.RunID, log, fmt.Errorf("read event %s: %w", told.Doc, err)
+		e := event{raw: recorded.Doc}
+		if err := read(recorded.Doc, &e); err != nil {
+			return created.RunID, log, fmt.Errorf("read event %s: %w", recorded.Doc, err)
 		}
 		log = append(log, e)
 	}
 	return created.RunID, log, nil
 }
 
-// read keeps numbers unchanged.
+// read decodes a document without rounding numbers.
 func read(doc []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

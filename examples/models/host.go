@@ -17,9 +17,9 @@ import (
 // host is `waybill dev` in a separate process.
 type host struct {
 	// http is the address of its REST API.
-	http string
-	cmd  *exec.Cmd
-	said *bytes.Buffer
+	http   string
+	cmd    *exec.Cmd
+	output *bytes.Buffer
 	// done is closed once the process has ended.
 	done chan struct{}
 }
@@ -37,9 +37,9 @@ func launch(ctx context.Context, bin, dir string, env []string, args ...string) 
 	args = append([]string{
 		"dev", "--data-dir", filepath.Join(dir, "data"), "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--demo-runs=false", "--ready-file", ready,
 	}, args...)
-	h := &host{cmd: exec.CommandContext(ctx, bin, args...), said: &bytes.Buffer{}, done: make(chan struct{})} //nolint:gosec // G204: the user names the binary
+	h := &host{cmd: exec.CommandContext(ctx, bin, args...), output: &bytes.Buffer{}, done: make(chan struct{})} //nolint:gosec // G204: the user names the binary
 	h.cmd.Env = append(withoutSettings(os.Environ()), env...)
-	h.cmd.Stdout, h.cmd.Stderr = h.said, h.said
+	h.cmd.Stdout, h.cmd.Stderr = h.output, h.output
 	h.cmd.Cancel = func() error { return h.cmd.Process.Signal(os.Interrupt) }
 	h.cmd.WaitDelay = stopTimeout
 	if err := h.cmd.Start(); err != nil {
@@ -51,7 +51,7 @@ func launch(ctx context.Context, bin, dir string, env []string, args ...string) 
 	}()
 	if err := h.await(ctx, ready); err != nil {
 		h.stop()
-		return nil, fmt.Errorf("start %s: %w\n%s", bin, err, h.said)
+		return nil, fmt.Errorf("start %s: %w\n%s", bin, err, h.output)
 	}
 	return h, nil
 }
@@ -73,9 +73,9 @@ func (h *host) await(ctx context.Context, ready string) error {
 		}
 		select {
 		case <-h.done:
-			return errors.New("it ended before it was ready")
+			return errors.New("the process ended before it was ready")
 		case <-ctx.Done():
-			return fmt.Errorf("it is not ready: %w", ctx.Err())
+			return fmt.Errorf("the process is not ready: %w", ctx.Err())
 		case <-tick.C:
 		}
 	}

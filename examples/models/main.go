@@ -1,10 +1,8 @@
-// Command models runs five workflows, one for each thing that can become of a model's
-// answer beside going well, and prints the event log of each as a person reads it:
-// substituted, insufficient, truncated, corrected, refused.
+// Command models runs five workflows, one for each problem with a model's answer, and prints their
+// event logs: substituted, insufficient, truncated, corrected, refused.
 //
-// The host is a real one, `waybill dev` in a process of its own, with its gate, its
-// adapters and its budgets. Only the vendor is not: a double of Anthropic's API on this
-// machine says what the cases want said, so that no key and no account is needed.
+// The host is a real `waybill dev` process. The vendor is a double of Anthropic's API on this machine
+// with scripted answers, so no key and no account are needed.
 package main
 
 import (
@@ -28,8 +26,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.bin, "bin", "", "the host's binary; empty: it is built from the sources here")
-	flag.StringVar(&o.dir, "examples", "examples", "the folder of examples")
+	flag.StringVar(&o.bin, "bin", "", "binary of the host; empty builds it")
+	flag.StringVar(&o.dir, "examples", "examples", "folder of the examples")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, o, os.Stdout)
@@ -55,7 +53,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer s.close()
-	fmt.Fprintf(out, "A host with two models: %s, on a server of one's own, and %s, both doubles on this machine.\n", houseModel, vendorModel)
+	fmt.Fprintf(out, "A host with two models, %s and %s, both doubles on this machine.\n", houseModel, vendorModel)
 	for _, c := range cases {
 		p, err := s.play(ctx, c)
 		if err != nil {
@@ -72,7 +70,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 func binary(ctx context.Context, given, dir string) (string, error) {
 	if given != "" {
 		if _, err := os.Stat(given); err != nil {
-			return "", fmt.Errorf("-bin %s: %w; `make build` makes it, and without -bin it is made here", given, err)
+			return "", fmt.Errorf("-bin %s: %w; build it with `make build`, or omit -bin", given, err)
 		}
 		return filepath.Abs(given)
 	}

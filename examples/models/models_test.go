@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-var update = flag.Bool("update", false, "write what the runs give into docs/models.md")
+var update = flag.Bool("update", false, "update the logs in docs/models.md")
 
 func TestMain(m *testing.M) {
 	m.Run()
@@ -45,8 +45,8 @@ func plays(t *testing.T) map[string]played {
 	return out
 }
 
-// sequences are the contract's: rows 3 and 4 of OpenWOP envelope contract §16.3, then
-// the rows of §14.5.
+// sequences are the expected events: rows 3 and 4 of OpenWOP envelope contract §16.3, then the rows
+// of §14.5.
 var sequences = map[string]string{
 	"substituted":  "run.started model.capability.substituted node.started provider.usage node.completed run.completed",
 	"insufficient": "run.started model.capability.insufficient node.failed run.failed",
@@ -55,7 +55,7 @@ var sequences = map[string]string{
 	"refused":      "run.started node.started provider.usage envelope.refusal node.failed run.failed",
 }
 
-func TestModels(t *testing.T) { //nolint:tparallel // the parts look at the same runs, one after the other
+func TestModels(t *testing.T) { //nolint:tparallel // the parts check the same runs, one after the other
 	t.Parallel()
 	all := plays(t)
 	require.Len(t, sequences, len(cases))
@@ -63,13 +63,13 @@ func TestModels(t *testing.T) { //nolint:tparallel // the parts look at the same
 		require.Equal(t, want, strings.Join(typesOf(all[name]), " "), name)
 	}
 	for part, look := range map[string]func(*testing.T, map[string]played){
-		"events satisfy the published schemas":            publishedSchemas,
-		"substituted: the fallback is asked and paid for": substituted,
-		"insufficient: nobody is asked":                   insufficient,
-		"truncated: more room and nothing else":           truncated,
-		"corrected: the schema's words and no more room":  corrected,
-		"refused: once and never again":                   refused,
-		"the documentation shows these runs":              documented,
+		"events satisfy the published schemas":             publishedSchemas,
+		"substituted: the fallback is called and paid for": substituted,
+		"insufficient: no model is called":                 insufficient,
+		"truncated: only the budget changes":               truncated,
+		"corrected: the violation and the same budget":     corrected,
+		"refused: one call":                                refused,
+		"the documentation shows these runs":               documented,
 	} {
 		t.Run(part, func(t *testing.T) { look(t, all) })
 	}
@@ -93,19 +93,18 @@ func substituted(t *testing.T, all map[string]played) {
 		"missingCapabilities": []any{"structured-output"},
 	}, p.log[1].Payload)
 	require.Equal(t, "claude-haiku-5-5", p.log[3].Payload["model"])
-	require.Len(t, p.asked, 1)
-	require.Empty(t, p.house, "the model that lacks something is not asked")
+	require.Len(t, p.vendorCalls, 1)
+	require.Empty(t, p.house, "the incapable model is not called")
 }
 
-// OpenWOP envelope contract §16.3, row 4: no fallback was looked at, and the node never
-// started.
+// OpenWOP envelope contract §16.3, row 4: no model is called, and the node does not start.
 func insufficient(t *testing.T, all map[string]played) {
 	p := all["insufficient"]
 	require.Equal(t, map[string]any{
 		"nodeId": "triage", "provider": "house", "model": "small-7b", "missingCapabilities": []any{"structured-output"}, "fallbackAttempted": false,
 	}, p.log[1].Payload)
 	require.Equal(t, "capability_not_provided", errorCode(p.log[2]))
-	require.Empty(t, p.asked)
+	require.Empty(t, p.vendorCalls)
 	require.Empty(t, p.house)
 }
 
@@ -119,31 +118,31 @@ func truncated(t *testing.T, all map[string]played) {
 	require.JSONEq(t, string(first.Messages), string(second.Messages), "a truncation retry adds nothing")
 }
 
-// OpenWOP envelope contract §14.2, §14.4: a correction of the host's words alone, at the
-// same budget.
+// OpenWOP envelope contract §14.2, §14.4: a correction without text of the answer, with the same
+// budget.
 func corrected(t *testing.T, all map[string]played) {
 	p := all["corrected"]
 	require.Equal(t, "schema-violation", p.log[3].Payload["reason"])
 	first, second := requestOf(t, p, 0), requestOf(t, p, 1)
 	require.Equal(t, first.MaxTokens, second.MaxTokens)
-	var said []struct{ Content json.RawMessage }
-	require.NoError(t, json.Unmarshal(second.Messages, &said))
-	added := string(said[len(said)-1].Content)
+	var messages []struct{ Content json.RawMessage }
+	require.NoError(t, json.Unmarshal(second.Messages, &messages))
+	added := string(messages[len(messages)-1].Content)
 	require.Contains(t, added, "/properties/orderNumber/pattern")
-	require.NotContains(t, added, "Charged twice; wants", "nothing of the answer")
+	require.NotContains(t, added, "Charged twice; wants", "no text of the answer")
 }
 
 // OpenWOP envelope contract §14.8: no layer retries, and the failure does not repeat the
 // vendor's text.
 func refused(t *testing.T, all map[string]played) {
 	p := all["refused"]
-	require.Len(t, p.asked, 1)
+	require.Len(t, p.vendorCalls, 1)
 	require.Equal(t, declines, p.log[3].Payload["refusalText"])
 	require.Equal(t, "envelope_refusal", errorCode(p.log[4]))
 	require.NotContains(t, string(p.log[4].raw), declines)
 }
 
-// masks are what differs from run to run, and what stands for it.
+// masks replace values that differ from run to run.
 var masks = []struct {
 	like *regexp.Regexp
 	as   string
@@ -159,8 +158,7 @@ func masked(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// documented holds the page to the runs: each is shown once, whole. With -update the
-// page is brought up to them.
+// documented checks that the page shows each run once and completely. -update updates the page.
 func documented(t *testing.T, all map[string]played) {
 	page, err := os.ReadFile(docs)
 	require.NoError(t, err)
@@ -171,13 +169,13 @@ func documented(t *testing.T, all map[string]played) {
 		got := strings.TrimSpace(b.String())
 		block := regexp.MustCompile(fmt.Sprintf("(?s)```text\n(%s: .*?)\n```", c.name))
 		found := block.FindAllStringSubmatchIndex(text, -1)
-		require.Len(t, found, 1, "%s shows the run %q once, as a text block", docs, c.name)
+		require.Len(t, found, 1, "%s must show the run %q once, as a text block", docs, c.name)
 		from, to := found[0][2], found[0][3]
 		switch same := masked(text[from:to]) == masked(got); {
 		case !same && *update:
 			text = text[:from] + got + text[to:]
 		case !same:
-			require.Equal(t, masked(got), masked(text[from:to]), "go test ./examples/models -update writes it")
+			require.Equal(t, masked(got), masked(text[from:to]), "run go test ./examples/models -update")
 		}
 	}
 	if text != string(page) {
@@ -185,18 +183,18 @@ func documented(t *testing.T, all map[string]played) {
 	}
 }
 
-// A case that goes another way is an error and not a story with holes.
+// A log without an expected event is an error, not a story with missing values.
 func TestPrint_RejectsALogThatDiffers(t *testing.T) {
 	t.Parallel()
 	for _, c := range cases {
 		var b bytes.Buffer
 		p := played{scene: c, runID: "run_1", log: []event{{Type: "run.started"}, {Type: "run.completed"}}}
-		require.ErrorContains(t, p.print(&b), "run run_1 went another way: its log has no ", c.name)
+		require.ErrorContains(t, p.print(&b), "run run_1: unexpected log, without ", c.name)
 		require.Empty(t, b.String())
 	}
 }
 
-func TestLine_ShowsTheMembersThatTellTheStory(t *testing.T) {
+func TestLine_ShowsTheImportantMembers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ doc, want string }{
 		{`{"type":"run.started","timestamp":"2026-01-02T03:04:05.006Z","payload":{"workflowId":"w"}}`, "  03:04:05.006  run.started\n"},
@@ -215,7 +213,7 @@ func TestLine_ShowsTheMembersThatTellTheStory(t *testing.T) {
 	}
 }
 
-func TestWithoutSettings_KeepsNoKeyAndNoSettingOfTheReader(t *testing.T) {
+func TestWithoutSettings_RemovesKeysAndSettings(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"PATH=/bin", "HOME=/h"}, withoutSettings([]string{
 		"PATH=/bin", "ANTHROPIC_API_KEY=k", "WAYBILL_PROVIDER_ANTHROPIC_KEY_FILE=f", "HOME=/h", "OPENAI_API_KEY=k", "GEMINI_API_KEY=k", "WAYBILL_DEMO=true",
@@ -228,7 +226,7 @@ func TestBinary_ReportsHowToGetOne(t *testing.T) {
 	require.ErrorContains(t, err, "make build")
 }
 
-// Each workflow is called as its file, and each case has one.
+// Each workflow has the id of its file, and each case has a workflow.
 func TestWorkflows_AreThoseOfTheCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("workflows/*.json")
@@ -261,7 +259,7 @@ func errorCode(e event) any {
 	return o["code"]
 }
 
-// requested is what the vendor was asked with.
+// requested is a request to the vendor.
 type requested struct {
 	MaxTokens int             `json:"max_tokens"`
 	Messages  json.RawMessage `json:"messages"`
@@ -269,7 +267,7 @@ type requested struct {
 
 func requestOf(t *testing.T, p played, i int) (r requested) {
 	t.Helper()
-	require.Len(t, p.asked, 2)
-	require.NoError(t, json.Unmarshal(p.asked[i].Body, &r))
+	require.Len(t, p.vendorCalls, 2)
+	require.NoError(t, json.Unmarshal(p.vendorCalls[i].Body, &r))
 	return r
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// shown are the members of an event that tell the story; the log has more.
+// shown are the members of an event that are printed; the log has more.
 var shown = map[string][]string{
 	"model.capability.substituted":  {"originalProvider", "originalModel", "missingCapabilities", "fallbackProvider", "fallbackModel"},
 	"model.capability.insufficient": {"provider", "model", "missingCapabilities", "fallbackAttempted"},
@@ -23,7 +23,7 @@ var shown = map[string][]string{
 }
 
 const (
-	// width is that of a line, where its words allow.
+	// width is the maximum width of a line, unless a word is longer.
 	width = 120
 	// indent puts members under the event's type.
 	indent = "                "
@@ -31,10 +31,10 @@ const (
 
 // print writes the case, its log, and what happened.
 func (p played) print(out io.Writer) error {
-	t := told{log: p.log, missing: new([]string)}
+	t := facts{log: p.log, missing: new([]string)}
 	story := p.story(t)
 	if len(*t.missing) > 0 {
-		return fmt.Errorf("run %s went another way: its log has no %s", p.runID, strings.Join(*t.missing, ", no "))
+		return fmt.Errorf("run %s: unexpected log, without %s", p.runID, strings.Join(*t.missing, ", "))
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "\n%s: %s\nRun %s\n\n", p.name, p.title, p.runID)
@@ -47,8 +47,7 @@ func (p played) print(out io.Writer) error {
 	return err
 }
 
-// line is an event as a person reads it: time, type and node, and below them the
-// members that tell the story.
+// line formats an event: time, type and node, and below them the shown members.
 func (e event) line() string {
 	var b bytes.Buffer
 	b.WriteString(strings.TrimRight(fmt.Sprintf("  %s  %-30s %s", e.Timestamp.UTC().Format("15:04:05.000"), e.Type, e.NodeID), " ") + "\n")
@@ -62,7 +61,7 @@ func (e event) line() string {
 	return b.String()
 }
 
-// wrap writes words over as few lines as have room for them; no word is cut.
+// wrap writes words in lines of at most width, without splitting words.
 func wrap(b *bytes.Buffer, indent string, words []string) {
 	line := ""
 	for _, w := range words {
@@ -80,7 +79,7 @@ func wrap(b *bytes.Buffer, indent string, words []string) {
 	}
 }
 
-// member is a member of a payload as text; name may lead into objects with dots.
+// member returns a member of a payload as text. Dots in name select members of objects.
 func member(payload map[string]any, name string) (string, bool) {
 	var at any = payload
 	for step := range strings.SplitSeq(name, ".") {
@@ -96,7 +95,7 @@ func member(payload map[string]any, name string) (string, bool) {
 			return v, true
 		}
 		if !strings.ContainsAny(v, "'\\\n") {
-			return "'" + v + "'", true // what is quoted within stays readable
+			return "'" + v + "'", true // readable with quotes inside
 		}
 	case json.Number:
 		return v.String(), true
@@ -104,29 +103,29 @@ func member(payload map[string]any, name string) (string, bool) {
 	return quoted(at), true
 }
 
-// quoted is a value as JSON, without escapes that only web pages need.
+// quoted encodes a value as JSON without escaping HTML.
 func quoted(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil { // it came as JSON
+	if err := enc.Encode(v); err != nil { // impossible: v was decoded from JSON
 		return fmt.Sprint(v)
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// told answers for a story what the log says.
-type told struct {
+// facts returns values of the log for a story.
+type facts struct {
 	log []event
-	// missing collects what it does not say.
+	// missing collects values that the log does not have.
 	missing *[]string
 }
 
-// at is a member of the first event of a type.
-func (t told) at(eventType, name string) string { return t.find(t.log, eventType, name) }
+// at returns a member of the first event of a type.
+func (t facts) at(eventType, name string) string { return t.find(t.log, eventType, name) }
 
-// last is a member of the last event of a type.
-func (t told) last(eventType, name string) string {
+// last returns a member of the last event of a type.
+func (t facts) last(eventType, name string) string {
 	for i := len(t.log) - 1; i >= 0; i-- {
 		if t.log[i].Type == eventType {
 			return t.find(t.log[i:], eventType, name)
@@ -135,7 +134,7 @@ func (t told) last(eventType, name string) string {
 	return t.find(nil, eventType, name)
 }
 
-func (t told) find(log []event, eventType, name string) string {
+func (t facts) find(log []event, eventType, name string) string {
 	for _, e := range log {
 		if e.Type != eventType {
 			continue

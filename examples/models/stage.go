@@ -9,14 +9,13 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// The two models of the stage. What they can do is in models.json and in the host's
-// own catalogue.
+// The two models of the stage. Their capabilities are in models.json and in the host's catalogue.
 const (
 	houseModel  = "house/small-7b"
 	vendorModel = "anthropic/claude-haiku-5-5"
 )
 
-// stage is a host, and the models that it can ask.
+// stage is a host and the doubles of its models.
 type stage struct {
 	house  *openaicompat.Server
 	vendor *anthropic.Server
@@ -24,10 +23,10 @@ type stage struct {
 	client *client.Client
 }
 
-// vendorKey opens the double and nothing else.
+// vendorKey is the key of the double.
 const vendorKey = "key-of-the-double-and-nothing-else"
 
-// open starts the models, and a host that asks them.
+// open starts the doubles and a host that calls them.
 func open(ctx context.Context, o options, tmp string) (*stage, error) {
 	s := &stage{
 		house:  openaicompat.New(openaicompat.Options{Models: []string{"small-7b"}}),
@@ -57,20 +56,20 @@ func (s *stage) close() {
 	s.vendor.Close()
 }
 
-// played is a case and what came of it.
+// played is a case and its run.
 type played struct {
 	scene
 	runID string
 	log   []event
-	// asked are the requests that the vendor's double got, house those of the other.
-	asked []anthropic.Recorded
-	house []openaicompat.Recorded
+	// vendorCalls are the requests to the vendor's double, house those to the other.
+	vendorCalls []anthropic.Recorded
+	house       []openaicompat.Recorded
 }
 
-// play runs a case: the vendor says what it is to say, and the host does the rest.
+// play runs a case with its scripted replies of the vendor.
 func (s *stage) play(ctx context.Context, c scene) (played, error) {
 	before, beforeHouse := len(s.vendor.Requests()), len(s.house.Requests())
-	s.vendor.Enqueue(c.says...)
+	s.vendor.Enqueue(c.replies...)
 	runID, log, err := follow(ctx, s.client, c.name)
-	return played{scene: c, runID: runID, log: log, asked: s.vendor.Requests()[before:], house: s.house.Requests()[beforeHouse:]}, err
+	return played{scene: c, runID: runID, log: log, vendorCalls: s.vendor.Requests()[before:], house: s.house.Requests()[beforeHouse:]}, err
 }

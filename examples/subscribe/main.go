@@ -1,5 +1,5 @@
-// Command subscribe prints the run events of a tenant, one JSON document a line, and
-// goes on where it ended when it is started again. See README.md.
+// Command subscribe prints the run events of a tenant, one JSON document per line. After a restart it
+// resumes where it ended. See README.md.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:forbidigo // this is main
+		os.Exit(1) //nolint:forbidigo // main ends the process
 	}
 }
 
@@ -45,7 +45,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	left, _ := strconv.Atoi(os.Getenv("COUNT")) // 0: for ever
+	left, _ := strconv.Atoi(os.Getenv("COUNT")) // 0 means no limit
 	return s.Run(ctx, func(_ context.Context, e subscribe.Event) error {
 		if _, err := fmt.Fprintf(os.Stdout, "%s\n", e.AppendJSON(nil)); err != nil {
 			return err

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the frames of a tenant, one JSON document a line, with the nats command
-# line, and goes on where it ended when it is started again. See README.md.
+# Prints the frames of a tenant, one JSON document per line, with the nats command line. After a
+# restart it resumes where it ended. See README.md.
 set -eu
 : "${NATS_URL:?}" "${TENANT:?}"
 consumer=$TENANT=${CONSUMER:-events} inbox=_INBOX_${READER:-$TENANT}
@@ -9,10 +9,10 @@ if [ -n "${NATS_NKEY:-}" ]; then
 else
   n() { nats --server "$NATS_URL" --user "$TENANT" --password "$NATS_PASSWORD" --inbox-prefix "$inbox" "$@"; }
 fi
-n consumer info WAYBILL_RUNS "$consumer" > /dev/null # or it says what is wrong, and this ends
-count=${COUNT:-0} # frames; 0: for ever
+n consumer info WAYBILL_RUNS "$consumer" > /dev/null # prints the error and ends if the consumer is missing
+count=${COUNT:-0} # frames; 0 means no limit
 while :; do
-  # A frame is printed, and acknowledged when it has been.
+  # next prints the frame, then acknowledges it.
   n consumer next WAYBILL_RUNS "$consumer" --raw --timeout 30s 2> /dev/null || continue
   echo
   [ "$count" -eq 0 ] || [ "$((count -= 1))" -gt 0 ] || break

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A reader prints the events of a tenant, and goes on where it ended.
-func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
+// A reader prints the events of a tenant, and resumes where it ended.
+func TestExamples_ResumeWhereTheyEnded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts real processes; run without -short")
@@ -49,7 +49,7 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 					want = append(want, e.EventID)
 				}
 			}
-			if name == "sh" { // of frames, one each time
+			if name == "sh" { // it prints one frame per line
 				var got []string
 				for len(got) < len(want) {
 					got = append(got, read(t, h, 1, command)...)
@@ -65,12 +65,12 @@ func TestExamples_ReadOnWhereTheyEnded(t *testing.T) {
 	}
 }
 
-// read gives the ids of the events that an example prints, each for itself or those of a frame.
+// read returns the ids of the events that an example prints, one event or one frame per line.
 func read(t *testing.T, h *harness.Host, count int, command []string) (ids []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G204: ours
+	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G204: our own command
 	c.Env = append(os.Environ(), "NATS_URL="+h.NATS, "TENANT=default", "NATS_PASSWORD=dev-key", "COUNT="+strconv.Itoa(count), "NATS_NKEY=")
 	var stderr bytes.Buffer
 	c.Stderr = &stderr

@@ -14,7 +14,7 @@ const maxBacklog = 10_000
 type backlogItem struct {
 	tenant  string
 	entries []Entry // not redacted yet
-	drafts  []draft // redacted; nil: not yet
+	drafts  []draft // redacted; nil if not yet
 	at      time.Time
 }
 

@@ -19,12 +19,12 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// Envelopes say which envelopes an acceptor takes.
+// Envelopes are the settings of accepted envelopes.
 type Envelopes struct {
-	// Kinds is a directory of further kinds; empty: there are none.
+	// Kinds is a directory of additional kinds; empty disables it.
 	Kinds                string
 	KindLint, Strictness string
-	// MaxInlineBytes bounds an asset within its event, MaxMediaBytes one that a model sends.
+	// MaxInlineBytes limits an asset within its event, MaxMediaBytes an asset sent by a model.
 	MaxInlineBytes, MaxMediaBytes int
 	TestSeams                     bool
 }
@@ -75,7 +75,7 @@ func (o *Envelopes) config() acceptor.Config {
 	return cfg
 }
 
-// newAcceptor makes the acceptor of a whole host, which knows the kinds of the examples, too.
+// newAcceptor creates the acceptor of a whole host, which also has the kinds of the examples.
 func (c *core) newAcceptor(o *Envelopes, loaded []*pack.Pack, vault *assets.Store) (*acceptor.Service, error) {
 	cfg := o.config()
 	cfg.Packs = loaded
@@ -94,7 +94,7 @@ func (c *core) newAcceptor(o *Envelopes, loaded []*pack.Pack, vault *assets.Stor
 	return s, usageOfFiles(err)
 }
 
-// newVault makes the store of assets that clients reach below a base URL.
+// newVault creates the store of assets, which clients read under a base URL.
 func (c *core) newVault(key Key, flags []string, baseURL func() string) (*assets.Store, error) {
 	secret, err := key.secret()
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *core) newVault(key Key, flags []string, baseURL func() string) (*assets
 	return assets.New(c.stores.Assets, keys, func() string { return baseURL() + strings.TrimSuffix(rest.AssetsPrefix, "/") }, time.Now)
 }
 
-// usageOfFiles marks what is wrong with files that the command line names as errors of it.
+// usageOfFiles marks errors in files named by flags as usage errors.
 func usageOfFiles(err error) error {
 	_, unread := errors.AsType[*fs.PathError](err)
 	if _, refused := fault.As(err); refused || unread {

@@ -14,19 +14,19 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// AssetServing says where an acceptor of its own keeps images, sounds and files that are too
-// large for the log, and whether it serves them.
+// AssetServing configures the assets of a separate acceptor: images, sounds and files that are too
+// large for the log.
 type AssetServing struct {
-	// PublicURL is where clients reach what serves assets; empty: none are kept.
+	// PublicURL is the base of asset URLs for clients; empty disables assets.
 	PublicURL string
 	// KeyFile and Keys sign the URLs of assets.
 	KeyFile string
 	Keys    []string
-	// Addr is where this process serves assets; empty: another process does.
+	// Addr is the address at which this process serves assets; empty if another process serves them.
 	Addr string
 }
 
-// validate returns all that is wrong, joined. embedded: the log is in this process, so the key may
+// validate returns all errors, joined. embedded: the log is in this process, so the key may
 // be in its data directory.
 func (o *AssetServing) validate(embedded bool) error {
 	var errs []error
@@ -52,7 +52,7 @@ func (o *AssetServing) validate(embedded bool) error {
 	return errors.Join(append(errs, validateAssetKeys(o.Keys))...)
 }
 
-// vault makes the store of assets; nil: none are kept.
+// vault creates the store of assets; nil if assets are disabled.
 func (o *AssetServing) vault(store blob.Store, dataDir string) (*assets.Store, error) {
 	if o.PublicURL == "" {
 		return nil, nil

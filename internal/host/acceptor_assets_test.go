@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAssetServing_NamesWhatIsMissing(t *testing.T) {
+func TestAssetServing_ReportsMissingSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
@@ -21,7 +21,7 @@ func TestAssetServing_NamesWhatIsMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o        AssetServing
 		embedded bool
-		want     string // empty: fine
+		want     string // empty means fine
 	}{
 		"none":             {AssetServing{}, false, ""},
 		"kept":             {AssetServing{PublicURL: "https://h.example", KeyFile: sound}, false, ""},
@@ -45,7 +45,7 @@ func TestAssetServing_NamesWhatIsMissing(t *testing.T) {
 			AssetServing{PublicURL: "https://h.example", KeyFile: file("short", secret, 0o600)},
 			false, "at least 32 bytes",
 		},
-		"a key that is everyone's": {
+		"a readable key": {
 			AssetServing{PublicURL: "https://h.example", KeyFile: file("open", strings.Repeat("k", 32), 0o604)},
 			false, "chmod o=",
 		},
@@ -53,7 +53,7 @@ func TestAssetServing_NamesWhatIsMissing(t *testing.T) {
 			AssetServing{PublicURL: "https://h.example", Keys: []string{"1=" + strings.Repeat("QUJD", 11)}},
 			false, "",
 		},
-		"a key that is none": {
+		"an invalid key": {
 			AssetServing{PublicURL: "https://h.example", Keys: []string{"1=" + secret}},
 			false, "--asset-keys",
 		},
@@ -74,7 +74,7 @@ func TestAssetServing_NamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestEnvelopes_RefuseBoundsThatNothingCanMeet(t *testing.T) {
+func TestEnvelopes_RejectImpossibleLimits(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Envelopes){
 		"--max-inline-media-bytes -1":      func(o *Envelopes) { o.MaxInlineBytes = -1 },

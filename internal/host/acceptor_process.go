@@ -19,13 +19,13 @@ import (
 	"waybill.dev/waybill/services/redactor"
 )
 
-// AcceptorProcess are the settings of an acceptor in a process of its own, for runs of others.
+// AcceptorProcess are the settings of a separate acceptor process, for external runs.
 type AcceptorProcess struct {
 	Process
-	// NATS has the run log; without URL it is embedded, below DataDir.
+	// NATS has the run log; without a URL it is embedded, in DataDir.
 	NATS    natsstore.Address
 	DataDir string
-	// Redactor is another process; without Addr it is in this one.
+	// Redactor is the address of the redactor; empty runs it in this process.
 	Redactor  peer.Address
 	Envelopes Envelopes
 	Limits    acceptor.Limits
@@ -43,7 +43,7 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 	}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *AcceptorProcess) Validate() error {
 	errs := []error{
 		o.Process.Validate(),
@@ -56,7 +56,7 @@ func (o *AcceptorProcess) Validate() error {
 	return errors.Join(append(errs, o.Envelopes.validateKinds(), o.config().Validate())...)
 }
 
-// config is the acceptor's; its own validation names what is unusable.
+// config is the acceptor's config, which validates itself.
 func (o *AcceptorProcess) config() acceptor.Config {
 	cfg := o.Envelopes.config()
 	cfg.Limits = o.Limits
@@ -119,8 +119,8 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 	return p.serve(ctx, runs.check, func(ctx context.Context) error { return checkRedactor(ctx, deps.Redactor) })
 }
 
-// connectRedactor makes the client of another redactor process or, without an address, of own,
-// which is then served here.
+// connectRedactor creates the client of another redactor process. Without an address it serves own
+// in this process.
 func (p *process) connectRedactor(at peer.Address, own *redactor.Service) (redactorv1.RedactorClient, error) {
 	if at.Addr == "" {
 		if at != (peer.Address{}) {

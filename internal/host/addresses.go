@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Addresses are where the host can be reached.
+// Addresses are the addresses of the host's APIs.
 type Addresses struct {
 	HTTP    string `json:"http"`
 	GRPC    string `json:"grpc"`
@@ -19,7 +19,7 @@ type Addresses struct {
 	ReadyMs int64  `json:"readyMs"`
 }
 
-// Write leaves the addresses in a file, whole or not at all.
+// Write writes the addresses to a file, atomically.
 func (r Addresses) Write(file string) error {
 	if file == "" {
 		return nil

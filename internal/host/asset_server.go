@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// listenAssets takes the address of assets; nil: they are not served.
+// listenAssets listens on the address of assets; nil if they are not served.
 func (p *process) listenAssets(addr string) (net.Listener, error) {
 	if addr == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func (p *process) listenAssets(addr string) (net.Listener, error) {
 	return lis, nil
 }
 
-// serveAssets serves the assets of an acceptor as a whole host does, and nothing else.
+// serveAssets serves the assets of an acceptor, with the same handler as a whole host.
 func (p *process) serveAssets(s *acceptor.Service, lis net.Listener) {
 	if lis == nil {
 		return

@@ -12,11 +12,11 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
-// Audit says whether there is an audit log, and with which key it is signed.
+// Audit configures the audit log and its signing key.
 type Audit struct {
 	On bool
-	// KeyFile is the same for all gateways of a host; empty: the key is a file in the data
-	// directory, made on first use.
+	// KeyFile is the same for all gateways of a host; empty uses a file in the data directory, created
+	// on first use.
 	KeyFile string
 }
 
@@ -42,7 +42,7 @@ func (o *Audit) key(dataDir string) (*audit.Key, error) {
 	return hostfile.AuditKey(dataDir)
 }
 
-// openAudit opens the audit log, and starts to make its checkpoints; nil: there is none.
+// openAudit opens the audit log and starts its checkpoints; nil if it is disabled.
 func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
 	if !o.On {
 		return nil, nil //nolint:nilnil // there is none
@@ -58,7 +58,7 @@ func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
 	return log, nil
 }
 
-// scrubFor returns a function that takes secrets out of documents about a tenant.
+// scrubFor returns a function that redacts documents about a tenant.
 func scrubFor(r redactorv1.RedactorClient) func(context.Context, string, []byte) ([]byte, error) {
 	return func(ctx context.Context, tenant string, doc []byte) ([]byte, error) {
 		ctx, cancel := withPatience(ctx)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAuditKey_IsMadeOnceForItsOwnerAlone(t *testing.T) {
+func TestAuditKey_IsCreatedOnceAndReadableByItsOwner(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var o Audit
@@ -29,7 +29,7 @@ func TestAuditKey_IsMadeOnceForItsOwnerAlone(t *testing.T) {
 	require.Equal(t, first.Public(), given.Public())
 }
 
-func TestAuditKey_SaysWhatIsWrongWithIt(t *testing.T) {
+func TestAuditKey_ReportsInvalidKeys(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.key")
 	require.ErrorContains(t, (&Audit{On: true, KeyFile: path}).validate(), "--audit-key-file")

@@ -11,29 +11,29 @@ import (
 	"waybill.dev/waybill/services/gateway/session"
 )
 
-// consolePath is where the console is below the REST API.
+// consolePath is the path of the console, below the base path.
 const consolePath = "/console/"
 
-// Browser says what browsers get.
+// Browser configures the console and the base path.
 type Browser struct {
-	// BasePath is the path below which the REST API and the console are; empty: the root.
+	// BasePath is the path prefix of the REST API and the console; empty means the root.
 	BasePath string
 	Console  bool
-	// StalledAfter is after how long without news a run is shown as stalled.
+	// StalledAfter is the time without an event after which a run is shown as stalled.
 	StalledAfter time.Duration
 	// Links are NAME=URL.
 	Links []string
 }
 
-// stalledAfter is longer than models take to begin an answer.
+// stalledAfter is longer than the usual time to a model's first token.
 const stalledAfter = 5 * time.Minute
 
 func defaultBrowser() Browser { return Browser{Console: true, StalledAfter: stalledAfter} }
 
-// basePathForm is what stands in HTML, links and cookies without escapes.
+// basePathForm matches paths that need no escapes in HTML, links and cookies.
 var basePathForm = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
 
-// validate returns all that is wrong, joined; publicURL is where clients reach the host.
+// validate returns all errors, joined. publicURL is the host's URL for clients.
 func (o *Browser) validate(publicURL string) error {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
 	if !basePathForm.MatchString(o.BasePath) {
@@ -55,7 +55,7 @@ func (o *Browser) validate(publicURL string) error {
 	return nil
 }
 
-// linkPlaces are what of a run may stand in the URL of a link.
+// linkPlaces are the placeholders in the URL of a link.
 var linkPlaces = strings.NewReplacer("{runId}", "", "{workflowId}", "", "{status}", "", "{startedAt}", "", "{completedAt}", "")
 
 // parseLinks reads NAME=URL.
@@ -79,7 +79,7 @@ func parseLinks(specs []string) ([]session.Link, error) {
 	return links, nil
 }
 
-// consoleConfig describes the console; nil: it is not served.
+// consoleConfig describes the console; nil if it is not served.
 func (p *publicServer) consoleConfig(mode string) *session.Config {
 	if !p.opts.Browser.Console {
 		return nil
@@ -88,8 +88,8 @@ func (p *publicServer) consoleConfig(mode string) *session.Config {
 	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(p.baseURL(), "https://"), Links: links}
 }
 
-// consoleLink is the console's address with a code that signs in once. The code is for those who
-// read this terminal, so a host that other machines reach gives none.
+// consoleLink returns the console's URL with a code that signs in once. The code is for users of this
+// terminal, so a host with a public address has none.
 func (p *publicServer) consoleLink(a Addresses) string {
 	if a.Console == "" || !peer.OnLoopback(p.opts.HTTPAddr) {
 		return a.Console

@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/gateway/session"
 )
 
-func TestParseLinks_TakesNamesAndWebAddresses(t *testing.T) {
+func TestParseLinks_AcceptsNamesAndWebURLs(t *testing.T) {
 	t.Parallel()
 	got, err := parseLinks([]string{"Logs of it=https://logs.example/q?run={runId}&to={completedAt}", "Wiki=http://wiki"})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// core is what the builders of all services work with. It belongs to one process.
+// core has what the builders of all services of a process share.
 type core struct {
 	log    *slog.Logger
 	group  lifecycle.Group
@@ -27,7 +27,7 @@ type core struct {
 	closers []func()
 }
 
-// later runs f when the process ends.
+// later registers f to run when the process ends.
 func (c *core) later(f func()) { c.closers = append(c.closers, f) }
 
 func (c *core) close() {
@@ -37,7 +37,7 @@ func (c *core) close() {
 	c.closers = nil
 }
 
-// serveLocally serves a service to this process, and returns the connection to it.
+// serveLocally serves a service within this process, and returns a connection to it.
 func (c *core) serveLocally(name string, register func(grpc.ServiceRegistrar)) grpc.ClientConnInterface {
 	srv := rpc.NewLocal(c.log, nil, nil)
 	register(srv)
@@ -45,8 +45,8 @@ func (c *core) serveLocally(name string, register func(grpc.ServiceRegistrar)) g
 	return srv
 }
 
-// openStores opens what a service keeps in the NATS servers at an address, as soon as they answer.
-// waiting gets the reason for each wait.
+// openStores opens the stores of a service on the NATS servers of an address, as soon as they
+// answer. waiting is called with the reason for each wait.
 func (c *core) openStores(ctx context.Context, at *natsstore.Address, service string, cfg jetstream.Config, waiting func(error), needs ...natsstore.Needs) error {
 	s, err := at.Opener(service, cfg, c.log, needs...).Wait(ctx, waiting)
 	if err != nil {

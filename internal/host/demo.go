@@ -16,8 +16,8 @@ const (
 	demoPack = "pack"
 )
 
-// demoPacks are the packs of the demo workflows. They are served at every start, because
-// a demo run may still wait.
+// demoPacks are the packs of the demo workflows. They are loaded at every start, because a demo run
+// may still be waiting.
 func (o *Options) demoPacks() []pack.Source {
 	if !o.DemoRuns {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 )
 
-// executables are what the files of a host let it execute: models, packs and prompt templates.
+// executables are the models, packs and prompt templates of a host.
 type executables struct {
 	catalogue *catalogue.Catalogue
 	packs     []*pack.Pack
@@ -47,7 +47,7 @@ func loadExecutables(o *Execution, canary string, log *slog.Logger, builtin ...p
 	return x, err
 }
 
-// newDispatcher makes the dispatcher, and starts to execute runs. sole: no other dispatcher can be
+// newDispatcher creates the dispatcher and starts executing runs. sole: no other dispatcher can be
 // running.
 func (c *core) newDispatcher(o *Execution, key Key, x executables, sole bool) (*dispatcher.Service, error) {
 	cfg, err := o.dispatcherConfig(x, sole)
@@ -154,7 +154,7 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	return deps, err
 }
 
-// openTenantLimits opens the file of --tenant-limits; nil: there is none.
+// openTenantLimits opens the file of --tenant-limits; nil without one.
 func (o *Execution) openTenantLimits(log *slog.Logger) (*tenantlimit.Source, error) {
 	if o.TenantLimits == "" {
 		return nil, nil

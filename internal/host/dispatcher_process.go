@@ -11,7 +11,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 )
 
-// DispatcherProcess are the settings of a dispatcher in a process of its own.
+// DispatcherProcess are the settings of a separate dispatcher process.
 type DispatcherProcess struct {
 	Process
 	NATS      natsstore.Address
@@ -23,7 +23,7 @@ type DispatcherProcess struct {
 // DispatcherPeers returns the services that a dispatcher calls.
 func DispatcherPeers() []string { return []string{peer.Redactor, peer.Acceptor, peer.EventLog} }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *DispatcherProcess) Validate() error {
 	return errors.Join(
 		o.Process.Validate(), validateSharedNATS(&o.NATS), o.Peers.Validate(DispatcherPeers()...), o.Execution.Validate(), o.Key.Validate(),

@@ -16,15 +16,15 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// The two promises of --durability.
+// Values of --durability.
 const (
 	DurabilitySync    = "sync"
 	DurabilityProcess = "process"
 )
 
-// EmbeddedLog says how a whole host keeps its log.
+// EmbeddedLog configures the embedded log of a whole host.
 type EmbeddedLog struct {
-	// NATSAddr is where readers of events connect; empty: nowhere.
+	// NATSAddr is the address for readers of events; empty disables it.
 	NATSAddr   string
 	Durability string
 }
@@ -36,7 +36,7 @@ func (o *EmbeddedLog) validate() error {
 	return nil
 }
 
-// openLog starts a NATS server and opens what is kept in it.
+// openLog starts a NATS server and opens its stores.
 func (h *Host) openLog(ctx context.Context) error {
 	var users []natsd.User
 	if h.opts.Log.NATSAddr != "" {
@@ -66,10 +66,10 @@ func (h *Host) openLog(ctx context.Context) error {
 	return h.makeConsumers(ctx, users)
 }
 
-// natsDir is where the files of an embedded NATS server are.
+// natsDir is the directory of an embedded NATS server.
 func natsDir(dataDir string) string { return filepath.Join(dataDir, "nats") }
 
-// makeConsumers makes the consumers that the users read from.
+// makeConsumers creates the consumers of the users.
 func (h *Host) makeConsumers(ctx context.Context, users []natsd.User) error {
 	if len(users) == 0 {
 		return nil
@@ -91,8 +91,7 @@ func (h *Host) makeConsumers(ctx context.Context, users []natsd.User) error {
 	return nil
 }
 
-// natsUsers lets the first key of each tenant that may read runs read them over
-// NATS.
+// natsUsers returns a NATS user per tenant: the tenant's first key with permission to read runs.
 func natsUsers(specs []auth.Spec) []natsd.User {
 	var users []natsd.User
 	seen := map[string]bool{}

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/store/writebehind"
 )
 
-// ReadModel says where an event log keeps what it has read.
+// ReadModel configures the store of an event log.
 type ReadModel struct {
 	// DataDir holds a SQLite file; used without PostgresURLFile.
 	DataDir string
@@ -30,7 +30,7 @@ func DefaultReadModel() ReadModel {
 	return ReadModel{PostgresSchema: def.Schema, PostgresConnections: def.MaxConns}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *ReadModel) Validate() error {
 	if o.PostgresURLFile == "" {
 		return nil
@@ -50,7 +50,7 @@ func (o *ReadModel) postgres(log *slog.Logger) postgres.Config {
 	}
 }
 
-// newEventLog makes the event log, and starts to read the run log.
+// newEventLog creates the event log and starts reading the run log.
 func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service, error) {
 	model, err := c.openReadModel(ctx, o)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service
 	return s, nil
 }
 
-// openReadModel opens PostgreSQL, which other processes fill as well, or a file of this process,
-// written behind.
+// openReadModel opens a PostgreSQL that processes share, or a SQLite file of this process with
+// write-behind.
 func (c *core) openReadModel(ctx context.Context, o *ReadModel) (store.Store, error) {
 	if o.PostgresURLFile != "" {
 		st, err := postgres.Open(ctx, o.postgres(c.log))

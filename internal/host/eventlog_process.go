@@ -14,14 +14,14 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// EventLogProcess are the settings of an event log in a process of its own.
+// EventLogProcess are the settings of a separate event log process.
 type EventLogProcess struct {
 	Process
 	NATS  natsstore.Address
 	Model ReadModel
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *EventLogProcess) Validate() error {
 	return errors.Join(o.Process.Validate(), validateSharedNATS(&o.NATS), o.Model.Validate())
 }
@@ -68,7 +68,7 @@ func RunEventLog(ctx context.Context, o EventLogProcess, log *slog.Logger) error
 		return err
 	}
 	s.Register(p.server)
-	// lost counts what the run log had and has no more, between other records and at its end.
+	// lost counts the records that the run log has lost, between other records and at its end.
 	lost := func() uint64 { return p.stores.Log.Lost() + s.Lost() }
 	p.registry.MustRegister(s.Collectors()...)
 	p.registry.MustRegister(lostRecords(lost))

@@ -15,9 +15,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher"
 )
 
-// Execution says what a dispatcher executes, and how.
+// Execution configures the execution of runs.
 type Execution struct {
-	// Workflows are directories of definitions, Packs is one of packs; empty: there are none.
+	// Workflows are directories of definitions, Packs is a directory of packs; both may be empty.
 	Workflows           []string
 	Packs               string
 	Prompts             packs.PromptOptions
@@ -26,11 +26,11 @@ type Execution struct {
 	RuntimeCapabilities []string
 
 	Lease, DrainTimeout time.Duration
-	// MaxRuns bounds the runs of one dispatcher, MaxHandedOut those of all of them.
+	// MaxRuns limits the runs of one dispatcher, MaxHandedOut those of all dispatchers.
 	MaxRuns, MaxHandedOut int
 	MaxQueueWait          time.Duration
 	RunLimits             runlimits.Limits
-	// TenantLimits is a file; empty: all tenants are alike.
+	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
 	TestSeams    bool
 }
@@ -48,7 +48,7 @@ func DefaultExecution() Execution {
 // minLease is the shortest --lease.
 const minLease = 200 * time.Millisecond
 
-// Validate returns all that is wrong, joined. It settles the default model.
+// Validate returns all errors, joined. It also sets the default model.
 func (o *Execution) Validate() error {
 	errs := append(o.Models.Validate(), o.Prompts.Validate()...)
 	if o.Lease < minLease {
@@ -75,19 +75,19 @@ func (o *Execution) Validate() error {
 	return errors.Join(append(errs, o.Tools.Validate())...)
 }
 
-// logConfig is how runs are handed out. sole: no other dispatcher can be running.
+// logConfig configures the delivery of runs. sole: no other dispatcher can be running.
 func (o *Execution) logConfig(sole bool) jetstream.Config {
 	cfg := jetstream.DefaultConfig()
 	cfg.MaxPending, cfg.AckWait = o.MaxHandedOut, o.ackWait(sole)
 	return cfg
 }
 
-// minAckWait is the shortest time after which the only dispatcher is handed a run again.
+// minAckWait is the minimum ackWait of a sole dispatcher.
 const minAckWait = time.Second
 
-// ackWait is the time after which an unacknowledged run is handed out again. All dispatchers of an
-// installation must agree on it. The only dispatcher uses its lease: after a crash, runs that it
-// had fetched but not begun continue no later than that.
+// ackWait is the time after which an unacknowledged run is delivered again. All dispatchers of an
+// installation must agree on it. A sole dispatcher uses its lease, so that after a crash fetched runs
+// start within that time.
 func (o *Execution) ackWait(sole bool) time.Duration {
 	if !sole {
 		return runlog.AckWait

@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// maxStreams bounds the event streams of one gateway.
+// maxStreams limits the event streams of one gateway.
 const maxStreams = 10_000
 
-// newGateway makes the gateway and its servers; nothing is served before p.start. ready returns why
+// newGateway creates the gateway and its servers; nothing is served before p.start. ready returns why
 // the host cannot serve.
 func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode string, ready func() error) error {
 	specs, err := parseAPIKeys(p.opts.APIKeys)
@@ -71,8 +71,8 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	return c.newServers(ctx, p)
 }
 
-// newServers makes the servers of the public API: one for the network, one within the process for
-// the REST side.
+// newServers creates the gRPC servers of the public API: one for the network, and one within the
+// process for REST.
 func (c *core) newServers(ctx context.Context, p *publicServer) error {
 	var opts []grpc.ServerOption
 	if p.certs != nil {

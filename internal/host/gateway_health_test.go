@@ -21,7 +21,7 @@ import (
 )
 
 // A gateway is not ready while NATS does not sync its own writes, even if all other services are
-// ready (docs/services.md, "What a service that is not ready lacks").
+// ready (docs/services.md, "Readiness").
 func TestGateway_IsUnreadyWhileItsWritesAreLessSafe(t *testing.T) {
 	t.Parallel()
 	varz := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -40,8 +40,8 @@ func TestGateway_IsUnreadyWhileItsWritesAreLessSafe(t *testing.T) {
 	require.EqualError(t, probe.Public(err), natsmon.ErrLazy.Error())
 }
 
-// Callers leave a replica that cannot read at once, however long another service is silent.
-func TestReadiness_TellsWhetherItReadsWhileAnotherServiceIsSilent(t *testing.T) {
+// Callers leave a replica that cannot read immediately, even if another service is silent.
+func TestReadiness_ReportsReadsWhileAnotherServiceIsSilent(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		own  func(context.Context) error

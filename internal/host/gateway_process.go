@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/services/gateway/session"
 )
 
-// GatewayProcess are the settings of a gateway in a process of its own.
+// GatewayProcess are the settings of a separate gateway process.
 type GatewayProcess struct {
 	Public    Public
 	TLS       TLS
@@ -35,7 +35,7 @@ func GatewayPeers() []string {
 	return []string{peer.Redactor, peer.Acceptor, peer.Dispatcher, peer.EventLog}
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *GatewayProcess) Validate() error {
 	errs := []error{
 		o.TLS.validate(), o.Tracing.validate(), validateSharedNATS(&o.NATS),
@@ -58,7 +58,7 @@ type gatewayProcess struct {
 	began  time.Time
 	public *publicServer
 	peers  *peer.Watch
-	// notReady is why it may get no requests, lacking what it lacks.
+	// notReady wraps the reason why the gateway is not ready.
 	notReady, lacking probe.Serving
 }
 
@@ -66,7 +66,7 @@ type gatewayProcess struct {
 func RunGateway(ctx context.Context, o GatewayProcess, log *slog.Logger) error {
 	g := &gatewayProcess{core: core{log: log}, opts: &o, began: time.Now(), public: &publicServer{opts: &o.Public}}
 	defer g.close()
-	defer func() { _ = g.group.Stop() }() // it has stopped already, unless the gateway could not be built
+	defer func() { _ = g.group.Stop() }() // already stopped, unless the gateway could not be built
 	if err := g.build(ctx); err != nil {
 		return ignoreStop(ctx, err)
 	}
@@ -80,7 +80,7 @@ func RunGateway(ctx context.Context, o GatewayProcess, log *slog.Logger) error {
 	return g.group.Wait(ctx)
 }
 
-// build makes the gateway as soon as NATS answers; until then its address answers probes.
+// build creates the gateway as soon as NATS answers; until then its address answers probes only.
 func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	g.notReady.Set(probe.ErrStarting)
 	g.lacking.Set(probe.ErrStarting)
@@ -116,12 +116,12 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	return g.newGateway(ctx, g.public, g.opts.Key, session.Production, g.reason)
 }
 
-// reason is why the gateway may get no requests, in the form for callers; nil: it may.
+// reason returns why the gateway is not ready, as shown to callers; nil if it is ready.
 func (g *gatewayProcess) reason() error { return probe.Public(g.notReady.Reason()) }
 
-// check finds out why the gateway may get no requests; nil: it may. Once all other services have
-// served, the lack of one is no reason: what needs it is answered with 503, as by any other gateway,
-// and the rest is served. Only what it writes itself, such as idempotency records, has to be safe.
+// check returns why the gateway is not ready; nil if it is. Once all other services have served, a
+// missing one does not make the gateway unready: requests that need it get 503, as from any other
+// gateway. Only the gateway's own writes, such as idempotency records, must be safe.
 func (g *gatewayProcess) check(ctx context.Context) error {
 	own, others := probe.Both(ctx, g.stores.Connected, g.peers.Check)
 	g.lacking.Set(errors.Join(own, others))

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// answerProbes serves the public address before there is an API, so that probes see a process that
-// lives and what it waits for. stop releases the address.
+// answerProbes serves probes at the public address before the API is ready, with the reason of the
+// wait. stop releases the address.
 func (p *publicServer) answerProbes(ready func() error) (stop func()) {
 	mux := http.NewServeMux()
 	probe.Handle(mux, ready)
@@ -44,7 +44,7 @@ func (p *publicServer) answerProbes(ready func() error) (stop func()) {
 	}
 }
 
-// borrowed is a listener that stays open when its server closes it.
+// borrowed is a listener that its server cannot close.
 type borrowed struct{ *net.TCPListener }
 
 // Close only ends Accept.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// spareThreads is by how much AddThreads exceeds the number of CPUs.
+// spareThreads is the number of threads that AddThreads adds to the number of CPUs.
 const spareThreads = 2
 
 // AddThreads raises GOMAXPROCS in a process that syncs its disk many hundred times a second: a

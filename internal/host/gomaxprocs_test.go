@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestThreads_LeavesASettingAlone(t *testing.T) {
+func TestThreads_KeepsTheEnvironmentsValue(t *testing.T) {
 	t.Parallel()
 	n, set := threads("", 2)
 	require.True(t, set)

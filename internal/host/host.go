@@ -1,5 +1,5 @@
-// Package host puts services together: all of a host in one process (Host), or one service in a
-// process of its own (process, and the Run functions). The commands build the options from flags.
+// Package host assembles services: a whole host in one process (Host), or one service per process
+// (process, and the Run functions). The commands build the options from flags.
 package host
 
 import (
@@ -34,7 +34,7 @@ type Options struct {
 	Envelopes Envelopes
 	Execution Execution
 	Tracing   Tracing
-	// DemoRuns: the demo workflows are registered.
+	// DemoRuns registers the demo workflows.
 	DemoRuns bool
 }
 
@@ -46,8 +46,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate returns all that is wrong with the settings, joined; each error names the flag, the
-// value and the remedy. A host without an API key gets DevKey.
+// Validate returns all errors in the settings, joined. Each has the flag, the value and the remedy.
+// A host without an API key gets DevKey.
 func (o *Options) Validate() error {
 	if len(o.Public.APIKeys) == 0 {
 		o.Public.APIKeys = []string{DevKey + "=default:*"}
@@ -56,8 +56,8 @@ func (o *Options) Validate() error {
 	return errors.Join(append(errs, o.Public.Validate(), o.Execution.Validate())...)
 }
 
-// Host is the five services in one process: each behind its own gRPC server, wired as they are when
-// each has a process of its own.
+// Host is the five services in one process, each behind its own gRPC server, wired as separate
+// processes are.
 type Host struct {
 	core
 
@@ -71,8 +71,8 @@ type Host struct {
 	public     *publicServer
 }
 
-// New takes the data directory and builds everything; nothing is served before Start. What was
-// opened is closed again if a later part cannot be built.
+// New locks the data directory and builds the services; nothing is served before Start. After an
+// error, everything that was opened is closed.
 func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
 	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir}}
 	h.opts.Envelopes.TestSeams, h.opts.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
@@ -85,7 +85,7 @@ func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
 	return h, nil
 }
 
-// Close gives back what the host has taken.
+// Close releases the host's resources.
 func (h *Host) Close() { h.close() }
 
 func (h *Host) build(ctx context.Context) error {
@@ -123,7 +123,7 @@ func (h *Host) build(ctx context.Context) error {
 	return h.buildServices(ctx, x)
 }
 
-// buildServices makes the services in the order in which they call each other.
+// buildServices creates the services in the order of their dependencies.
 func (h *Host) buildServices(ctx context.Context, x executables) error {
 	h.clients.Redactor = redactorv1.NewRedactorClient(h.serveLocally("redactor", h.redactor.Register))
 	vault, err := h.newVault(h.key, h.opts.AssetKeys, h.public.baseURL)
@@ -168,10 +168,10 @@ func (h *Host) Wait(ctx context.Context) error { return h.group.Wait(ctx) }
 // Stop stops serving because of an error, and returns it.
 func (h *Host) Stop(why error) error { return errors.Join(why, h.group.Stop()) }
 
-// Log is the host's log, in which no secret shows.
+// Log is the host's log, which is redacted.
 func (h *Host) Log() *slog.Logger { return h.log }
 
-// Addresses are where the host can be reached.
+// Addresses returns the addresses of the host's APIs.
 func (h *Host) Addresses() Addresses {
 	a := h.public.addresses(time.Since(h.began))
 	if h.nats.Addr() != "" {
@@ -180,11 +180,11 @@ func (h *Host) Addresses() Addresses {
 	return a
 }
 
-// ConsoleLink is the address of the console, with a code that signs in once if only this machine
-// can reach it; empty without a console.
+// ConsoleLink returns the URL of the console, with a code that signs in once if only this machine can
+// reach it; empty without a console.
 func (h *Host) ConsoleLink() string { return h.public.consoleLink(h.Addresses()) }
 
-// notReady returns why the host cannot serve; nil: it can.
+// notReady returns why the host cannot serve; nil if it can.
 func (h *Host) notReady() error {
 	select {
 	case <-h.dispatcher.Ready():

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, natsdtest.LeftBehind()...)
 }
 
-// startHost runs a whole host within the test.
+// startHost starts a whole host in the test process.
 func startHost(t *testing.T) (*Host, *harness.Client) {
 	t.Helper()
 	o := DefaultOptions()
@@ -47,17 +47,17 @@ const twoSteps = `{"id":"two","name":"two","version":"1","nodes":[
 	{"id":"b","typeId":"core.noop","name":"b","position":{"x":0,"y":0},"config":{},"inputs":{}}],
 	"edges":[{"id":"e","sourceNodeId":"a","targetNodeId":"b"}],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
 
-// creators start runs until they are stopped, and keep the ids that were
-// acknowledged. Each request is repeated with its key until it is.
+// creators start runs until they are stopped, and record the acknowledged ids. Each request is
+// repeated with its key until it is acknowledged.
 type creators struct {
 	c    *harness.Client
 	stop chan struct{}
 	wg   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	ids     []string
 	refused int
-	strange []string // answers that nobody should get
+	strange []string // unexpected answers
 }
 
 func (k *creators) start(ctx context.Context, n int) {
@@ -128,9 +128,8 @@ func status(t *testing.T, c *harness.Client, path string) int {
 	return a.Status
 }
 
-// The log's server goes away and comes back, again and again, under a host that
-// lives on: what was acknowledged is there, once, and what was not is refused
-// honestly.
+// The log's server stops and restarts repeatedly while the host runs. Acknowledged runs are there
+// once; others were rejected with the right error.
 func TestNATS_GoneAndBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes the log away for seconds; run without -short")

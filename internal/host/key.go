@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/services/gateway/interrupttoken"
 )
 
-// Key says where the secret of a host is: ids of runs, tokens and sealed values derive from it.
+// Key is the file of the host's secret, from which run ids, tokens and sealed values derive.
 type Key struct {
-	// File holds the secret that all services of the host share; empty: it is a file below
-	// DataDir, made on first use.
+	// File has the secret that all services of the host share; empty uses a file in DataDir, created
+	// on first use.
 	File, DataDir string
 }
 
@@ -34,7 +34,7 @@ func (k Key) secret() ([]byte, error) {
 	return hostfile.HostKey(k.DataDir)
 }
 
-// interruptKeys are the keys that sign tokens of interrupts: the operator's, or one derived from
+// interruptKeys are the keys that sign interrupt tokens: the operator's, or one derived from
 // the host's secret.
 func (k Key) interruptKeys(flags []string) (token.Keys, error) {
 	secret, err := k.secret()

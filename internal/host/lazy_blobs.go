@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-// lazyBlobs is a store of assets that is opened after its users have begun to serve. Its calls time
-// out before those of its callers.
+// lazyBlobs is a store of assets that is opened while the services already serve. Its calls time out
+// before those of its callers.
 type lazyBlobs struct{ store atomic.Pointer[blob.Store] }
 
 func (l *lazyBlobs) open(s blob.Store) { l.store.Store(&s) }
@@ -40,7 +40,7 @@ func (l *lazyBlobs) Get(ctx context.Context, name string) (blob.Blob, error) {
 	return (*s).Get(ctx, name)
 }
 
-// withPatience bounds a call to a store, so that its caller gets the reason and not only a timeout.
+// withPatience limits a call to a store, so that its caller gets the reason and not only a timeout.
 func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	d := natsstore.Patience
 	if end, ok := ctx.Deadline(); ok {

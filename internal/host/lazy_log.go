@@ -17,15 +17,15 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// lazyLog is the run log of an acceptor and its store of assets. Both may be opened after the
-// acceptor has begun to serve.
+// lazyLog is the run log of an acceptor and its store of assets. Both may be opened while the
+// acceptor already serves.
 type lazyLog struct {
 	runlog.Late
 
 	assets lazyBlobs
 	opener *natsstore.Opener
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	stores *natsstore.Stores
 	err    error // why the stores are not open yet
 }
@@ -135,7 +135,7 @@ func (r *lazyLog) close() {
 	}
 }
 
-// check returns why the log cannot be used; nil: it can.
+// check returns why the log cannot be used; nil if it can.
 func (r *lazyLog) check(ctx context.Context) error {
 	r.mu.Lock()
 	s, err := r.stores, r.err

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a part of the process takes beside Go's heap is not left to Go, too. Not parallel: the
-// limit is the process's.
+// Memory that a part of the process uses outside of Go is subtracted from Go's limit. Not parallel:
+// the limit is global.
 func TestLeaveRoom_LowersALimitThatIsSet(t *testing.T) { //nolint:paralleltest // see above
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)

@@ -4,8 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// lostRecords is the metric of records that are missing in the run log, in which nothing is ever
-// deleted.
+// lostRecords is the metric of lost records of the run log. Nothing is ever deleted from it.
 func lostRecords(lost func() uint64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "waybill", Subsystem: "eventlog", Name: "lost_records",

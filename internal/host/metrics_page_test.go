@@ -29,7 +29,7 @@ In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event l
 |---|---|---|---|---|
 `
 
-// labels are those of the metrics, with what they say.
+// labels are the labels of the metrics, with their descriptions.
 var labels = map[string]string{
 	"code":                   "an [error code](../errors.md)",
 	"result":                 "`hit`, `missing`, `unavailable` or `rejected` for a read, `written`, `too_large`, `dropped` or `failed` for a write",
@@ -46,13 +46,13 @@ var labels = map[string]string{
 	"provider":               "who was asked; the first 50 that a process meets, then `other`",
 }
 
-// description is what a collector says of a metric of its.
+// description is a collector's description of a metric.
 var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 
-// typeOf is the type of what a collector collects.
+// typeOf is the type of a collector's metrics.
 func typeOf(t *testing.T, c prometheus.Collector) string {
 	t.Helper()
-	switch c.(type) { // those that have no series before something happens
+	switch c.(type) { // vectors have no series at first
 	case *prometheus.CounterVec:
 		return "counter"
 	case *prometheus.GaugeVec:
@@ -96,7 +96,7 @@ func metricsPage(t *testing.T) string {
 			require.NotNil(t, m)
 			var has []string
 			for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
-				require.NotEmpty(t, labels[label], "%s: what does the label %s say?", m[1], label)
+				require.NotEmpty(t, labels[label], "%s: the label %s has no description", m[1], label)
 				used[label] = true
 				has = append(has, "`"+label+"`")
 			}
@@ -120,7 +120,7 @@ func TestGenerated_Metrics(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the generated files")
 
-// generated holds a generated file against the one in the tree, or writes it.
+// generated compares a generated file with the one in the tree, or writes it.
 func generated(t *testing.T, name, want string) {
 	t.Helper()
 	path := "../../" + name
@@ -132,5 +132,5 @@ func generated(t *testing.T, name, want string) {
 	require.Equal(t, want, string(got), "run make gen")
 }
 
-// inCell keeps a text from ending its cell.
+// inCell escapes a text for a table cell.
 func inCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

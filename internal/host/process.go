@@ -23,15 +23,15 @@ import (
 	"waybill.dev/waybill/internal/rpc"
 )
 
-// Process says how a service of its own process is served, and guarded.
+// Process are the settings of the server of a separate service process.
 type Process struct {
 	GRPCAddr string
-	// MetricsAddr serves metrics and probes; empty: nothing does.
+	// MetricsAddr serves metrics and probes; empty disables them.
 	MetricsAddr string
-	// TokenFile holds the bearer token of callers; empty: there is none.
+	// TokenFile has the bearer token of callers; empty means no token.
 	TokenFile string
 	TLS       TLS
-	// Insecure: other machines may call without a token or without TLS.
+	// Insecure allows callers on other machines without a token or without TLS.
 	Insecure  bool
 	Secrets   Secrets
 	Tracing   Tracing
@@ -41,7 +41,7 @@ type Process struct {
 // TLS names the files of a server's TLS.
 type TLS struct {
 	Cert, Key string
-	// ClientCA vouches for callers, which then have to show a certificate; empty: they need none.
+	// ClientCA is a PEM file of client CAs and enables mutual TLS; empty disables it.
 	ClientCA string
 }
 
@@ -50,8 +50,8 @@ func DefaultProcess(grpcAddr string) Process {
 	return Process{GRPCAddr: grpcAddr, Secrets: DefaultSecrets(), Tracing: DefaultTracing()}
 }
 
-// Validate returns all that is wrong with the settings, joined. Callers may record envelopes and
-// register secrets, so other machines need a token, and TLS to keep it.
+// Validate returns all errors in the settings, joined. Callers may record envelopes and register
+// secrets, so other machines need a token, and TLS to protect it.
 func (o *Process) Validate() error {
 	var errs []error
 	host, _, err := net.SplitHostPort(o.GRPCAddr)
@@ -93,19 +93,19 @@ type process struct {
 	// needs are the health names of services that lack something when the process
 	// does; the others serve as long as it runs.
 	needs []string
-	certs *mtls.Certs // nil: no TLS
+	certs *mtls.Certs // nil means no TLS
 	calls *tracing.Calls
 	// metrics is nil unless it is served.
 	metrics  net.Listener
 	registry *prometheus.Registry
 	serving  probe.Serving
-	// operating: metrics and probes are served.
+	// operating is true if metrics and probes are served.
 	operating bool
-	// assetsURL is where assets are served; empty: nowhere.
+	// assetsURL is the URL of assets; empty if they are not served.
 	assetsURL string
 }
 
-// newProcess takes the addresses and makes the server; nothing is served before serve.
+// newProcess listens on the addresses and creates the server; nothing is served before serve.
 func newProcess(o *Process, log *slog.Logger) (*process, error) {
 	p := &process{
 		core: core{log: log}, opts: o, began: time.Now(),
@@ -176,9 +176,9 @@ func (p *process) listen(flag, addr string) (net.Listener, error) {
 	return lis, nil
 }
 
-// close stops what still runs, and gives back what was taken.
+// close stops the server and releases the process's resources.
 func (p *process) close() {
-	_ = p.group.Stop() // it has stopped already, unless the service could not be built
+	_ = p.group.Stop() // already stopped, unless the service could not be built
 	p.core.close()
 }
 
@@ -188,8 +188,8 @@ func (p *process) exportCalls(ctx context.Context, service string) (err error) {
 	return err
 }
 
-// serve serves until ctx ends, then lets calls finish. own returns what the service lacks itself,
-// others which services it cannot reach; both may be nil.
+// serve serves until ctx ends, then waits for running calls. own checks the service itself, others
+// the services it calls; both may be nil.
 func (p *process) serve(ctx context.Context, own, others func(context.Context) error) error {
 	for name := range p.server.GetServiceInfo() {
 		p.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
@@ -202,7 +202,7 @@ func (p *process) serve(ctx context.Context, own, others func(context.Context) e
 	return p.group.Wait(ctx)
 }
 
-// serveOperator serves metrics and probes, once. A service that may wait long for what it needs
+// serveOperator serves metrics and probes, once. A service that may wait long for its dependencies
 // calls it before serve.
 func (p *process) serveOperator() {
 	if p.metrics == nil || p.operating {
@@ -215,7 +215,7 @@ func (p *process) serveOperator() {
 	p.group.Start(probe.ServeOperator(p.metrics, mux))
 }
 
-// ignoreStop drops an error after the end of ctx: the process is stopping.
+// ignoreStop drops an error after the end of ctx, because the process is stopping.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

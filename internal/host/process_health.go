@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/internal/host/probe"
 )
 
-// readiness checks the service. own returns what it lacks itself, others which services it cannot
-// reach; both may be nil.
+// readiness checks the service. own checks the service itself, others the services it calls; both may
+// be nil.
 func (p *process) readiness(own, others func(context.Context) error) probe.Readiness {
 	return probe.Readiness{
 		Serving: &p.serving, Log: p.log,
@@ -24,7 +24,7 @@ func (p *process) readiness(own, others func(context.Context) error) probe.Readi
 	}
 }
 
-// reads runs own and publishes the health of reads at once, so that a silent peer cannot delay it.
+// reads runs own and publishes the health of reads immediately, so that a silent peer cannot delay it.
 func (p *process) reads(own func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) (lacking error) {
 		if own != nil {
@@ -35,15 +35,15 @@ func (p *process) reads(own func(context.Context) error) func(context.Context) e
 	}
 }
 
-// setHealth sets the status of the process, whose name is empty, and of the services that need
-// what it needs.
+// setHealth sets the status of the process, whose name is empty, and of the services with the same
+// dependencies.
 func (p *process) setHealth(now healthv1.HealthCheckResponse_ServingStatus) {
 	for _, name := range append(p.needs, "") {
 		p.health.SetServingStatus(name, now)
 	}
 }
 
-// ready publishes where the service can be reached.
+// ready publishes the addresses of the service.
 func (p *process) ready() error {
 	info := Addresses{
 		HTTP:    p.assetsURL,

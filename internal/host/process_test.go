@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestServe_GuardsWhatOtherMachinesReach(t *testing.T) {
+func TestServe_RequiresATokenAndTLSForOtherMachines(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*Process)
-		want   string // empty: fine
+		want   string // empty means fine
 	}{
 		"loopback":              {func(*Process) {}, ""},
 		"loopback of version 6": {func(o *Process) { o.GRPCAddr = "[::1]:0" }, ""},

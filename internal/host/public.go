@@ -14,12 +14,12 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// Public says how a gateway serves the public API.
+// Public are the settings of the public API.
 type Public struct {
 	HTTPAddr, GRPCAddr string
-	// MetricsAddr is the operator's; empty: there is none.
+	// MetricsAddr is the operator's address; empty disables it.
 	MetricsAddr string
-	// URL and GRPC are where clients reach the APIs; empty: at the addresses.
+	// URL and GRPC are the public addresses of the APIs; empty uses the listen addresses.
 	URL, GRPC              string
 	APIKeys, InterruptKeys []string
 	TestSeams, Reflection  bool
@@ -43,7 +43,7 @@ func DefaultPublic() Public {
 // maxBodyBytes keeps a run's record within one NATS message.
 const maxBodyBytes = 6 << 20
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *Public) Validate() error {
 	var errs []error
 	if u, err := url.Parse(o.URL); err != nil || o.URL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
@@ -65,7 +65,7 @@ func (o *Public) Validate() error {
 	return errors.Join(append(errs, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))...)
 }
 
-// DevKey is the API key of a host that was given none. It is no secret.
+// DevKey is the API key of a host without configured keys. It is not a secret.
 const DevKey = "dev-key"
 
 // FirstKey is the key of the first KEY=TENANT:SCOPES.

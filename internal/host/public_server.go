@@ -27,14 +27,14 @@ type publicServer struct {
 	opts *Public
 	// metrics is nil unless it is served.
 	httpAddr, grpcAddr, metrics net.Listener
-	certs                       *mtls.Certs // nil: no TLS
+	certs                       *mtls.Certs // nil means no TLS
 	gateway                     *gateway.Service
 	webhooks                    *webhook.Service
 	grpc                        *grpc.Server
 	http                        *http.Server
 }
 
-// listen takes the addresses before anything else is opened, so that a busy port is an error at once.
+// listen listens on the addresses before anything else is opened, so that a busy port fails first.
 func (p *publicServer) listen(later func(func())) error {
 	for _, l := range []struct {
 		flag, addr string
@@ -89,7 +89,7 @@ func (p *publicServer) start(group *lifecycle.Group, collectors ...prometheus.Co
 	group.Start(probe.ServeOperator(p.metrics, probe.OperatorMux(reg)))
 }
 
-// grpcPart serves gRPC until the group stops, then lets calls finish. stopping is called first.
+// grpcPart serves gRPC until the group stops, then waits for running calls. stopping is called first.
 func grpcPart(name string, srv *grpc.Server, lis net.Listener, stopping func()) lifecycle.Part {
 	return lifecycle.Part{
 		Name: name,
@@ -114,7 +114,7 @@ func grpcPart(name string, srv *grpc.Server, lis net.Listener, stopping func()) 
 	}
 }
 
-// addresses are where clients on this machine reach the server.
+// addresses returns the server's addresses for clients on this machine.
 func (p *publicServer) addresses(took time.Duration) Addresses {
 	a := Addresses{
 		HTTP: p.localURL(), GRPC: reachable(p.grpcAddr.Addr()), Metrics: probe.MetricsURL(p.metrics),
@@ -126,8 +126,7 @@ func (p *publicServer) addresses(took time.Duration) Addresses {
 	return a
 }
 
-// baseURL is where clients reach the REST API. A public URL with a path has the base path
-// already.
+// baseURL is the URL of the REST API for clients. A public URL with a path already has the base path.
 func (p *publicServer) baseURL() string {
 	if p.opts.URL == "" {
 		return p.localURL()
@@ -139,7 +138,7 @@ func (p *publicServer) baseURL() string {
 	return public
 }
 
-// localURL is where this process serves the REST API.
+// localURL is the URL of the REST API on this machine.
 func (p *publicServer) localURL() string {
 	scheme := "http://"
 	if p.certs != nil {
@@ -148,7 +147,7 @@ func (p *publicServer) localURL() string {
 	return scheme + reachable(p.httpAddr.Addr()) + p.opts.Browser.BasePath
 }
 
-// grpcEndpoint is where clients reach the gRPC API.
+// grpcEndpoint is the address of the gRPC API for clients.
 func (p *publicServer) grpcEndpoint() string {
 	scheme := "grpc://"
 	if p.certs != nil {
@@ -160,8 +159,8 @@ func (p *publicServer) grpcEndpoint() string {
 	return scheme + reachable(p.grpcAddr.Addr())
 }
 
-// reachable is an address that a client on this machine can use, also if the listener's stands
-// for every address.
+// reachable returns an address for clients on this machine, also if the listener has the wildcard
+// address.
 func reachable(a net.Addr) string {
 	t, ok := a.(*net.TCPAddr)
 	if !ok || !t.IP.IsUnspecified() {

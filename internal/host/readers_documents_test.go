@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// hardCases are documents over which readers have been known to differ.
+// hardCases are documents that parsers often read differently.
 func hardCases() []string {
 	deep := func(n int) string { return strings.Repeat(`{"a":[`, n) + `0` + strings.Repeat(`]}`, n) }
 	many := func(n int, last string) string {
@@ -26,7 +26,7 @@ func hardCases() []string {
 		return `{` + b.String() + `"` + last + `":1}`
 	}
 	return []string{
-		// a name twice: plainly, escaped, in another case, normalised otherwise, in a large object
+		// duplicate names: plain, escaped, in another case, in another normalization, in a large object
 		`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"a":1,"A":2}`, `{"type":"x","Type":"y","TYPE":"z"}`,
 		`{"é":1,"e\u0301":2}`, `{"ſ":1,"s":2,"K":3,"k":4}`,
 		many(20, "k7"), many(20, "\\u006b7"), many(20, "K7"), `[{"a":1},{"a":2}]`, `{"a":{"a":{"a":1}}}`,
@@ -41,7 +41,7 @@ func hardCases() []string {
 		`"\u0000"`, "\"\x00\"", "\"\x1f\"", "\"\x7f\"", `"\u2028\u2029"`, "\"\u2028\"",
 		`"\x41"`, `"\'"`, `"\/"`, "\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"",
 		`"\uD83D\uDE00 \uFEFF \uFFFD"`, `'a'`, `"a`, `"<script>&amp;"`,
-		// around the document
+		// bytes around the document
 		"\xef\xbb\xbf{}", "\xff\xfe{\x00}\x00", ` {} `, "\t\r\n1", "\x0b1", "\u00a01", `{} {}`, `{}x`,
 		`1 2`,
 		`{}` + "\x00",
@@ -55,11 +55,11 @@ func hardCases() []string {
 		strings.Repeat("[", 64) + strings.Repeat("]", 64),
 		strings.Repeat("[", 65) + strings.Repeat("]", 65),
 		strings.Repeat("[", 10001),
-		// names that a reader further on knows
+		// names with a meaning for a later reader
 		`{"payload":{"a":1},"Payload":{"a":2}}`,
 		`{"nodeId":"x","NodeID":"y","error":{"code":1},"outputs":7}`,
 		`{"__proto__":{"a":1},"constructor":1}`, `{"a/b":1,"a~b":{"~1":2}}`,
-		// secrets, and what looks like them
+		// secrets, and texts that look like secrets
 		`{"password":"correct-horse-battery-9","password ":12345678,"token":["ghp_0123456789abcdefghijABCDEFGHIJ012345"],"Authorization":"Bearer abcdefghijklmnop0123456789"}`,
 		`"{\\"api_key\\":\\"sk-0123456789abcdefghijABCDEFGHIJ\\"}"`,
 		`{"ghp_0123456789abcdefghijABCDEFGHIJ012345":1,"ghp_0123456789abcdefghijABCDEFGHIJ012346":2}`,
@@ -68,8 +68,8 @@ func hardCases() []string {
 	}
 }
 
-// meaning reads a document token by token, without a repair: it fails on a name
-// that is there twice, and keeps numbers as they are written.
+// meaning reads a document token by token and strictly: it fails on duplicate names, and keeps the
+// digits of numbers.
 func meaning(t *testing.T, b []byte) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -164,7 +164,7 @@ func scrubbed(s *redact.Scrubber, v any) (out any, clash bool) {
 	return v, false
 }
 
-// depth counts brackets, those in texts as well: never too few.
+// depth counts brackets, including those in strings: an upper bound.
 func depth(doc []byte) (deepest int) {
 	open := 0
 	for _, c := range doc {

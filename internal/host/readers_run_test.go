@@ -16,8 +16,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/project"
 )
 
-// throughRun: as an input, a variable and an output of a run, out of the snapshot
-// that a client reads.
+// throughRun: as an input, a variable and an output of a run, read from a client's snapshot.
 func throughRun(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -62,8 +61,7 @@ func throughRun(t *testing.T, doc []byte, want any) {
 	require.Equal(t, out, snapshot["nodeStates"].(map[string]any)["n"].(map[string]any)["outputs"])
 }
 
-// throughDefinition: as what a node is configured with, and as a constant of one of
-// its ports.
+// throughDefinition: as the config of a node, and as a constant of one of its ports.
 func throughDefinition(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	if depth(doc) > strictjson.Default.MaxDepth-6 { // the definition around it counts

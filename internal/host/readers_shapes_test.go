@@ -9,12 +9,11 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
-// mark is how each text begins that the redactor puts in the place of another.
+// mark is the prefix of the redactor's replacements.
 const mark = "[REDACTED"
 
-// throughShapes: the redactor's second layer takes out texts that look like secrets,
-// and leaves the rest of a document as it is: no value moves, no number changes, and
-// nothing joins.
+// throughShapes: the redactor's second layer replaces texts that look like secrets and changes nothing
+// else: no value moves, no number changes, and no members merge.
 func (r readers) throughShapes(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	out, _, err := r.shaped.JSON(doc, strictjson.Default)
@@ -22,7 +21,7 @@ func (r readers) throughShapes(t *testing.T, doc []byte, want any) {
 	masked(t, want, meaning(t, out))
 }
 
-// masked asserts that got is want, but for texts and names that hold a mark.
+// masked asserts that got equals want, except for texts and names with a mark.
 func masked(t *testing.T, want, got any) {
 	t.Helper()
 	switch want := want.(type) {

@@ -30,15 +30,14 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// A document passes many readers on its way: the edge, the acceptor, the schema
-// validator, the redactor, the log, the read model. Each is asked here what it has
-// read, and each has to have read what the first one let in.
+// A document passes many parsers: the gateway, the acceptor, the schema validator, the redactor, the
+// log, the read model. These tests check that all of them read the same value.
 
-// hidden is the secret that the redactor of these tests knows.
+// hidden is the registered secret of these tests.
 const hidden = "hunter2-is-no-secret"
 
-// FuzzReaders_AgreeOnOneMeaning: whatever the edge lets in, every later reader
-// reads the same of it.
+// FuzzReaders_AgreeOnOneMeaning: every later reader reads the same value from a document that the
+// gateway accepts.
 func FuzzReaders_AgreeOnOneMeaning(f *testing.F) {
 	for _, doc := range hardCases() {
 		f.Add([]byte(doc))
@@ -73,7 +72,7 @@ func FuzzReaders_AgreeOnOneMeaning(f *testing.F) {
 	})
 }
 
-// readers are those that are made once.
+// readers are the readers created once.
 type readers struct {
 	registry *kinds.Registry
 	scrub    *redact.Scrubber
@@ -93,8 +92,8 @@ func newReaders(t testing.TB) readers {
 	return readers{registry, redact.Compile(known), redact.Compile(known).With(redact.DefaultShapes()), anything}
 }
 
-// refuse: what the edge refuses, nobody behind it takes either, for it
-// may come by another way.
+// refuse: later readers also reject what the gateway rejects, because a document may arrive on another
+// path.
 func (r readers) refuse(t *testing.T, doc []byte) {
 	t.Helper()
 	require.Error(t, wirejson.Decode(doc, strictjson.Default, &openwopv1.JsonDocument{}))
@@ -130,8 +129,8 @@ func throughEncodingJSON(t *testing.T, doc []byte, want any) {
 	}
 }
 
-// throughProtobufJSON asks a reader of other people's. It keeps numbers as
-// doubles, and refuses one that is too large for them.
+// throughProtobufJSON uses protobuf's JSON reader, which stores numbers as doubles and rejects larger
+// ones.
 func throughProtobufJSON(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	var v structpb.Value
@@ -142,7 +141,7 @@ func throughProtobufJSON(t *testing.T, doc []byte, want any) {
 	require.Equal(t, asDoubles(want), v.AsInterface())
 }
 
-// throughSchema: the validator finds a document equal to itself, written anew.
+// throughSchema: the validator finds a document equal to its re-encoded form.
 func throughSchema(t *testing.T, doc []byte) {
 	t.Helper()
 	s, err := schema.Compile("const", []byte(`{"const":`+string(doc)+`}`))
@@ -173,7 +172,7 @@ func throughGateway(t *testing.T, doc []byte, want any) {
 	require.Equal(t, "w", read.GetWorkflowId())
 }
 
-// throughRedactor: the walk over the bytes gives what a walk over the values would.
+// throughRedactor: redacting the bytes gives the same result as redacting the values.
 func (r readers) throughRedactor(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	out, count, err := r.scrub.JSON(doc, strictjson.Default)
@@ -207,7 +206,7 @@ func (r readers) Redact(_ context.Context, _ subject.Run, in accept.Texts) (out 
 
 var readersRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run-1"}
 
-// accept hands an envelope to the accept pipeline, over a run that has begun.
+// accept runs an envelope through the accept pipeline, in a started run.
 func (r readers) accept(t *testing.T, log *memory.Log, doc []byte) *accept.Result {
 	t.Helper()
 	clock := func() time.Time { return time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC) }
@@ -230,8 +229,8 @@ func (r readers) accept(t *testing.T, log *memory.Log, doc []byte) *accept.Resul
 	return res
 }
 
-// throughLog: as the payload of an envelope, into the log and out of the read
-// model, with the secret gone.
+// throughLog: as the payload of an envelope, through the log and the read model, with the secret
+// redacted.
 func (r readers) throughLog(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	log := memory.New()
@@ -271,7 +270,7 @@ func readModel(t *testing.T, log *memory.Log, want any) {
 	require.Equal(t, want, meaning(t, run.State.Envelopes["c"].Payload))
 }
 
-// asEnvelope: an accepted document is what its exact members say.
+// asEnvelope: an accepted document has the meaning of its exact member names.
 func (r readers) asEnvelope(t *testing.T, doc []byte, want any) {
 	t.Helper()
 	members, _ := want.(map[string]any)

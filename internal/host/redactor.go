@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/services/redactor"
 )
 
-// newRedactor makes the redactor of a process, and a log that passes it. It is made before all
-// else: nothing that a process writes shows a secret of its settings.
+// newRedactor creates the redactor of a process, and a redacted log. It comes first, so that no log
+// line contains a secret of the settings.
 func newRedactor(s Secrets, known Credentials, log *slog.Logger) (*redactor.Service, *slog.Logger, error) {
 	cfg := redactor.DefaultConfig()
 	cfg.Shapes = s.Shapes

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// RedactorProcess are the settings of a redactor in a process of its own.
+// RedactorProcess are the settings of a separate redactor process.
 type RedactorProcess struct {
 	Process
 	// Known are the secrets in the settings of all services of the host.
@@ -14,7 +14,7 @@ type RedactorProcess struct {
 	TestSeams bool
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *RedactorProcess) Validate() error {
 	return errors.Join(o.Process.Validate(), o.Known.Validate())
 }

@@ -11,36 +11,36 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// Secrets say what a redactor takes out of everything, for each tenant.
+// Secrets configure redaction for all tenants.
 type Secrets struct {
-	// File is a YAML file of secret ids and values; empty: there is none.
+	// File is a YAML file of secret ids and values; empty disables it.
 	File string
-	// Shapes: text that looks like a secret is taken out, too.
+	// Shapes also redacts text that looks like a secret.
 	Shapes bool
 }
 
 // DefaultSecrets are the settings without flags.
 func DefaultSecrets() Secrets { return Secrets{Shapes: true} }
 
-// Credentials are the secrets in the settings of a host's services. A redactor knows all of them,
+// Credentials are the secrets in the settings of a host's services. A redactor has all of them,
 // other processes those of their own settings.
 type Credentials struct {
 	APIKeys, AssetKeys, InterruptKeys []string
-	// Models and Tools have keys in the environment; nil: none of them count.
+	// Models and Tools have keys in the environment; nil ignores them.
 	Models *models.Options
 	Tools  *tools.Options
 	// canary is the secret that the protocol's tests plant; empty without test seams.
 	canary string
 }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (c *Credentials) Validate() error {
 	_, errKeys := token.ParseKeys(c.InterruptKeys, nil)
 	_, errAssets := token.ParseKeys(c.AssetKeys, nil)
 	return errors.Join(c.Models.CheckKeys(), errKeys, errAssets, c.Tools.Validate())
 }
 
-// list gives each secret that is long enough to be matched an id.
+// list returns the secrets that are long enough to match, each with an id.
 func (c *Credentials) list() ([]redact.Secret, error) {
 	keys, err := parseAPIKeys(c.APIKeys)
 	if err != nil {

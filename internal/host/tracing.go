@@ -9,11 +9,11 @@ import (
 	"waybill.dev/waybill/internal/obs/tracing"
 )
 
-// Tracing says where spans go.
+// Tracing configures the export of spans.
 type Tracing struct {
-	// Endpoint is the URL of a collector; empty: nothing is exported.
+	// Endpoint is the URL of a collector; empty disables the export.
 	Endpoint, Protocol string
-	// Ratio is the share of traces that are exported where the request does not say.
+	// Ratio is the share of exported traces among requests without a sampling decision.
 	Ratio float64
 }
 
@@ -34,10 +34,10 @@ func (o *Tracing) config(service string) tracing.Config {
 	return tracing.Config{Endpoint: o.Endpoint, Protocol: o.Protocol, Ratio: o.Ratio, Service: service}
 }
 
-// flushTimeout bounds sending what is left at the end.
+// flushTimeout limits the export of the remaining spans at shutdown.
 const flushTimeout = 5 * time.Second
 
-// exporter makes the exporter, which later closes; nil: nothing is exported.
+// exporter creates the exporter, closed by later; nil if the export is disabled.
 func (o *Tracing) exporter(ctx context.Context, service string, log *slog.Logger, later func(func())) (*tracing.Exporter, error) {
 	if o.Endpoint == "" {
 		return nil, nil
@@ -49,7 +49,7 @@ func (o *Tracing) exporter(ctx context.Context, service string, log *slog.Logger
 	later(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
-		_ = x.Close(ctx) // a collector that is away must not hold up the end
+		_ = x.Close(ctx) // an unavailable collector must not delay the shutdown
 	})
 	return x, nil
 }

@@ -13,11 +13,11 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// Webhooks say which servers webhooks and callbacks may call.
+// Webhooks configure the servers that webhooks and callbacks may call.
 type Webhooks struct {
-	// Allow are networks, addresses and names that are allowed though they are not public.
+	// Allow are allowed networks, addresses and names that are not public.
 	Allow []string
-	// allowPrivate is the protocol's test switch, which is no flag.
+	// allowPrivate is the protocol's test switch, which has no flag.
 	allowPrivate bool
 }
 
@@ -43,7 +43,7 @@ func (o *Webhooks) validate(testSeams bool, getenv func(string) (string, bool)) 
 	return errors.Join(errs...)
 }
 
-// newWebhooks makes the webhooks of a gateway, and starts to deliver.
+// newWebhooks creates the webhooks of a gateway and starts delivering.
 func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) (*webhook.Service, error) {
 	policy, err := egress.NewPolicy(p.opts.Webhooks.Allow)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: --interrupt-keys: %w", exit.ErrUsage, err)
 	}
-	resolve := "" // an address that only this machine has is of no use to a receiver
+	resolve := "" // receivers cannot use a loopback address
 	if p.opts.URL != "" {
 		resolve = p.baseURL()
 	}

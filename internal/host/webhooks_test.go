@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OpenWOP host contract §10.6: the switch for tests is refused in production.
-func TestWebhookOptions_RefuseTheTestSwitchInProduction(t *testing.T) {
+// OpenWOP host contract §10.6: the test switch is rejected in production.
+func TestWebhookOptions_RejectTheTestSwitchInProduction(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		value     string

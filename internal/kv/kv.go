@@ -1,5 +1,5 @@
 // Package kv is the port to small shared records: workflow definitions, idempotency records, dedup
-// claims. It never holds state of a run.
+// records. It never holds state of a run.
 package kv
 
 import (
@@ -30,7 +30,7 @@ type Store interface {
 	Get(ctx context.Context, key string) (Entry, error)
 	// Put writes the value unconditionally. Errors: ErrUnavailable.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
-	// Update writes the value if the key is at revision; 0: if it has no value.
+	// Update writes the value if the key is at revision, where 0 means that it has no value.
 	// Errors: ErrConflict, ErrUnavailable.
 	Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error)
 	// Delete deletes the key's value if the key is at revision. Errors: ErrConflict, also if there

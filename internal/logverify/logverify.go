@@ -33,10 +33,10 @@ const (
 // Rows describes each rule, in the order of the report.
 func Rows() [][2]string {
 	return [][2]string{
-		{string(Frames), "each frame is there, can be read and matches its hash"},
-		{string(Chain), "the frames of each run follow one another, by hash and by sequence"},
-		{string(End), "nothing follows the end of a run"},
-		{string(Events), "the events of each run keep what the protocol promises"},
+		{string(Frames), "every frame exists, is readable and matches its hash"},
+		{string(Chain), "the frames of each run are chained by hash and sequence"},
+		{string(End), "no frame follows the end of a run"},
+		{string(Events), "the events of each run pass the checks of run verify"},
 	}
 }
 
@@ -69,7 +69,7 @@ const silence = 30 * time.Second
 
 var (
 	errDone   = errors.New("read to the end")
-	errSilent = fmt.Errorf("%w: the log ends before it says that it does: nothing came for %s", runlog.ErrUnavailable, silence)
+	errSilent = fmt.Errorf("%w: no frame for %s before the end of the log", runlog.ErrUnavailable, silence)
 )
 
 // reader follows a log. Its methods are called by one goroutine.
@@ -190,7 +190,7 @@ func (r *reader) take(f *frame.Frame) {
 	case at.broken:
 		return
 	case at.ended:
-		finding(End, "a frame of the kind %s follows the end", f.Kind)
+		finding(End, "a frame of kind %s follows the end of the run", f.Kind)
 		return
 	}
 	if err := at.chain.Follow(f); err != nil {
@@ -200,7 +200,7 @@ func (r *reader) take(f *frame.Frame) {
 	}
 	events, err := f.Events()
 	if err != nil || len(events) != f.Last-f.First+1 {
-		finding(Chain, "it says that it holds the events %d to %d, and does not", f.First, f.Last)
+		finding(Chain, "its events are not those of its range, %d to %d", f.First, f.Last)
 		return
 	}
 	r.report.Events += len(events)

@@ -9,7 +9,7 @@ import (
 )
 
 // One failed check may be a process without CPU. Only a storage that stays failed is reopened.
-func TestAlarm_RingsForAFailureThatStays(t *testing.T) {
+func TestAlarm_FiresForAPersistentFailure(t *testing.T) {
 	t.Parallel()
 	failed := fmt.Errorf("%w: full", ErrStorage)
 	for name, tc := range map[string]struct {

@@ -50,7 +50,7 @@ func api(t *testing.T, s *Server) js.JetStream {
 
 // After a power cut at any moment, everything that OnDisk confirmed is there when the server starts
 // again. The stream has many files and concurrent writers.
-func TestOnDisk_WhatItReturnedForSurvivesAPowerCut(t *testing.T) {
+func TestOnDisk_ConfirmedRecordsSurviveAPowerCut(t *testing.T) {
 	t.Parallel()
 	s, p := watched(t)
 	a := api(t, s)
@@ -250,7 +250,7 @@ func TestOnDisk_ASyncThatBeganBeforeTheRecordDoesNotCount(t *testing.T) {
 	<-g.asked
 	select {
 	case err := <-third:
-		t.Fatal("told of a record whose sync is on its way: ", err)
+		t.Fatal("confirmed a record whose sync is in progress: ", err)
 	default:
 	}
 	g.let <- nil
@@ -276,7 +276,7 @@ func TestOnDisk_AnErrorReachesOnlyTheAffectedCallers(t *testing.T) {
 	require.NoError(t, s.Ready())
 }
 
-// A caller that gives up leaves the sync to the others.
+// After a caller gives up, the sync continues for the others.
 func TestOnDisk_ACallerMayGo(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 2)
@@ -379,7 +379,7 @@ func TestOnDisk_WithoutAPositionAnEarlierRoundsErrorIsNotReported(t *testing.T) 
 }
 
 // A caller that is not urgent shares the sync of an urgent one, which does not wait.
-func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
+func TestOnDisk_SyncsThatAreNotUrgentAreShared(t *testing.T) {
 	t.Parallel()
 	s, g := gate(t, 4)
 	tail := s.disk.tail("LOG")
@@ -390,9 +390,9 @@ func TestOnDisk_WhatIsNotUrgentWaitsForOthersToShareItsSync(t *testing.T) {
 	s.waits(t, 3)
 	select {
 	case <-g.asked:
-		t.Fatal("a sync that nobody is in a hurry for began at once")
+		t.Fatal("a sync that is not urgent began immediately")
 	case err := <-joins:
-		t.Fatal("told of a record that is not synced: ", err)
+		t.Fatal("confirmed a record that is not synced: ", err)
 	default:
 	}
 	urgent := s.begin(t, 4)

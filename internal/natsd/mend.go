@@ -111,7 +111,7 @@ func (b *block) mend() (damaged []int, err error) {
 			length := uint32(next-at) | binary.LittleEndian.Uint32(b.buf[at:])&headersBit //nolint:gosec // G115: a block is small
 			binary.LittleEndian.PutUint32(b.buf[at:], length)
 			if b.size(at) == 0 {
-				return nil, fmt.Errorf("the record at %d cannot be told from its neighbours: restore the log from a backup", at)
+				return nil, fmt.Errorf("the record at %d cannot be separated from its neighbours: restore the log from a backup", at)
 			}
 		}
 		copy(b.buf[next-checksum:next], b.sum(at, next-at))

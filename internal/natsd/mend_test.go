@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/natsd"
 )
 
-// kept returns what a server has of ten messages after a flipped bit in its file and a crash.
+// kept returns the remaining messages of ten after a flipped bit in the file and a crash.
 func kept(t *testing.T, hashed []string, flip func(file []byte)) (texts []string, said string) {
 	t.Helper()
 	dir, out := t.TempDir(), &bytes.Buffer{}
@@ -75,9 +75,9 @@ func TestStart_AfterACrashKeepsWhatFollowsAFlippedBit(t *testing.T) {
 	}
 	const record = 22 // is the offset of the subject in a record
 	for name, tc := range map[string]struct {
-		flip func([]byte)
-		want []string
-		told bool
+		flip   func([]byte)
+		want   []string
+		logged bool
 	}{
 		"nowhere":                           {func([]byte) {}, all, false},
 		"in what was published":             {flipped("text-4", 5), with(4, "text-5"), true},
@@ -94,10 +94,10 @@ func TestStart_AfterACrashKeepsWhatFollowsAFlippedBit(t *testing.T) {
 			t.Parallel()
 			got, said := kept(t, hashed, tc.flip)
 			require.Equal(t, tc.want, got)
-			require.Equal(t, tc.told, said != "", said)
+			require.Equal(t, tc.logged, said != "", said)
 		})
 	}
 	got, said := kept(t, nil, flipped("text-4", 5))
-	require.Equal(t, all[:4], got, "of a stream without hashes of its own nobody could tell")
+	require.Equal(t, all[:4], got, "damage of a stream without hashes cannot be detected")
 	require.Empty(t, said)
 }

@@ -82,7 +82,7 @@ func TestRestart_KeepsDataConnectionsAndAddress(t *testing.T) {
 	require.GreaterOrEqual(t, info.CachedInfo().State.Msgs, uint64(2))
 }
 
-func TestWatch_LeavesASoundServerAloneAndEndsWithItsContext(t *testing.T) {
+func TestWatch_IgnoresAHealthyServerAndEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,11 +10,11 @@ import (
 type Copies struct {
 	// Replicas is the minimum number of copies.
 	Replicas int
-	// InSync is how many of them must be in sync; 0: a majority.
+	// InSync is how many of them must be in sync; 0 means a majority.
 	InSync int
 }
 
-// Check returns what a stream lacks; nil: nothing.
+// Check returns what a stream lacks; nil if nothing.
 func (c Copies) Check(info *js.StreamInfo) error {
 	there := info.Config.Replicas
 	if there < c.Replicas {

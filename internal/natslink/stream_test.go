@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-// cluster has a stream with some replicas; 0: it has none.
+// cluster has a stream with some replicas; 0 if it has none.
 type cluster struct {
 	js.JetStream
 	replicas int

@@ -18,9 +18,9 @@ type Consumer struct {
 	Name string
 	// New skips events from before the consumer was created.
 	New bool
-	// AckWait is how long a reader may take with a frame before redelivery; 0: DefaultAckWait.
+	// AckWait is how long a reader may take with a frame before redelivery; 0 means DefaultAckWait.
 	AckWait time.Duration
-	// MaxPending is the number of unacknowledged frames; 0: one. With more, redelivered frames may
+	// MaxPending is the number of unacknowledged frames; 0 means one. With more, redelivered frames may
 	// be out of order.
 	MaxPending int
 }

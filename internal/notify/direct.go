@@ -19,13 +19,13 @@ type Direct struct {
 	sub *nats.Subscription
 }
 
-// NewDirect makes the requests of one kind; name is the same in all processes.
+// NewDirect returns a Direct for requests of one kind; name is the same in all processes.
 func NewDirect(nc *nats.Conn, name string) *Direct {
 	return &Direct{nc: nc, prefix: "waybill.notify." + name + "."}
 }
 
-// Serve answers the requests to a process with what handle returns. It replaces the process
-// that was served before.
+// Serve answers the requests to a process with the results of handle. It replaces the process that
+// was served before.
 func (d *Direct) Serve(process string, handle func(data []byte) []byte) error {
 	if !subject.Token(process) {
 		return fmt.Errorf("notify: process %q: want letters, digits, _ and -", process)
@@ -45,8 +45,8 @@ func (d *Direct) Serve(process string, handle func(data []byte) []byte) error {
 	return nil
 }
 
-// Ask sends a request to a process and returns its answer. It fails at once where no process of
-// that id listens.
+// Ask sends a request to a process and returns its answer. It fails immediately if no process with
+// that id is subscribed.
 func (d *Direct) Ask(ctx context.Context, process string, data []byte) ([]byte, error) {
 	m, err := d.nc.RequestWithContext(ctx, d.prefix+process, data)
 	if err != nil {

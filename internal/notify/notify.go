@@ -1,7 +1,7 @@
-// Package notify tells those who listen, in any process, of something that has just
-// happened. Nothing is kept: who does not listen, or is too slow, does not hear of it.
+// Package notify publishes notices to subscribers in all processes. Notices are not buffered: late or
+// slow subscribers miss them.
 //
-// A process holds one subscription at the broker, however many listen in it.
+// A process has one subscription at the broker for all its subscribers.
 package notify
 
 import (
@@ -14,23 +14,23 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// Topic is what is listened to: something of a tenant.
+// Topic identifies the subject of notices within a tenant.
 type Topic struct{ Tenant, ID string }
 
-// queue is how many notices wait for one listener before it misses some.
+// queue is the number of notices buffered per listener; further ones are dropped.
 const queue = 64
 
-// Hub passes notices on. It is safe for concurrent use.
+// Hub publishes notices. It is safe for concurrent use.
 type Hub struct {
-	nc     *nats.Conn // nil: within this process only
+	nc     *nats.Conn // nil means within this process only
 	prefix string
 	sub    *nats.Subscription
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	listeners map[Topic]map[*Listener]struct{}
 }
 
-// New makes a hub under a name that all processes use; nc nil: for this process alone.
+// New returns a hub; all processes use the same name. A nil nc limits it to this process.
 func New(nc *nats.Conn, name string) (*Hub, error) {
 	h := &Hub{nc: nc, prefix: "waybill.notify." + name + ".", listeners: map[Topic]map[*Listener]struct{}{}}
 	if nc == nil {
@@ -56,7 +56,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// Publish tells all who listen to a topic. Data must not be changed afterwards.
+// Publish sends a notice to all listeners of a topic. Data must not be changed afterwards.
 func (h *Hub) Publish(t Topic, data []byte) error {
 	if !subject.Token(t.Tenant) || !subject.Token(t.ID) {
 		return fmt.Errorf("notify: topic %q.%q: want letters, digits, _ and -", t.Tenant, t.ID)
@@ -77,19 +77,19 @@ func (h *Hub) deliver(t Topic, data []byte) {
 	for l := range h.listeners[t] {
 		select {
 		case l.in <- data:
-		default: // it is too slow
+		default: // too slow: drop
 		}
 	}
 }
 
-// Listener hears of one topic until it is closed.
+// Listener receives the notices of one topic until it is closed.
 type Listener struct {
 	hub   *Hub
 	topic Topic
 	in    chan []byte
 }
 
-// Listen begins to listen; the caller closes the listener.
+// Listen returns a new listener; the caller closes it.
 func (h *Hub) Listen(t Topic) *Listener {
 	l := &Listener{hub: h, topic: t, in: make(chan []byte, queue)}
 	h.mu.Lock()
@@ -101,10 +101,10 @@ func (h *Hub) Listen(t Topic) *Listener {
 	return l
 }
 
-// C gives the notices.
+// C returns the channel of notices.
 func (l *Listener) C() <-chan []byte { return l.in }
 
-// Close ends the listening. It is safe to call twice.
+// Close closes the listener. It is safe to call twice.
 func (l *Listener) Close() {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...) }
 
-// hubs are two processes' over one broker.
+// hubs returns the hubs of two processes on one broker.
 func hubs(t *testing.T) (one, two *notify.Hub) {
 	t.Helper()
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
@@ -29,7 +29,7 @@ func hubs(t *testing.T) (one, two *notify.Hub) {
 		h, err := notify.New(nc, "things")
 		require.NoError(t, err)
 		t.Cleanup(h.Close)
-		require.NoError(t, nc.Flush()) // the broker knows of the subscription
+		require.NoError(t, nc.Flush()) // the broker has the subscription
 		out = append(out, h)
 	}
 	return out[0], out[1]
@@ -46,7 +46,7 @@ func next(t *testing.T, l *notify.Listener) string {
 	}
 }
 
-func TestHub_TellsListenersOfEveryProcessAndOfTheirTopicOnly(t *testing.T) {
+func TestHub_NotifiesListenersOfTheTopicInEveryProcess(t *testing.T) {
 	t.Parallel()
 	one, two := hubs(t)
 	mine := notify.Topic{Tenant: "acme", ID: "run_1"}
@@ -66,7 +66,7 @@ func TestHub_TellsListenersOfEveryProcessAndOfTheirTopicOnly(t *testing.T) {
 	require.Empty(t, there.C())
 }
 
-func TestHub_RefusesATopicThatWidensASubscription(t *testing.T) {
+func TestHub_RejectsATopicWithWildcards(t *testing.T) {
 	t.Parallel()
 	h, err := notify.New(nil, "things")
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestHub_RefusesATopicThatWidensASubscription(t *testing.T) {
 	}
 }
 
-func TestHub_DoesNotWaitForWhoIsSlow(t *testing.T) {
+func TestHub_DoesNotWaitForSlowListeners(t *testing.T) {
 	t.Parallel()
 	h, err := notify.New(nil, "things")
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// service fails as it is told.
+// service returns a configured error.
 type service struct {
 	redactorv1.UnimplementedRedactorServer
 	fail func() error
@@ -37,7 +37,7 @@ func (s service) RedactStream(grpc.BidiStreamingServer[redactorv1.RedactStreamRe
 	return s.fail()
 }
 
-// transports are the ways to a service: each gives a connection to one.
+// transports returns a connection to a service over each transport.
 var transports = map[string]func(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface{
 	"network": network, "local": func(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface {
 		t.Helper()
@@ -54,8 +54,7 @@ func network(t *testing.T, s redactorv1.RedactorServer) grpc.ClientConnInterface
 	return conn
 }
 
-// calls makes a unary call and a stream call, over each transport, to a service
-// that fails.
+// calls makes a unary and a streaming call over each transport to a failing service.
 func calls(t *testing.T, fail func() error) (errs []error) {
 	t.Helper()
 	for _, connect := range transports {
@@ -69,7 +68,7 @@ func calls(t *testing.T, fail func() error) (errs []error) {
 	return errs
 }
 
-func TestFault_SaysTheSameOnBothSidesOfTheWire(t *testing.T) {
+func TestFault_IsTheSameOnBothSidesOfTheWire(t *testing.T) {
 	t.Parallel()
 	errs := calls(t, func() error {
 		return fault.New(fault.RateLimited, "slow down").With("scope", "key").After(1500 * time.Millisecond)
@@ -96,9 +95,8 @@ func TestForeignErrors_AreHiddenBehindAnId(t *testing.T) {
 	}
 }
 
-// A handler that ran out of the time which it gave somebody else says so: the caller may
-// ask again.
-func TestSlowNeighbours_AreWorthAnotherTry(t *testing.T) {
+// If a call of the handler to another service times out, its caller gets a retryable error.
+func TestSlowDependencies_AreRetryable(t *testing.T) {
 	t.Parallel()
 	for _, err := range calls(t, func() error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }) {
 		e, ok := fault.As(err)
@@ -119,7 +117,7 @@ func TestPanic_FailsTheCallAndNotTheServer(t *testing.T) {
 }
 
 // The one detail of a status is the envelope's JSON (OpenWOP host contract §9.4).
-func TestToStatus_CarriesTheEnvelopeAsTheProfileAsks(t *testing.T) {
+func TestToStatus_HasTheEnvelopeOfTheProfile(t *testing.T) {
 	t.Parallel()
 	st, ok := status.FromError(rpc.ToStatus(fault.New(fault.RunNotFound, "gone"), false))
 	require.True(t, ok)
@@ -129,8 +127,8 @@ func TestToStatus_CarriesTheEnvelopeAsTheProfileAsks(t *testing.T) {
 	require.JSONEq(t, `{"error":"run_not_found","message":"gone"}`, string(st.Proto().GetDetails()[0].GetValue()))
 }
 
-// Within the process the redactor has to see the whole of a secret (OpenWOP envelope
-// contract §11, sinks); what leaves it is masked.
+// Within the process the redactor must see a whole secret (OpenWOP envelope contract §11, sinks).
+// Errors that leave the process are masked.
 func TestToStatus_MasksWhatLeavesTheProcess(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2.plum.sk-abcdef12345678,and-the-rest"
@@ -145,7 +143,7 @@ func TestToStatus_MasksWhatLeavesTheProcess(t *testing.T) {
 	}
 }
 
-func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {
+func TestFromStatus_KeepsContextErrors(t *testing.T) {
 	t.Parallel()
 	for _, err := range calls(t, func() error { return context.DeadlineExceeded }) {
 		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "a deadline of the server's own is not the caller's")
@@ -153,19 +151,19 @@ func TestFromStatus_LeavesContextErrorsAsTheyAre(t *testing.T) {
 	require.NoError(t, rpc.FromStatus(nil))
 }
 
-// Balancers know the statuses of health checks, and nothing of ours.
+// Balancers need the standard statuses of health checks.
 func TestHealth_KeepsItsOwnStatuses(t *testing.T) {
 	t.Parallel()
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	healthv1.RegisterHealthServer(srv, health.NewServer())
 	conn, _ := rpctest.Serve(t, srv)
-	_, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "nobody"})
+	_, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{Service: "unknown"})
 	require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
 }
 
-// The name of a method is the caller's text: what is not served is refused without
-// it, with the canonical envelope (OpenWOP host contract §9.4).
-func TestServer_RepeatsNoNameOfAMethodItDoesNotServe(t *testing.T) {
+// The name of a method is text of the caller. Unknown methods are rejected without repeating it, with
+// the canonical envelope (OpenWOP host contract §9.4).
+func TestServer_DoesNotRepeatTheNameOfAnUnknownMethod(t *testing.T) {
 	t.Parallel()
 	srv := rpc.NewServer(slog.New(slog.DiscardHandler), nil, nil)
 	redactorv1.RegisterRedactorServer(srv, service{fail: func() error { return nil }})

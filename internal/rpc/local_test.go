@@ -41,7 +41,7 @@ func start(t *testing.T, l *rpc.Local) (stop func()) {
 	return stop
 }
 
-// echo answers with what it was asked, and says what it saw.
+// echo returns the request and records what it received.
 type echo struct {
 	redactorv1.UnimplementedRedactorServer
 	saw func(ctx context.Context, req *redactorv1.RedactRequest)
@@ -95,7 +95,7 @@ func TestCall_CrossesAsOverANetwork(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []string{"hello"}, header.Get("said"))
 			got.Texts[0] = "changed"
-			require.Equal(t, []string{"a"}, req.GetTexts(), "nobody shares a message")
+			require.Equal(t, []string{"a"}, req.GetTexts(), "messages are copied")
 			require.Equal(t, []string{"a"}, resp.GetTexts())
 		})
 	}
@@ -138,8 +138,7 @@ func (w waiter) RedactStream(s grpc.BidiStreamingServer[redactorv1.RedactStreamR
 	return s.Context().Err()
 }
 
-// Callers of a server that stops try elsewhere, or again: it is not their
-// context that has ended.
+// Callers of a stopping server get a retryable error, not a context error.
 func TestLocal_EndsItsCallsWhenItStops(t *testing.T) {
 	t.Parallel()
 	w := waiter{entered: make(chan struct{})}
@@ -180,7 +179,7 @@ func TestLocal_CallsWaitUntilItServes(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-func TestCall_EndsWithItsCaller(t *testing.T) {
+func TestCall_EndsWithTheCallersContext(t *testing.T) {
 	t.Parallel()
 	for name, connect := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +193,7 @@ func TestCall_EndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// What one call costs; the network one is between processes at best.
+// Measures one call, locally and over an in-memory network.
 func BenchmarkCall(b *testing.B) {
 	quiet := slog.New(slog.DiscardHandler)
 	l := rpc.NewLocal(quiet, nil, nil)

@@ -13,7 +13,7 @@ import (
 // names counts how often a name is looked up.
 type names struct {
 	looked, closed int
-	found          resolver.ClientConn // is told what was found
+	found          resolver.ClientConn // receives the resolved addresses
 }
 
 func (n *names) Build(_ resolver.Target, found resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
@@ -25,7 +25,7 @@ func (*names) Scheme() string                          { return "dns" }
 func (n *names) ResolveNow(resolver.ResolveNowOptions) { n.looked++ }
 func (n *names) Close()                                { n.closed++ }
 
-// A server that is added under a name is found though no connection ends.
+// A server that is added under a name is found without waiting for a connection to end.
 func TestLookups_AreRepeatedUntilTheConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,22 +43,22 @@ func TestLookups_AreRepeatedUntilTheConnectionIsClosed(t *testing.T) {
 	require.Equal(t, "dns", Lookups(time.Minute).Scheme())
 }
 
-// caller has no use for a name without addresses.
+// caller rejects a state without addresses.
 type caller struct {
 	resolver.ClientConn
-	told []resolver.State
+	states []resolver.State
 }
 
 func (c *caller) UpdateState(found resolver.State) error {
-	c.told = append(c.told, found)
+	c.states = append(c.states, found)
 	if len(found.Addresses) == 0 {
 		return balancer.ErrBadResolverState
 	}
 	return nil
 }
 
-// A service that was away for long, as a headless Service of Kubernetes without a pod that is ready,
-// is found again as soon as its name has an address: gRPC looks seldom where what it found was refused.
+// A service that was unavailable for long, such as a headless Service without a ready pod, is found
+// soon after its name has an address. By default gRPC resolves a rejected name rarely.
 func TestLookups_AreAsFrequentWhileANameHasNoAddress(t *testing.T) {
 	t.Parallel()
 	n, c := &names{}, &caller{}
@@ -67,6 +67,6 @@ func TestLookups_AreAsFrequentWhileANameHasNoAddress(t *testing.T) {
 	defer r.Close()
 	for _, found := range []resolver.State{{}, {Addresses: []resolver.Address{{Addr: "10.0.0.1:1"}}}} {
 		require.NoError(t, n.found.UpdateState(found))
-		require.Equal(t, found, c.told[len(c.told)-1])
+		require.Equal(t, found, c.states[len(c.states)-1])
 	}
 }

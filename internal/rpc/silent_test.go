@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// way leads to a server, as long as it is not cut.
+// way is a network path to a server that can be cut.
 type way struct {
 	lis *bufconn.Listener
 	cut atomic.Bool
@@ -29,13 +29,13 @@ type way struct {
 
 func (w *way) dial(ctx context.Context, _ string) (net.Conn, error) {
 	if w.cut.Load() {
-		return nil, errors.New("nobody is there")
+		return nil, errors.New("no server")
 	}
 	conn, err := w.lis.DialContext(ctx)
 	return mute{conn, w}, err
 }
 
-// mute takes what is written and passes nothing on while the way is cut.
+// mute accepts writes and drops them while the path is cut.
 type mute struct {
 	net.Conn
 	way *way
@@ -48,7 +48,7 @@ func (m mute) Write(b []byte) (int, error) {
 	return m.Conn.Write(b)
 }
 
-// Close tells the server nothing while the way is cut.
+// Close does not reach the server while the path is cut.
 func (m mute) Close() error {
 	if m.way.cut.Load() {
 		return nil
@@ -56,7 +56,7 @@ func (m mute) Close() error {
 	return m.Conn.Close()
 }
 
-// reach is a client of a server that has gRPC's health service; watch is told of its streams.
+// reach returns a client of a server with gRPC's health service; watch counts its streams.
 func reach(t *testing.T, watch ...grpc.StreamServerInterceptor) (*way, healthv1.HealthClient) {
 	t.Helper()
 	w := &way{lis: bufconn.Listen(1 << 20)}
@@ -71,11 +71,11 @@ func reach(t *testing.T, watch ...grpc.StreamServerInterceptor) (*way, healthv1.
 	return w, healthv1.NewHealthClient(conn)
 }
 
-// pass lets time go by in a bubble, for which nobody waits.
+// pass advances the fake time of the bubble.
 func pass(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // in a bubble
 
-// A stream has no deadline: without a sign of life it would wait for ever.
-func TestClient_LeavesAServerThatIsSilent(t *testing.T) {
+// A stream has no deadline: without pings it would wait forever.
+func TestClient_DropsASilentServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, c := reach(t)
@@ -91,8 +91,8 @@ func TestClient_LeavesAServerThatIsSilent(t *testing.T) {
 	})
 }
 
-// However long a server was away, its clients do not let it wait when it is back.
-func TestClient_FindsAServerAgainThatWasAwayForLong(t *testing.T) {
+// Clients reconnect soon after a server returns, even after a long outage.
+func TestClient_ReconnectsSoonAfterALongOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, c := reach(t)
@@ -110,8 +110,8 @@ func TestClient_FindsAServerAgainThatWasAwayForLong(t *testing.T) {
 	})
 }
 
-// A client that is gone, and could not say so, holds no stream for long: they are counted.
-func TestServer_LeavesAClientThatIsSilent(t *testing.T) {
+// A vanished client does not hold a stream for long, because streams are limited.
+func TestServer_DropsASilentClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan time.Time, 1)

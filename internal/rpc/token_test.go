@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-func TestGuard_LetsOnlyTheTokenThrough(t *testing.T) {
+func TestGuard_AdmitsOnlyTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "tok-0123456789abcdef"
 	guard := rpc.BearerToken(token, healthv1.Health_Watch_FullMethodName)

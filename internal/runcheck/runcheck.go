@@ -28,7 +28,7 @@ type Check struct {
 	runID string
 	next  int
 	count int
-	// ended is the event that ended the run; nil: none so far.
+	// ended is the event that ended the run; nil if none so far.
 	ended *wire.Event
 	// broken: events are missing, so statuses can no longer be checked.
 	broken bool
@@ -52,7 +52,7 @@ func New(of Source) *Check {
 // Findings returns all findings, in the order of the events.
 func (c *Check) Findings() []Finding { return c.findings }
 
-// Skipped returns why a rule could not be checked; empty: it was checked.
+// Skipped returns why a rule could not be checked; empty if it was checked.
 func (c *Check) Skipped(r Rule) string { return c.skipped[r] }
 
 // Skip marks a rule as not checked.

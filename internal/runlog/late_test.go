@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-func TestLate_FailsAsALogThatIsAwayUntilItIsOpen(t *testing.T) {
+func TestLate_IsUnavailableUntilItIsOpen(t *testing.T) {
 	t.Parallel()
 	var late runlog.Late
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}

@@ -170,7 +170,7 @@ func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
 // escape encodes a name as a JSON pointer token.
 var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
-// check validates one present value; empty: valid.
+// check validates one present value; empty means valid.
 func (c *Component) check(raw json.RawMessage) string {
 	var text string
 	isText := json.Unmarshal(raw, &text) == nil

@@ -19,9 +19,9 @@ import (
 // Gate is an approval gate.
 type Gate struct {
 	ID string
-	// Role is the role required to grant or reject; empty: no person may.
+	// Role is the role required to grant or reject; empty means no person may.
 	Role string
-	// OverrideRole is the role required to override; empty: no person may.
+	// OverrideRole is the role required to override; empty means no person may.
 	OverrideRole string
 }
 

@@ -16,9 +16,9 @@ type Access struct {
 // ParseAccess reads the member access of a declaration: "public", "private", or lists. Its shape is
 // checked before.
 func ParseAccess(raw json.RawMessage) Access {
-	nobody := &[]string{}
+	none := &[]string{}
 	if string(raw) == `"private"` {
-		return Access{nobody, nobody}
+		return Access{none, none}
 	}
 	o := strictjson.Object(raw)
 	read := func(name string) *[]string {

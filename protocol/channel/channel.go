@@ -111,7 +111,7 @@ func (c *Channel) fitsMerge(s *State, value json.RawMessage) error {
 func (c *Channel) fitsMessage(s *State, value json.RawMessage) error {
 	id := text(value, "messageId")
 	if id == "" {
-		return errors.New("reducer message tells messages by their id; want an object with messageId, a string")
+		return errors.New("reducer message needs an object with messageId, a string")
 	}
 	if n := c.decl.MaxSize; n > 0 && int64(len(s.entries)) >= n && !s.hasMessage(id) {
 		return fmt.Errorf("it may hold %d messages, and does; raise maxSize", n)

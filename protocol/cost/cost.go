@@ -89,8 +89,8 @@ func matching(form *regexp.Regexp) func(json.RawMessage) (any, bool) {
 // currency.
 func (a Attributes) Dollars() (usd float64, ok bool) {
 	usd, ok = a[USD].(float64)
-	currency, told := a[Currency].(string)
-	return usd, ok && (!told || strings.EqualFold(currency, "usd"))
+	currency, set := a[Currency].(string)
+	return usd, ok && (!set || strings.EqualFold(currency, "usd"))
 }
 
 // Tokens returns a token count; 0 if absent.

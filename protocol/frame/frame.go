@@ -53,7 +53,7 @@ type Frame struct {
 	Writer string
 	// Note holds state of the run that no event expresses: JSON on one line, empty for none.
 	Note string
-	// Trace is the traceparent of the process that appended the frame; empty: none.
+	// Trace is the traceparent of the process that appended the frame; empty if none.
 	Trace string
 	Body  []byte
 
@@ -65,7 +65,7 @@ type Frame struct {
 
 // Head is the end of a run's log: what the next append must expect.
 type Head struct {
-	Pos  uint64 // stream position of the last frame; 0: the run has none
+	Pos  uint64 // stream position of the last frame; 0 means the run has none
 	Hash string // hash of the last frame
 	Next int    // sequence of the next event
 	// Ownership defines who may execute the run. Frame.Head leaves it empty, because a single frame

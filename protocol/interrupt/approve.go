@@ -66,13 +66,13 @@ func (p *Pending) admit(b *ballot, d *approvalData) error {
 // ballot is an answer to an approval in normalized form.
 type ballot struct {
 	Answer
-	members map[string]json.RawMessage // nil: not an object
+	members map[string]json.RawMessage // nil means not an object
 	action  Action
-	// voter identifies who votes; empty: unknown.
+	// voter identifies who votes; empty if unknown.
 	voter string
-	// standing is why the voter may vote; nil: the gate is open to all.
+	// standing is why the voter may vote; nil means the gate is open to all.
 	standing *Standing
-	// overridden is the override event; nil: the ballot does not override the gate.
+	// overridden is the override event; nil means the ballot does not override the gate.
 	overridden *wire.Draft
 }
 

@@ -23,7 +23,7 @@ func TestDecide_RoutesToTheUnionOfApprovers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		who      interrupt.Responder
 		value    string
-		standing *interrupt.Standing // nil: rejected
+		standing *interrupt.Standing // nil means rejected
 		by       string
 	}{
 		"a group":              {holder([]string{"hr", "ops"}, nil), `{"action":"accept"}`, &interrupt.Standing{Groups: []string{"ops"}}, "key-1"},
@@ -35,9 +35,9 @@ func TestDecide_RoutesToTheUnionOfApprovers(t *testing.T) {
 		"another group":        {holder([]string{"hr"}, []string{"ops"}), `{"action":"accept"}`, nil, ""},
 		"a group is no role":   {holder([]string{"releaser"}, nil), `{"action":"accept"}`, nil, ""},
 		"names are exact":      {holder([]string{"Ops", "fin", "fin/eu/"}, []string{"releaser "}), `{"action":"accept"}`, nil, ""},
-		"nobody":               {holder(nil, nil), `{"action":"accept"}`, nil, ""},
+		"no group or role":     {holder(nil, nil), `{"action":"accept"}`, nil, ""},
 		"a claimed group":      {holder(nil, nil), `{"action":"accept","voter":"ops","groups":["ops"],"approverGroupRefs":["ops"]}`, nil, ""},
-		"nobody asks, either":  {holder([]string{"hr"}, nil), `{"action":"ask","question":"why?"}`, nil, ""},
+		"ask without a role":   {holder([]string{"hr"}, nil), `{"action":"ask","question":"why?"}`, nil, ""},
 		"before a wrong value": {holder(nil, nil), `[]`, nil, ""},
 	} {
 		p := gate(t, routed)
@@ -45,8 +45,8 @@ func TestDecide_RoutesToTheUnionOfApprovers(t *testing.T) {
 		if tc.standing == nil {
 			require.Equal(t, fault.Forbidden, fault.CodeOf(err), name)
 			require.Zero(t, d, name)
-			for _, told := range []string{"ada", "fin/eu", "ops", "releaser"} {
-				require.NotContains(t, err.Error(), told, name)
+			for _, secret := range []string{"ada", "fin/eu", "ops", "releaser"} {
+				require.NotContains(t, err.Error(), secret, name)
 			}
 			continue
 		}

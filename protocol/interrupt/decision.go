@@ -23,7 +23,7 @@ type Responder struct {
 	// Principal is the answering credential, or a stand-in for the holder of a token. It is opaque,
 	// never personal data, never empty.
 	Principal string
-	// User is the person the credential is bound to. Empty: the credential is unbound, and the
+	// User is the person the credential is bound to. Empty means the credential is unbound, and the
 	// answer names the voter (OpenWOP host contract §6.3).
 	User string
 	// Groups and Roles are the holder's current memberships; empty for the holder of a token.
@@ -60,13 +60,13 @@ type Decision struct {
 	Resume json.RawMessage
 	// DecidedBy is the recorded identity.
 	DecidedBy string
-	// Standing is why the responder was eligible; nil: the gate was open to all.
+	// Standing is why the responder was eligible; nil means the gate was open to all.
 	Standing *Standing
 	// Note is what the run stores while the interrupt stays open, otherwise nil.
 	Note *Note
 	// Progress is the vote count; nil if one vote decides.
 	Progress *Progress
-	// Overridden is the event of an override; nil: no override.
+	// Overridden is the event of an override; nil means no override.
 	Overridden *wire.Draft
 	// Events are, in order: approval.overridden if the gate was overridden, and once the interrupt
 	// is closed interrupt.resolved, the older event of the kind, and node.resumed unless the node

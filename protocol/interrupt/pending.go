@@ -22,7 +22,7 @@ type Pending struct {
 	// Votes are the votes so far, Questions the questions asked by approvers.
 	Votes     Votes      `json:"votes,omitempty"`
 	Questions []Exchange `json:"questions,omitempty"`
-	// Escalated is the level reached; nil: none.
+	// Escalated is the level reached; nil if none.
 	Escalated *Escalation `json:"escalated,omitempty"`
 }
 

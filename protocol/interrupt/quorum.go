@@ -17,13 +17,13 @@ const (
 
 // Vote is one vote of a quorum.
 type Vote struct {
-	// Voter identifies the voter; empty: unknown, the vote counts separately.
+	// Voter identifies the voter; empty if unknown, the vote counts separately.
 	Voter  string `json:"voter,omitempty"`
 	Action Action `json:"action"`
 	// By is the credential, At the time of the vote.
 	By string `json:"by"`
 	At string `json:"at"`
-	// Standing is why the voter was eligible then; nil: the gate was open to all.
+	// Standing is why the voter was eligible then; nil means the gate was open to all.
 	Standing *Standing `json:"standing,omitempty"`
 }
 

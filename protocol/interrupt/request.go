@@ -19,7 +19,7 @@ type Request struct {
 	Key string `json:"key"`
 	// Data is displayed to the responder; its shape depends on the kind.
 	Data json.RawMessage `json:"data"`
-	// ResumeSchema is the schema of valid answers; nil: any answer valid for the kind.
+	// ResumeSchema is the schema of valid answers; nil means any answer valid for the kind.
 	ResumeSchema json.RawMessage `json:"resumeSchema,omitempty"`
 	// TimeoutMs is the time limit for an answer; 0 means none.
 	TimeoutMs int64 `json:"timeoutMs,omitempty"`
@@ -167,7 +167,7 @@ func (r Request) WithArtifact(data json.RawMessage) Request {
 	return r
 }
 
-// CheckData finds problems that prevent a complete request from being displayed; nil: none.
+// CheckData finds problems that prevent a complete request from being displayed; nil if none.
 func (r Request) CheckData() []workflow.Problem {
 	if c, ok := r.confidence(); ok {
 		return c.checkObserved()

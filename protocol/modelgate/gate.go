@@ -1,5 +1,5 @@
 // Package modelgate decides whether a model has the capabilities that a node requires, and which
-// fallback is called otherwise (OpenWOP envelope contract §16).
+// fallback is called otherwise (RFC 0031 §B, OpenWOP envelope contract §16).
 //
 // A gate never substitutes silently. Its decision is an event of the run, recorded before the node
 // starts or fails.
@@ -45,7 +45,7 @@ type Model struct {
 // Needs is a node's declaration.
 type Needs struct {
 	Required []Capability `json:"requiredModelCapabilities"`
-	// Fallback is called if the active model lacks a capability; nil: none.
+	// Fallback is called if the active model lacks a capability; nil if none.
 	Fallback *Model `json:"fallbackModel"`
 }
 
@@ -132,12 +132,12 @@ type Outcome struct {
 	Unknown bool
 	// Hidden: readers do not see the fallback model.
 	Hidden bool
-	// Catalogue is the digest of the model catalogue; empty: there is none.
+	// Catalogue is the digest of the model catalogue; empty without one.
 	Catalogue string
 }
 
-// Evaluate decides one dispatch; the numbers are the rows of the contract's table (OpenWOP envelope
-// contract §16.3).
+// Evaluate decides one dispatch, in the order of RFC 0031 §B. The numbers are the rows of OpenWOP
+// envelope contract §16.3.
 func Evaluate(n Needs, active Model, h Host) Outcome {
 	o := Outcome{Route: Refuse}
 	o.Missing, o.Unknown = n.lacking(active, h)

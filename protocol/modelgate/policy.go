@@ -8,7 +8,7 @@ type PolicyMode string
 const (
 	// Disabled: the provider is not called.
 	Disabled PolicyMode = "disabled"
-	// Optional: there is no rule.
+	// Optional: without a rule.
 	Optional PolicyMode = "optional"
 	// Required: the provider is called only with the tenant's own key.
 	Required PolicyMode = "required"

@@ -157,7 +157,7 @@ func TestLoad_NamesBothPacksThatClaimAKind(t *testing.T) {
 	}
 }
 
-func TestLoad_RefusesAPackThatIsThereTwice(t *testing.T) {
+func TestLoad_RejectsADuplicatePack(t *testing.T) {
 	t.Parallel()
 	twin := notes()
 	twin.Folder = "twin"
@@ -166,7 +166,7 @@ func TestLoad_RefusesAPackThatIsThereTwice(t *testing.T) {
 }
 
 // All problems are reported in one call, and nothing is loaded.
-func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
+func TestLoad_ReportsAllErrorsAndLoadsNone(t *testing.T) {
 	t.Parallel()
 	packs, said, err := pack.Load([]pack.Source{tools(), {Folder: "empty", FS: files(nil)}, {Folder: "void", FS: files(nil)}}, pack.Host{})
 	require.Empty(t, packs)
@@ -176,7 +176,7 @@ func TestLoad_TellsAllThatIsWrongAndLoadsNone(t *testing.T) {
 }
 
 // All problems of a pack are reported in one call.
-func TestLoad_TellsAllThatIsWrongWithAPackAtOnce(t *testing.T) {
+func TestLoad_ReportsAllErrorsOfAPack(t *testing.T) {
 	t.Parallel()
 	manifest := `{"name":"Acme","version":"1.0.0","engines":{"openwop":"soon"},"runtime":{"language":"javascript","entry":"../index.mjs"},
 		"peerDependencies":{"credentials":"supported","a/b":">=1"},
@@ -201,7 +201,7 @@ func TestLoad_TellsAllThatIsWrongWithAPackAtOnce(t *testing.T) {
 }
 
 // OpenWOP envelope contract §16.5, and §24 C15 for the two spellings.
-func TestLoad_RefusesAPackWhoseNeedsTheHostCannotMeet(t *testing.T) {
+func TestLoad_RejectsAPackWithUnmetRequirements(t *testing.T) {
 	t.Parallel()
 	host := pack.Host{Capabilities: []string{"aiProviders", "modelCapabilities"}, Model: func(id string) bool {
 		return id == "vision-input" || id == "x-host-acme-ocr"
@@ -242,7 +242,7 @@ func TestLoad_RefusesAPackWhoseNeedsTheHostCannotMeet(t *testing.T) {
 	}
 }
 
-func TestLoad_DoesWithoutWhatIsOptionalAndSaysSo(t *testing.T) {
+func TestLoad_SkipsUnmetOptionalRequirementsAndLogsThem(t *testing.T) {
 	t.Parallel()
 	doc := strings.Replace(kindsOnly, `"version":"1.2.0"`, `"version":"1.2.0","peerDependencies":{"credentials":"supported"},"peerDependenciesMeta":{"credentials":{"optional":true}}`, 1)
 	packs, said, err := pack.Load(edited(doc, nil), pack.Host{})
@@ -252,7 +252,7 @@ func TestLoad_DoesWithoutWhatIsOptionalAndSaysSo(t *testing.T) {
 	require.Contains(t, said[0].String(), "without the capability credentials")
 }
 
-func TestLoad_HoldsVersionsToTheRangesThatAskForThem(t *testing.T) {
+func TestLoad_ChecksVersionRanges(t *testing.T) {
 	t.Parallel()
 	host := pack.Host{Protocol: "1.1", InRange: func(version, versions string) (bool, error) {
 		if versions == "soon" {

@@ -175,7 +175,7 @@ func VendorKind(name string) bool { return len(name) <= maxKind && vendorKind.Ma
 
 // parse reads a manifest; owned: the pack has a file for this host. It checks the form of paths,
 // not whether the files exist. A manifest with problems is returned as far as it is readable, so
-// that later checks can report further problems; nil: it is not JSON, or of another kind.
+// that later checks can report further problems; nil if it is not JSON, or of another kind.
 func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxManifest, MaxDepth: maxManifestDepth}); err != nil {
 		return nil, []Problem{unsound(File, err)}

@@ -16,12 +16,12 @@ import (
 // NodeType is a node type in a pack.
 type NodeType struct {
 	TypeID, Version string
-	// Base is the host's node type that implements it; empty: it is not executable.
+	// Base is the host's node type that implements it; empty if it is not executable.
 	Base string
 	// Defaults are the config members that the pack sets.
 	Defaults map[string]json.RawMessage
 	// Config, Input and Output validate a node's config as written by its author, its ports, and
-	// its outputs; nil: anything is valid.
+	// its outputs; nil means anything is valid.
 	Config, Input, Output *schema.Schema
 	Contract              *workflow.EnvelopeContract
 	Needs                 modelgate.Needs
@@ -69,7 +69,7 @@ func (p *Pack) readNodes(pack fs.FS, m *Manifest, o *own, h Host) (found []Probl
 	return found
 }
 
-// sensitive returns the output ports marked as sensitive; nil: none.
+// sensitive returns the output ports marked as sensitive; nil if none.
 func (n *Node) sensitive() map[string]bool {
 	var out map[string]bool
 	for port, o := range n.Outputs {

@@ -31,7 +31,7 @@ func desk(manifest, own string) []pack.Source {
 
 var deskHost = pack.Host{Types: []string{"core.ai.structuredOutput", "core.noop"}}
 
-func TestLoad_ReadsOfWhatTheHostMakesANode(t *testing.T) {
+func TestLoad_ReadsTheBaseOfANode(t *testing.T) {
 	t.Parallel()
 	packs, said, err := pack.Load(desk(triage, triageOwn), deskHost)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestLoad_ReadsOfWhatTheHostMakesANode(t *testing.T) {
 
 // OpenWOP host contract §5.7 and §10.3: what a node requires stands in the host's own
 // file, for which ports are sensitive the manifest has a place.
-func TestLoad_ReadsWhatANodeRequiresAndWhatIsSensitive(t *testing.T) {
+func TestLoad_ReadsRequirementsAndSensitivePorts(t *testing.T) {
 	t.Parallel()
 	manifest := strings.Replace(triage, `"category":"chat"`, `"category":"chat","outputs":{"ssn":{"sensitive":true},"name":{"sensitive":false},"other":{}}`, 1)
 	own := strings.Replace(triageOwn, `"config":`, `"requires":["vendor.acme.gpu"],"config":`, 1)
@@ -61,7 +61,7 @@ func TestLoad_ReadsWhatANodeRequiresAndWhatIsSensitive(t *testing.T) {
 	require.ErrorContains(t, err, "/nodes/vendor.acme.desk.triage/requires/0")
 }
 
-func TestLoad_TellsAllThatIsWrongWithANode(t *testing.T) {
+func TestLoad_ReportsAllErrorsOfANode(t *testing.T) {
 	t.Parallel()
 	swap := func(doc string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(doc) }
 	at := `waybill.json at "/nodes/vendor.acme.desk.triage`
@@ -96,14 +96,14 @@ func TestLoad_TellsAllThatIsWrongWithANode(t *testing.T) {
 	}
 }
 
-func TestLoad_TellsAllOfSeveralProblemsOfANode(t *testing.T) {
+func TestLoad_ReportsSeveralErrorsOfANode(t *testing.T) {
 	t.Parallel()
 	_, _, err := pack.Load(desk(triage, strings.NewReplacer("core.ai.structuredOutput", "core.magic", "schemas/ticket.json", "schemas/gone.json").Replace(triageOwn)), deskHost)
 	require.Len(t, fault.All(err), 2)
 }
 
 // Of a node it cannot be said that the manifest lacks it where the manifest's nodes cannot be read.
-func TestLoad_SaysNothingOfNodesThatItCouldNotRead(t *testing.T) {
+func TestLoad_ReportsNoErrorsOfUnreadableNodes(t *testing.T) {
 	t.Parallel()
 	i := strings.Index(triage, `"nodes":`)
 	for _, nodes := range []string{`"nodes":"x"}`, `"Nodes":[]}`, `"nodes":[{"version":"1.0.0"}]}`} {

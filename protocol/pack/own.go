@@ -62,7 +62,7 @@ func (k Kind) version() int {
 	return -1
 }
 
-// readOwn reads the pack's file for this host; nil: there is none.
+// readOwn reads the pack's file for this host; nil if there is none.
 func readOwn(pack fs.FS) (*own, []Problem) {
 	if _, err := fs.Stat(pack, OwnFile); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

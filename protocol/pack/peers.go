@@ -16,14 +16,14 @@ type Host struct {
 	Types []string
 	// Capabilities are the families the host offers, named as in discovery.
 	Capabilities []string
-	// Model reports whether any routable model has a model capability; nil: none has any. It
+	// Model reports whether any routable model has a model capability; nil if none has any. It
 	// reports what the gate could satisfy. Discovery lists what the installed packs require
 	// (OpenWOP envelope contract §16.5).
 	Model func(capability string) bool
 	// Protocol is the host's version of OpenWOP.
 	Protocol string
 	// InRange reports whether a version is in a range such as ">=1.0 <2.0.0"; an error means that
-	// the range is invalid. nil: versions are not checked.
+	// the range is invalid. nil if versions are not checked.
 	InRange func(version, versions string) (bool, error)
 	// Any is an unknown host that satisfies all requirements, for inspecting packs without
 	// installing

@@ -24,7 +24,7 @@ func TestLoad_ReadsThePromptTemplatesOfAPack(t *testing.T) {
 	require.Equal(t, []pack.PromptFile{{File: "prompts/writer.json", Document: []byte(`{"templateId":"writer"}`)}}, packs[0].Prompts)
 }
 
-func TestLoad_RefusesPromptsThatAreNoFilesOfThePack(t *testing.T) {
+func TestLoad_RejectsPromptsOutsideThePack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		own, says string

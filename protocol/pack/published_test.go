@@ -15,7 +15,7 @@ import (
 // A manifest is judged as the published schema judges it. Two things apart: agents, into which this host does not look, and the
 // object form of a peer dependency, which RFC 0055 has and the published schema
 // has not (OpenWOP envelope contract §24, C15).
-func TestManifest_MeansWhatThePublishedOneMeans(t *testing.T) {
+func TestManifest_EqualsThePublishedSchema(t *testing.T) {
 	t.Parallel()
 	theirs, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "node-pack-manifest.schema.json"))
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func (s *State) Questions() []*Interrupt {
 	return out
 }
 
-// Open returns the first open question of a node; nil: none.
+// Open returns the first open question of a node; nil if none.
 func (s *State) Open(nodeID string) *Interrupt {
 	for _, i := range s.Interrupts {
 		if i.NodeID == nodeID && s.Asks(i) {
@@ -71,7 +71,7 @@ func (s *State) AnsweredOf(nodeID string) []*Interrupt {
 	return out
 }
 
-// Find returns a question by its id; nil: none.
+// Find returns a question by its id; nil if none.
 func (s *State) Find(id string) *Interrupt {
 	for _, i := range s.Interrupts {
 		if i.InterruptID == id {
@@ -81,7 +81,7 @@ func (s *State) Find(id string) *Interrupt {
 	return nil
 }
 
-// Latest returns a node's most recent question; nil: none.
+// Latest returns a node's most recent question; nil if none.
 func (s *State) Latest(nodeID string) *Interrupt {
 	for i := len(s.Interrupts) - 1; i >= 0; i-- {
 		if s.Interrupts[i].NodeID == nodeID {

@@ -115,7 +115,7 @@ func (p *payload) member(name string) any {
 	}
 }
 
-// outputs returns the ports of a completed node, each copied; nil: none.
+// outputs returns the ports of a completed node, each copied; nil if none.
 func (p *payload) outputs() map[string]json.RawMessage {
 	ports := map[string]json.RawMessage{}
 	if strictjson.Each(p.Outputs, func(name, value []byte) { ports[string(name)] = bytes.Clone(value) }) {

@@ -42,14 +42,14 @@ type Node struct {
 	TypeID string
 	// Attempt is the 0-based number of the latest attempt.
 	Attempt int
-	// Fallback is the model called instead of the node's own; nil: none. Its names are
+	// Fallback is the model called instead of the node's own; nil if none. Its names are
 	// modelgate.Withheld if the log does not record them.
 	Fallback *modelgate.Model
 	// Outputs are the ports of node.completed.
 	Outputs map[string]json.RawMessage
 	Error   *wire.NodeError
 	// Since is the timestamp of the event that set Status. Began is the start of the first attempt;
-	// empty: not started.
+	// empty means not started.
 	Since, Began string
 	// DelayMs is the time from Since until the node's timer fires; 0 means no timer.
 	DelayMs int64
@@ -65,7 +65,7 @@ type Node struct {
 	Rounds int
 	// Retries are the announced retries of the running attempt's emission.
 	Retries []Retry
-	// Prompt is the recorded prompt of the running attempt; nil: none.
+	// Prompt is the recorded prompt of the running attempt; nil if none.
 	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
@@ -78,7 +78,7 @@ type Node struct {
 	Waits int
 	// Trust is the lowest trust of the node's inputs and outputs; it never rises.
 	Trust wire.Trust
-	// Child is the run started by the running attempt; nil: none.
+	// Child is the run started by the running attempt; nil if none.
 	Child *Child
 
 	rests bool // counted in State.resting

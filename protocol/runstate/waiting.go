@@ -73,7 +73,7 @@ func accumulate(total *time.Duration, since *string, holds bool, at string) {
 	}
 }
 
-// firstOpen returns the oldest open question; nil: none.
+// firstOpen returns the oldest open question; nil if none.
 func (s *State) firstOpen() *Interrupt {
 	for _, i := range s.Interrupts {
 		if s.Asks(i) {

@@ -43,7 +43,7 @@ func TestLint_PassesTheSubset(t *testing.T) {
 	}
 }
 
-func TestLint_FindsWhatAlwaysHolds(t *testing.T) {
+func TestLint_ChecksTheRulesForAllKinds(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		doc  string
@@ -124,7 +124,7 @@ func nested(n int) string {
 	return strings.Repeat(`{"properties":{"p":`, n) + `{}` + strings.Repeat(`}}`, n)
 }
 
-func TestLint_FindsWhatStrictModesDemand(t *testing.T) {
+func TestLint_ChecksTheRulesOfStrictModes(t *testing.T) {
 	t.Parallel()
 	doc := `{"properties":{
 		"s":{"type":"string","minLength":1,"maxLength":2,"pattern":"x","format":"uri"},
@@ -180,7 +180,7 @@ func TestLint_NamesVendorsAndTheWayOut(t *testing.T) {
 
 // The published schemas of the universal kinds violate strict rules, so a host that serves them
 // attests "warn" (OpenWOP envelope contract §20).
-func TestLint_JudgesThePublishedKindsAsTheContractSays(t *testing.T) {
+func TestLint_OfThePublishedKindsFollowsTheContract(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"clarification.request", "schema.request", "schema.response", "error"} {
 		doc, err := os.ReadFile(filepath.Join(schematest.Dir(t), "schemas", "envelopes", kind+".schema.json"))

@@ -64,7 +64,7 @@ type scanner struct {
 	b        []byte
 	i        int
 	maxDepth int
-	// top receives the members of the outermost object; nil: they are not collected.
+	// top receives the members of the outermost object; nil if they are not collected.
 	top map[string]json.RawMessage
 	// loose accepts repeated names in an object and lone surrogates.
 	loose bool

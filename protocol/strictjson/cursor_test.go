@@ -35,10 +35,10 @@ func TestEach_VisitsMembersInOrder(t *testing.T) {
 		``:                                   {"", false},
 		`{"a":"\ud800"}`:                     {`a="\ud800" `, true},
 	} {
-		var told strings.Builder
-		ok := strictjson.Each([]byte(doc), func(name, value []byte) { told.WriteString(string(name) + "=" + string(value) + " ") })
+		var read strings.Builder
+		ok := strictjson.Each([]byte(doc), func(name, value []byte) { read.WriteString(string(name) + "=" + string(value) + " ") })
 		require.Equal(t, want.ok, ok, doc)
-		require.Equal(t, want.members, told.String(), doc)
+		require.Equal(t, want.members, read.String(), doc)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestCursor_ReadsInOnePass(t *testing.T) {
 		`[]`:                                                          "unsound",
 		``:                                                            "unsound",
 	} {
-		var told strings.Builder
+		var read strings.Builder
 		c := strictjson.Reading([]byte(doc))
 		c.Object(func(name []byte) {
 			if string(name) != "list" {
@@ -84,15 +84,15 @@ func TestCursor_ReadsInOnePass(t *testing.T) {
 						c.Set(&n)
 					}
 				})
-				fmt.Fprintf(&told, "%s %d; ", text, n)
+				fmt.Fprintf(&read, "%s %d; ", text, n)
 			})
 		})
 		if c.Sound() {
-			told.WriteString("sound")
+			read.WriteString("sound")
 		} else {
-			told.WriteString("unsound")
+			read.WriteString("unsound")
 		}
-		require.Equal(t, want, told.String(), doc)
+		require.Equal(t, want, read.String(), doc)
 	}
 }
 

@@ -17,7 +17,7 @@ type Channel struct {
 	CompatibleWith []int64         `json:"compatibleWith,omitempty"`
 	Schema         json.RawMessage `json:"schema,omitempty"`
 	// Shown replaces the channel's value where it is displayed, because the value is sensitive;
-	// nil: the
+	// nil means the
 	// value is displayed.
 	Shown json.RawMessage `json:"shown,omitempty"`
 }

@@ -62,7 +62,7 @@ type Draft struct {
 	NodeID      string
 	Payload     json.RawMessage // nil: {}
 	CausationID string
-	Trust       Trust // empty: trusted, omitted from the event
+	Trust       Trust // empty means trusted, omitted from the event
 }
 
 // Place returns the draft as the event at sequence seq of a run. The id derives from run and

@@ -36,7 +36,7 @@ type PauseNote struct {
 type CancelNote struct {
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
-	// ParentRunID is the run whose cancellation caused this one; empty: none.
+	// ParentRunID is the run whose cancellation caused this one; empty if none.
 	ParentRunID string `json:"parentRunId,omitempty"`
 }
 

@@ -58,7 +58,7 @@ type RunRecord struct {
 	// dispatchers
 	// ignore it.
 	Opened bool `json:"opened,omitempty"`
-	// CredentialRef names the tenant's own key for the run's model calls; empty: the host's. It is
+	// CredentialRef names the tenant's own key for the run's model calls; empty means the host's. It is
 	// not
 	// the key itself.
 	CredentialRef string `json:"credentialRef,omitempty"`
@@ -67,7 +67,7 @@ type RunRecord struct {
 	NoSecrets       bool `json:"noSecrets,omitempty"`
 	NoTenantSecrets bool `json:"noTenantSecrets,omitempty"`
 	// Masking is the form of sensitive values in this record and in the run's events: mask, omit or
-	// hash; empty: there are none. The clear values are stored elsewhere while the run lasts.
+	// hash; empty if there are none. The clear values are stored elsewhere while the run lasts.
 	Masking string `json:"masking,omitempty"`
 	// Fork is nil unless the run is a fork, Parent unless it is a child.
 	Fork   *Fork   `json:"fork,omitempty"`
@@ -201,7 +201,7 @@ type NodeError struct {
 	// again without using up a retry. It is not part of the payload; the wait is recorded as
 	// node.retried.
 	Capacity bool `json:"-"`
-	// CausationID is the correlationId of the rejected envelope; empty: none. It belongs to
+	// CausationID is the correlationId of the rejected envelope; empty if none. It belongs to
 	// node.failed,
 	// not to its payload.
 	CausationID string `json:"-"`

@@ -3,7 +3,7 @@ package wire
 // Schedule holds a workflow's settings for when its runs execute. It is part of the record, so that
 // a run keeps the settings it was created with.
 type Schedule struct {
-	// Priority among the runs of the tenant; nil: the tenant's default.
+	// Priority among the runs of the tenant; nil means the tenant's default.
 	Priority    *int              `json:"priority,omitempty"`
 	Concurrency *ConcurrencyLimit `json:"concurrency,omitempty"`
 	Rate        *RateLimit        `json:"rate,omitempty"`
@@ -12,7 +12,7 @@ type Schedule struct {
 // ConcurrencyLimit limits the concurrent runs of a workflow.
 type ConcurrencyLimit struct {
 	// Key groups runs: the limit is per key. It is a digest of the input that the workflow names;
-	// empty: one group.
+	// empty means one group.
 	Key   string `json:"key,omitempty"`
 	Limit int    `json:"limit"`
 }

@@ -22,13 +22,13 @@ const maxTTL = 31_536_000_000
 // maxChannelName limits the name of a channel, in bytes.
 const maxChannelName = 256
 
-// Channel returns a channel by name; nil: neither the workflow nor a node declares it.
+// Channel returns a channel by name; nil means neither the workflow nor a node declares it.
 func (d *Definition) Channel(name string) *channel.Channel { return d.channels[name] }
 
 // DeclaredChannels returns all channels by name. They must not be changed.
 func (d *Definition) DeclaredChannels() map[string]*channel.Channel { return d.channels }
 
-// PinnedChannels returns the part of the channels that a run's record holds; nil: none.
+// PinnedChannels returns the part of the channels that a run's record holds; nil if none.
 func (d *Definition) PinnedChannels() map[string]wire.Channel {
 	if len(d.channels) == 0 {
 		return nil

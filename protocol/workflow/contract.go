@@ -18,7 +18,7 @@ type EnvelopeContract struct {
 	AlwaysAccepted []string `json:"alwaysAccepted"`
 }
 
-// Contract reads the node's contract; nil: none.
+// Contract reads the node's contract; nil if none.
 func (n *Node) Contract() (*EnvelopeContract, error) {
 	if len(n.EnvelopeContract) == 0 {
 		return nil, nil

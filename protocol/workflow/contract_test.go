@@ -13,7 +13,7 @@ func TestParse_ChecksContracts(t *testing.T) {
 	for name, c := range map[string]struct {
 		contract any
 		asks     any
-		path     string // empty: no problem
+		path     string // empty means no problem
 	}{
 		"none":                         {nil, "vendor.x.a", ""},
 		"takes what it asks for":       {map[string]any{"accepts": []any{"vendor.x.a"}}, "vendor.x.a", ""},

@@ -34,7 +34,7 @@ type Definition struct {
 	Variables []Variable `json:"variables"`
 	// Channels by name; nil if the workflow declares none.
 	Channels map[string]Channel `json:"channels"`
-	// ConfigurableSchema is the author's JSON Schema for configurable; nil: none. CheckConfigurable
+	// ConfigurableSchema is the author's JSON Schema for configurable; nil if none. CheckConfigurable
 	// applies it.
 	ConfigurableSchema json.RawMessage `json:"configurableSchema"`
 	Defaults           Defaults        `json:"defaults"`

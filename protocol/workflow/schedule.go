@@ -104,7 +104,7 @@ func checkLimit(d *Definition, raw json.RawMessage, at string, most int64, want 
 	return o
 }
 
-// checkKey returns the problem with a key; empty: none.
+// checkKey returns the problem with a key; empty if none.
 func checkKey(d *Definition, key string) string {
 	path, ok := strings.CutPrefix(key, keyPrefix)
 	parts := strings.Split(path, ".")
@@ -122,7 +122,7 @@ func checkKey(d *Definition, key string) string {
 }
 
 // Schedule returns the settings that a new run with these inputs records; defaults replace absent
-// inputs. nil: the workflow sets nothing.
+// inputs. nil means the workflow sets nothing.
 func (d *Definition) Schedule(inputs, defaults map[string]json.RawMessage) *wire.Schedule {
 	s := d.Settings.schedule
 	if s.priority == nil && s.concurrency == nil && s.rate == nil {

@@ -135,7 +135,7 @@ type Service struct {
 	ledger    *accept.LogLedger
 	runs      *external.Runs
 	redactor  redactorClient
-	assets    *assets.Store   // nil: none are kept
+	assets    *assets.Store   // nil means none are kept
 	exerciser *seam.Exerciser // nil without test seams
 	seamState *seam.Shared    // nil without test seams
 	large     largeBodies

@@ -118,10 +118,10 @@ func TestReads_BehindTheLogAreUnavailableInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := r.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: logtest.Tenant, RunId: "run-1"})
-	require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own deadline is told as such")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own deadline is returned as such")
 }
 
-func TestReads_OfADamagedRunSaySoAndOthersWork(t *testing.T) {
+func TestReads_OfADamagedRunFailAndOthersWork(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	middle, last, good := r.begin(t, "middle"), r.begin(t, "last"), r.begin(t, "good")
@@ -236,7 +236,7 @@ func TestReads_AreConsistentWhileTheLogGrows(t *testing.T) {
 	wg.Wait()
 }
 
-func TestNew_NamesWhatIsMissing(t *testing.T) {
+func TestNew_ReportsMissingDependencies(t *testing.T) {
 	t.Parallel()
 	_, err := eventlog.New(eventlog.Config{}, eventlog.Deps{})
 	for _, name := range []string{"fresh_timeout", "hot_bytes", "view_bytes", "follow_queue"} {

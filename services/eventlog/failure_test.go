@@ -156,7 +156,7 @@ func reads(r *rig, ctx context.Context) []struct {
 	}
 }
 
-func TestReads_OfAFailingStoreAreUnavailableAndTellNothing(t *testing.T) {
+func TestReads_OfAFailingStoreAreUnavailableWithoutDetails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	logtest.Whole(t, r.log, "run-1")
@@ -263,7 +263,7 @@ func TestReadEvents_ReportsARunThatBreaksWhileWaiting(t *testing.T) {
 	go func() { _, err := waiting(t, r, -1, time.Minute); done <- err }()
 	r.followed(t, 1)
 	forged := *w
-	forged.Head.Hash = "somebody else's"
+	forged.Head.Hash = "another hash"
 	w.Append(forged.Frame(subject.Step, logtest.Log("x")))
 	require.ErrorIs(t, <-done, fault.New(fault.LogDamaged, ""))
 }

@@ -72,7 +72,7 @@ func (s *Service) caughtUp(ctx context.Context) error {
 	return s.await(ctx, end)
 }
 
-// rows returns a page and the cursor of the next; empty: no more pages.
+// rows returns a page and the cursor of the next; empty means no more pages.
 func (s *Service) rows(ctx context.Context, q store.Query) (rows []store.Run, next string, err error) {
 	limit := q.Limit
 	q.Limit++ // one more shows whether another page follows
@@ -140,7 +140,7 @@ func summary(r store.Run) *eventlogv1.RunSummary {
 	}
 }
 
-// wait returns what a run waits for; nil: nothing.
+// wait returns what a run waits for; nil if nothing.
 func wait(w *project.Waits) *eventlogv1.RunWait {
 	if w == nil {
 		return nil

@@ -75,7 +75,7 @@ func TestWatchRuns_ShowsNoTenantTheRunsOfAnother(t *testing.T) {
 	logtest.Begin(t, r.log, rec)
 	res, err := foreign.Recv()
 	require.NoError(t, err)
-	require.Equal(t, "run-2", res.GetRun().GetRunId(), "the first that it is told of is its own")
+	require.Equal(t, "run-2", res.GetRun().GetRunId(), "the first row is its own")
 
 	s, err := r.WatchRuns(ctx, &eventlogv1.WatchRunsRequest{Tenant: "a.>"})
 	require.NoError(t, err)

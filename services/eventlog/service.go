@@ -71,7 +71,7 @@ type Deps struct {
 	Log    Log
 	Store  store.Store
 	Logger *slog.Logger
-	// Clock returns the creation time of bundles; nil: time.Now.
+	// Clock returns the creation time of bundles; nil means time.Now.
 	Clock func() time.Time
 }
 

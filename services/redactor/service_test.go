@@ -113,7 +113,7 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	c := client(t, config(nil))
 	req := &redactorv1.RedactRequest{Scope: run("1"), Texts: []string{"x"}}
 	_, err := c.Redact(t.Context(), req)
-	require.NoError(t, err, "nobody says that it has secrets")
+	require.NoError(t, err, "no registrations are required")
 	req.Scope.RequireRegistered = true
 	_, err = c.Redact(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
@@ -125,11 +125,11 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 	_, err = stream.Recv()
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 
-	told, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
+	registered, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
 	require.NoError(t, err)
 	_, err = c.Redact(t.Context(), req)
-	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "nobody says what was registered")
-	req.Scope.Registrations = []string{told.GetRegistration()}
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "the registrations are not named")
+	req.Scope.Registrations = []string{registered.GetRegistration()}
 	_, err = c.Redact(t.Context(), req)
 	require.NoError(t, err)
 	_, err = c.Forget(t.Context(), &redactorv1.ForgetRequest{Scope: run("1")})
@@ -143,22 +143,22 @@ func TestRedact_FailsClosedForAnUnregisteredRun(t *testing.T) {
 func TestRedact_FailsClosedForAnUnregisteredTenant(t *testing.T) {
 	t.Parallel()
 	c := client(t, config(nil))
-	told, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
+	registered, err := c.Register(t.Context(), &redactorv1.RegisterRequest{Scope: run("1")})
 	require.NoError(t, err)
 	needs := run("1")
 	needs.RequireRegistered, needs.RequireTenantRegistered = true, true
-	needs.Registrations = []string{told.GetRegistration()}
+	needs.Registrations = []string{registered.GetRegistration()}
 	req := &redactorv1.RedactRequest{Scope: needs, Texts: []string{"tenant-secret"}}
 	_, err = c.Redact(t.Context(), req)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 	f, _ := fault.As(err)
 	require.Equal(t, []any{"tenant"}, f.Details["unregistered"])
 
-	told, err = c.Register(t.Context(), &redactorv1.RegisterRequest{
+	registered, err = c.Register(t.Context(), &redactorv1.RegisterRequest{
 		Scope: &redactorv1.Scope{Tenant: "acme"}, Secrets: []*redactorv1.Secret{{Id: "t", Value: "tenant-secret"}},
 	})
 	require.NoError(t, err)
-	needs.Registrations = append(needs.Registrations, told.GetRegistration())
+	needs.Registrations = append(needs.Registrations, registered.GetRegistration())
 	resp, err := c.Redact(t.Context(), req)
 	require.NoError(t, err)
 	require.Equal(t, []string{"[REDACTED:t]"}, resp.GetTexts())

@@ -198,11 +198,11 @@ func TestRedactor_GetsTheSecretsAgainAfterARestart(t *testing.T) {
 	_, err = patiently(t.Context(), func(context.Context) (*acceptorv1.AcceptResponse, error) {
 		res, err := take("c2")
 		if f, ok := fault.As(err); ok && f.Details["unregistered"] != nil {
-			return nil, fault.New(fault.Forbidden, "told so")
+			return nil, fault.New(fault.Forbidden, "scripted error")
 		}
 		return res, err // the connection may still be the old one
 	})
-	require.ErrorContains(t, err, "told so")
+	require.ErrorContains(t, err, "scripted error")
 	register()
 	res, err = take("c2")
 	require.NoError(t, err)

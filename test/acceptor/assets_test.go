@@ -145,7 +145,7 @@ func TestAssets_AreServedOverHTTP(t *testing.T) {
 	require.NotContains(t, h.Log(), path.Base(at), "a token is a credential")
 }
 
-func TestAssets_LargeOnesAreRefusedWhereNoneAreKept(t *testing.T) {
+func TestAssets_LargeOnesAreRejectedWithoutAStore(t *testing.T) {
 	t.Parallel()
 	url := broker(t)
 	h := harness.Serve(t, "acceptor", "--nats", url)

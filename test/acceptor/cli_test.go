@@ -11,7 +11,7 @@ import (
 )
 
 // The exit status of the command is the envelope's outcome.
-func TestEnvelopeAccept_ExitsWithWhatBecameOfIt(t *testing.T) {
+func TestEnvelopeAccept_ExitsWithTheOutcome(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()
@@ -39,7 +39,7 @@ func TestEnvelopeAccept_ExitsWithWhatBecameOfIt(t *testing.T) {
 		{"no envelope", append(to, write("none.json", []byte(`[]`))), 6, `"invalid"`},
 		{"an unknown kind", append(to, unknown), 6, `"gated"`},
 		{"beyond a limit", append(to, question), 6, `"breached"`},
-		{"nobody there", []string{"envelope", "accept", "--addr", "127.0.0.1:1", "--run", "r", "--node", "ask", sound}, 7, "service_unavailable"},
+		{"no acceptor there", []string{"envelope", "accept", "--addr", "127.0.0.1:1", "--run", "r", "--node", "ask", sound}, 7, "service_unavailable"},
 		{"a file that is absent", append(to, "ghost.json"), 2, "ghost.json"},
 		{"an unknown flag", append(to, "--ghost", sound), 2, "--ghost"},
 		{"validate, accepted", []string{"envelope", "validate", sound}, 0, "accepted"},

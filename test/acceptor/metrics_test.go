@@ -28,7 +28,7 @@ func get(t *testing.T, h *harness.Host, path string) (int, string) {
 	return res.StatusCode, string(body)
 }
 
-func TestMetrics_TellHealthAndWhatBecameOfEnvelopes(t *testing.T) {
+func TestMetrics_ShowHealthAndOutcomesOfEnvelopes(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.start()

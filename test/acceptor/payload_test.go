@@ -18,7 +18,7 @@ const stock = 1 << 20
 
 // An envelope too large for the server is a permanent error, and the operator's log names the
 // setting to change.
-func TestPayload_TooLargeForTheServerIsNotWorthRepeating(t *testing.T) {
+func TestPayload_TooLargeForTheServerIsAPermanentError(t *testing.T) {
 	t.Parallel()
 	n := newNATS(t)
 	n.opts.MaxPayload = stock

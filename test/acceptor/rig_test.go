@@ -60,7 +60,7 @@ func (n *natsServer) addr() string { return net.JoinHostPort(n.opts.Host, strcon
 
 func (n *natsServer) url() string { return "nats://" + n.addr() }
 
-// urlAs is the URL with the user who.
+// urlAs returns the URL with a user.
 func (n *natsServer) urlAs(who string) string { return "nats://" + who + "@" + n.addr() }
 
 func (n *natsServer) start() {

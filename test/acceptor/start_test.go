@@ -60,7 +60,7 @@ func TestStart_WaitsForTheRedactor(t *testing.T) {
 }
 
 // A permanent error ends the process. Its output has the reason and no password.
-func TestStart_EndsAtOnceOverWhatWaitingDoesNotMend(t *testing.T) {
+func TestStart_EndsImmediatelyWithAPermanentError(t *testing.T) {
 	t.Parallel()
 	guarded := newNATS(t)
 	guarded.opts.Username, guarded.opts.Password = "u", "correct-horse"

@@ -40,7 +40,7 @@ func line(out, run string) string {
 
 // A run waits for a limit, and then its log is damaged. Each time one command shows why it does not
 // move, and it never counts as stalled.
-func TestRun_GetAndOwnerSayWhyARunDoesNotMove(t *testing.T) {
+func TestRun_GetAndOwnerShowWhyARunDoesNotMove(t *testing.T) {
 	t.Parallel()
 	harness.InOneProcess(t, "it damages the embedded log's file")
 	released := make(chan struct{})

@@ -54,8 +54,8 @@ func TestConformance_WritesNothingWithoutAWorkflow(t *testing.T) {
 	require.Equal(t, "skipped", got["stream.resume"])
 	require.Equal(t, 4, reader.run("conformance", "--workflow", "noop").status, "it may not start runs")
 
-	nobody := at(t, shared.Host(t).HTTP, "nobody-gave-this-out")
-	require.Equal(t, 4, nobody.run("conformance").status)
+	stranger := at(t, shared.Host(t).HTTP, "unknown-key")
+	require.Equal(t, 4, stranger.run("conformance").status)
 }
 
 func TestConformance_SkipsWhatNeedsARunThatEnds(t *testing.T) {
@@ -72,26 +72,26 @@ func TestConformance_SkipsWhatNeedsARunThatEnds(t *testing.T) {
 func TestConformance_EndsAsEveryCommandDoes(t *testing.T) {
 	t.Parallel()
 	u := member(t)
-	require.Equal(t, 5, u.run("conformance", "--workflow", "nobody-has-this").status)
+	require.Equal(t, 5, u.run("conformance", "--workflow", "unknown-workflow").status)
 	require.Equal(t, 6, u.run("conformance", "--workflow", "echo").status, "an input is missing")
 	require.Equal(t, 2, u.run("conformance", "--set", "a=b").status)
 	require.Equal(t, 2, u.run("conformance", "--workflow", "noop", "--input", "[]").status)
 	require.Equal(t, 7, at(t, "http://127.0.0.1:1", testKey).run("conformance").status)
 }
 
-// behind is a proxy before the shared host that changes requests or answers.
-func behind(t *testing.T, asked func(*http.Request), answered func(r *http.Response, body []byte) []byte) string {
+// behind starts a proxy in front of the shared host that changes requests or responses.
+func behind(t *testing.T, request func(*http.Request), response func(r *http.Response, body []byte) []byte) string {
 	t.Helper()
 	host, err := url.Parse(shared.Host(t).HTTP)
 	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(host)
-			asked(r.Out)
+			request(r.Out)
 		},
 		ModifyResponse: func(r *http.Response) error {
 			b, err := io.ReadAll(r.Body)
-			b = answered(r, b)
+			b = response(r, b)
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
 			r.Header.Set("Content-Length", strconv.Itoa(len(b)))
 			return err
@@ -102,10 +102,10 @@ func behind(t *testing.T, asked func(*http.Request), answered func(r *http.Respo
 	return s.URL
 }
 
-func asItIs(_ *http.Response, body []byte) []byte { return body }
+func unchanged(_ *http.Response, body []byte) []byte { return body }
 
 // A host that breaks one rule fails the check of that rule.
-func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
+func TestConformance_NamesTheBrokenRule(t *testing.T) {
 	t.Parallel()
 	of := func(r *http.Response, method, path string) bool {
 		return r.Request.Method == method && (strings.HasSuffix(r.Request.URL.Path, path) || path == "")
@@ -139,28 +139,28 @@ func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name     string
-		asked    func(*http.Request)
-		answered func(*http.Response, []byte) []byte
+		request  func(*http.Request)
+		response func(*http.Response, []byte) []byte
 		fails    []string
 	}{
 		{"a limit is missing", nil, discovery(func(d map[string]any) { delete(d["limits"].(map[string]any), "schemaRounds") }), []string{"discovery.schema"}},
-		{"a version is of another form", nil, discovery(func(d map[string]any) { d["protocolVersion"] = "1.1.0" }), []string{"discovery.version"}},
+		{"a version has another format", nil, discovery(func(d map[string]any) { d["protocolVersion"] = "1.1.0" }), []string{"discovery.version"}},
 		{"a universal kind is missing", nil, discovery(func(d map[string]any) { d["supportedEnvelopes"] = []string{"error"} }), []string{"discovery.kinds"}},
 		{"a kind is not served", nil, discovery(func(d map[string]any) {
 			d["supportedEnvelopes"] = append(d["supportedEnvelopes"].([]any), "vendor.acme.ghost")
 			d["schemaVersions"].(map[string]any)["vendor.acme.ghost"] = 1
 		}), []string{"discovery.schemas"}},
-		{"discovery may not be kept", nil, without("Cache-Control"), []string{"bundle.events", "discovery.public"}},
-		{"its own tag is not known", func(r *http.Request) { r.Header.Del("If-None-Match") }, asItIs, []string{"discovery.etag", "runs.conditional"}},
-		{"no credential is forbidden", nil, status(401, 403), []string{"auth.required", "auth.unknown-key"}},
-		{"what is not there is gone", nil, status(404, 410), []string{"discovery.schemas", "errors.unknown-path", "errors.unknown-run"}},
-		{"errors say more", nil, func(_ *http.Response, body []byte) []byte {
+		{"discovery has no Cache-Control", nil, without("Cache-Control"), []string{"bundle.events", "discovery.public"}},
+		{"an ETag is ignored", func(r *http.Request) { r.Header.Del("If-None-Match") }, unchanged, []string{"discovery.etag", "runs.conditional"}},
+		{"a missing credential gets 403", nil, status(401, 403), []string{"auth.required", "auth.unknown-key"}},
+		{"an unknown path gets 410", nil, status(404, 410), []string{"discovery.schemas", "errors.unknown-path", "errors.unknown-run"}},
+		{"errors have another member", nil, func(_ *http.Response, body []byte) []byte {
 			return bytes.Replace(body, []byte(`{"error":"run_not_found",`), []byte(`{"ok":false,"error":"run_not_found",`), 1)
 		}, []string{"errors.unknown-run"}},
-		{"traces begin anew", func(r *http.Request) { r.Header.Del("Traceparent") }, asItIs, []string{"http.traceparent"}},
-		{"a start is answered as a read is", nil, status(201, 200), []string{"runs.created"}},
-		{"keys are not looked at", func(r *http.Request) { r.Header.Del("Idempotency-Key") }, asItIs, []string{"idempotency.other-request", "idempotency.same-request"}},
-		{"that it was replayed is not said", nil, without("Openwop-Idempotent-Replay"), []string{"idempotency.same-request"}},
+		{"a trace is not continued", func(r *http.Request) { r.Header.Del("Traceparent") }, unchanged, []string{"http.traceparent"}},
+		{"a start gets 200", nil, status(201, 200), []string{"runs.created"}},
+		{"keys are ignored", func(r *http.Request) { r.Header.Del("Idempotency-Key") }, unchanged, []string{"idempotency.other-request", "idempotency.same-request"}},
+		{"a replay is not marked", nil, without("Openwop-Idempotent-Replay"), []string{"idempotency.same-request"}},
 		{"the end is lost", nil, func(r *http.Response, body []byte) []byte {
 			if !of(r, "GET", "/events") || r.Header.Get("Content-Type") != "text/event-stream" {
 				return body
@@ -168,16 +168,16 @@ func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
 			at := bytes.LastIndex(bytes.TrimSpace(body), []byte("\n\n"))
 			return body[:at+2]
 		}, []string{"stream.resume", "stream.whole"}},
-		{"streams begin anew", func(r *http.Request) { r.Header.Del("Last-Event-ID") }, asItIs, []string{"stream.resume"}},
-		{"a mode is made up", func(r *http.Request) {
+		{"Last-Event-ID is ignored", func(r *http.Request) { r.Header.Del("Last-Event-ID") }, unchanged, []string{"stream.resume"}},
+		{"an unknown mode is accepted", func(r *http.Request) {
 			r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "streamMode=conformance", "streamMode=updates", 1)
-		}, asItIs, []string{"stream.mode"}},
-		{"a cursor is guessed", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=last", "=0", 1) }, asItIs, []string{"poll.cursor"}},
-		{"a cursor is forgotten", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=1000000", "=0", 1) }, asItIs, []string{"poll.beyond"}},
-		{"events count by another name", nil, func(_ *http.Response, body []byte) []byte {
+		}, unchanged, []string{"stream.mode"}},
+		{"an invalid cursor is accepted", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=last", "=0", 1) }, unchanged, []string{"poll.cursor"}},
+		{"a cursor is ignored", func(r *http.Request) { r.URL.RawQuery = strings.Replace(r.URL.RawQuery, "=1000000", "=0", 1) }, unchanged, []string{"poll.beyond"}},
+		{"sequences have another name", nil, func(_ *http.Response, body []byte) []byte {
 			return bytes.ReplaceAll(body, []byte(`"sequence":`), []byte(`"seq":`))
 		}, []string{"events.poll"}},
-		{"the snapshot is another", nil, func(r *http.Response, body []byte) []byte {
+		{"the snapshot differs", nil, func(r *http.Response, body []byte) []byte {
 			if strings.Count(r.Request.URL.Path, "/") != 3 {
 				return body
 			}
@@ -186,11 +186,11 @@ func TestConformance_NamesThePromiseThatIsBroken(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			if tc.asked == nil {
-				tc.asked = func(*http.Request) {}
+			if tc.request == nil {
+				tc.request = func(*http.Request) {}
 			}
 			u := member(t)
-			r := u.run("conformance", "-o", "json", "--workflow", "noop", "--url", behind(t, tc.asked, tc.answered))
+			r := u.run("conformance", "-o", "json", "--workflow", "noop", "--url", behind(t, tc.request, tc.response))
 			require.Equal(t, 1, r.status, "%s%s", r.out, r.err)
 			require.Equal(t, tc.fails, withStatus(checks(t, r.out), "fail"), r.out)
 		})
@@ -235,6 +235,6 @@ func TestConformance_FindsAStreamThatDoesNotEnd(t *testing.T) {
 	})
 	r := member(t).run("conformance", "--workflow", "noop", "--url", endless, "--timeout", "2s")
 	require.Equal(t, 1, r.status, "%s%s", r.out, r.err)
-	require.Contains(t, r.out, "stream.whole: the stream of a run that has ended is not closed: the host cannot be reached: ")
-	require.Regexp(t, `bundle\.events +ok`, r.out, "the checks after it are carried out")
+	require.Contains(t, r.out, "stream.whole: the stream of an ended run is not closed: the host cannot be reached: ")
+	require.Regexp(t, `bundle\.events +ok`, r.out, "later checks still run")
 }

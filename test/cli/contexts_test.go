@@ -34,7 +34,7 @@ func TestL6a_PrecedenceOfSettings(t *testing.T) {
 	require.Regexp(t, `token +- +none`, shown(u.with("WAYBILL_URL=https://env.example")), "the credential of a context is for its host")
 }
 
-func TestL6b_ACredentialIsNeverShown(t *testing.T) {
+func TestL6b_ACredentialIsNeverPrinted(t *testing.T) {
 	t.Parallel()
 	u := stranger(t)
 	const secret = "wb_secret_4711"
@@ -68,7 +68,7 @@ func TestL6b_ACredentialIsNeverShown(t *testing.T) {
 	require.Contains(t, r.err, "chmod 600")
 }
 
-func TestL6c_ContextsAreKept(t *testing.T) {
+func TestL6c_ContextsAreStored(t *testing.T) {
 	t.Parallel()
 	u := stranger(t)
 	u.ok("context", "set", "a", "--url", "http://127.0.0.1:1111")
@@ -93,8 +93,8 @@ func TestL6d_ASessionWithoutAKeyringGetsAWarning(t *testing.T) {
 	u := stranger(t).with("DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent")
 	r := u.typing("secret-1\n").run("context", "set", "prod", "--url", "https://prod.example", "--token-stdin", "--keyring")
 	require.Equal(t, 1, r.status)
-	require.Contains(t, r.err, "this session has no keyring that can be used")
+	require.Contains(t, r.err, "no usable keyring in this session")
 	require.Contains(t, r.err, "--token-file")
 	require.NotContains(t, r.err, "secret-1")
-	require.Empty(t, u.ok("context", "list", "-o", "name").out, "nothing is kept")
+	require.Empty(t, u.ok("context", "list", "-o", "name").out, "nothing is stored")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// before puts a proxy between a user and the shared host.
+// before starts a proxy in front of the shared host.
 func before(t *testing.T, change func(p *httputil.ReverseProxy) http.Handler) string {
 	t.Helper()
 	to, err := url.Parse(shared.Host(t).HTTP)
@@ -24,7 +24,7 @@ func before(t *testing.T, change func(p *httputil.ReverseProxy) http.Handler) st
 	return s.URL
 }
 
-func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
+func TestL7_DoctorNamesTheProblemAndTheFix(t *testing.T) {
 	t.Parallel()
 	member(t).waiting("approve") // a run in progress, whose stream stays open
 	host := shared.Host(t).HTTP
@@ -65,16 +65,16 @@ func TestL7_DoctorNamesWhatIsWrongAndTheFix(t *testing.T) {
 		want   string
 		fix    string
 	}{
-		{"a sound host", host, testKey, 0, "stream", "while the run goes on", ""},
-		{"a store that keeps up", host, testKey, 0, "store", "with all that is in the log", ""},
-		{"an unknown key", host, "nobody", 1, "sign-in", "unauthenticated", "WAYBILL_TOKEN"},
+		{"a sound host", host, testKey, 0, "stream", "from an open run", ""},
+		{"a read model without delay", host, testKey, 0, "store", "up to date with the log", ""},
+		{"an unknown key", host, "unknown", 1, "sign-in", "unauthenticated", "WAYBILL_TOKEN"},
 		{"an expired key", expired.URL, "old", 1, "sign-in", "key_expired", "new key"},
-		{"a proxy that buffers", held, testKey, 1, "stream", "held back", "buffering"},
+		{"a proxy that buffers", held, testKey, 1, "stream", "no event of the open run", "buffering"},
 		{"a path too long", host + "/wrong", testKey, 1, "base-path", "", "use --url " + host},
 		{"a path that is missing", below, testKey, 1, "base-path", "not the API of a host", "base path"},
-		{"a host below a path", below + "/a/b", testKey, 0, "reach", "answers", ""},
+		{"a host below a path", below + "/a/b", testKey, 0, "reach", "responds", ""},
 		{"a clock that is off", late, testKey, 1, "clock", "differ by 10m", "NTP"},
-		{"nobody there", "http://127.0.0.1:1", testKey, 1, "reach", "cannot be reached", "waybill dev"},
+		{"no host there", "http://127.0.0.1:1", testKey, 1, "reach", "cannot be reached", "waybill dev"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,9 +106,9 @@ func TestL7_DoctorReportsEventLag(t *testing.T) {
 		held         time.Duration
 		status, want string
 	}{
-		{"at once", `[{"runId":"run_1","status":"running","lastSequence":0}]`, 0, "ok", "after it was recorded"},
-		{"late", `[{"runId":"run_1","status":"running","lastSequence":0}]`, 3500 * time.Millisecond, "warn", "came 3"},
-		{"nothing at work", `[]`, 0, "skipped", "no run is at work"},
+		{"immediately", `[{"runId":"run_1","status":"running","lastSequence":0}]`, 0, "ok", "after it was recorded"},
+		{"late", `[{"runId":"run_1","status":"running","lastSequence":0}]`, 3500 * time.Millisecond, "warn", "arrived 3"},
+		{"no running run", `[]`, 0, "skipped", "no running run"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -173,5 +173,5 @@ func TestL10_CapabilitiesOfTwoHostsDiffer(t *testing.T) {
 	require.Regexp(t, `/limits/clarificationRounds +3 +7`, table.out)
 	same := u.ok("capabilities", "diff", "@current", shared.Host(t).HTTP)
 	require.Equal(t, "no differences\n", same.out)
-	require.Equal(t, 5, u.run("capabilities", "diff", "@current", "nobody").status)
+	require.Equal(t, 5, u.run("capabilities", "diff", "@current", "unknown").status)
 }

@@ -41,9 +41,9 @@ func TestL4_AnUnknownActionNamesTheOffered(t *testing.T) {
 	r := u.run("interrupt", "answer", id, "gate", "--action", "burn")
 	require.Equal(t, 6, r.status)
 	require.Contains(t, r.err, "accept, reject, refine")
-	require.Equal(t, 6, u.run("interrupt", "answer", id, "gate", "--value", `{"action":"burn"}`).status, "the host says the same")
+	require.Equal(t, 6, u.run("interrupt", "answer", id, "gate", "--value", `{"action":"burn"}`).status, "the host rejects it, too")
 	require.Equal(t, 2, u.run("interrupt", "answer", id, "gate").status)
-	require.Equal(t, 2, u.run("interrupt", "answer", id, "gate", "--action", "refine").status, "refine says what")
+	require.Equal(t, 2, u.run("interrupt", "answer", id, "gate", "--action", "refine").status, "refine needs feedback")
 	require.Equal(t, 5, u.run("interrupt", "answer", id, "ghost", "--action", "accept").status)
 	require.Equal(t, 4, at(t, shared.Host(t).HTTP, readerKey).run("interrupt", "answer", id, "gate", "--action", "accept").status)
 	require.Equal(t, 3, u.run("run", "wait", id).status, "the run waits on")
@@ -57,7 +57,7 @@ func TestL4_ClarificationsAreAnsweredByQuestion(t *testing.T) {
 	require.Contains(t, shown, "q1: Which color?")
 	require.Contains(t, shown, `"blue"`)
 	require.Contains(t, shown, "interrupt answer "+id+" ask --answer q1=… --answer q2=…")
-	require.Equal(t, 6, u.run("interrupt", "answer", id, "--answer", "q1=green", "--answer", "q2=2").status, "green is none of the choices")
+	require.Equal(t, 6, u.run("interrupt", "answer", id, "--answer", "q1=green", "--answer", "q2=2").status, "green is not a choice")
 	u.ok("interrupt", "answer", id, "--answer", "q1=blue", "--answer", "q2=2")
 	r := u.ok("run", "wait", id, "--query", ".outputs")
 	require.Contains(t, r.out, "blue")
@@ -74,7 +74,7 @@ func TestL4_OpenQuestionsAreListed(t *testing.T) {
 	require.Contains(t, first.out, "waiting-approval", "one of two")
 	u.ok("interrupt", "answer", id, "--action", "accept", "--voter", "bob")
 	require.Equal(t, 0, u.run("run", "wait", id).status)
-	require.Equal(t, 5, u.run("interrupt", "show", id).status, "it asks nothing any more")
+	require.Equal(t, 5, u.run("interrupt", "show", id).status, "no open interrupt")
 }
 
 // A node's id can be any text, including path separators.
@@ -92,7 +92,7 @@ func TestL4_FormsAreFilledIn(t *testing.T) {
 	u := member(t)
 	id := u.waiting("form")
 	shown := u.ok("interrupt", "show", id).out
-	require.Contains(t, shown, "a form, written by the workflow or a model:\n  A refund\n  why: Why? (required)\n  twice: Twice\n")
+	require.Contains(t, shown, "form (text from the workflow or a model):\n  A refund\n  why: Why? (required)\n  twice: Twice\n")
 	require.Contains(t, shown, "interrupt answer "+id+" form --answer why=…")
 	require.Equal(t, 6, u.run("interrupt", "answer", id, "--answer", "ghost=1").status)
 	u.ok("interrupt", "answer", id, "--answer", "why=42", "--answer", "twice=true")

@@ -100,7 +100,7 @@ func TestL9_ExplainSuggestsForAnUnknownName(t *testing.T) {
 	require.Equal(t, 5, u.run("cheat", "rnus").status)
 	require.Contains(t, u.run("cheat", "rnus").err, "runs")
 	require.Contains(t, u.ok("cheat", "runs").out, "waybill run start")
-	require.True(t, strings.HasPrefix(u.ok("version").out, "waybill "), "tells itself from other programs of the protocol")
+	require.True(t, strings.HasPrefix(u.ok("version").out, "waybill "), "starts with the name of the program")
 }
 
 // L9: a user without a name finds it in a list.
@@ -114,5 +114,5 @@ func TestL9_ExplainWithoutANameListsAll(t *testing.T) {
 	require.Equal(t, 5, r.status)
 	require.Empty(t, r.out)
 	require.Contains(t, r.err, `"error":"not_found"`)
-	require.Contains(t, r.err, "waybill explain lists what there is")
+	require.Contains(t, r.err, "waybill explain lists all names")
 }

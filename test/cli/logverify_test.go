@@ -53,7 +53,7 @@ func TestLogVerify_FindsAFlippedBitAndNothingBefore(t *testing.T) {
 	require.InDelta(t, 3, doc["runs"], 0)
 	require.Greater(t, doc["frames"], doc["runs"])
 	again := u.ok("log", "verify", "--data-dir", h.Dir(), "-o", "json")
-	require.JSONEq(t, r.out, again.out, "looking changes nothing")
+	require.JSONEq(t, r.out, again.out, "verifying changes nothing")
 
 	flip(t, h, "WAYBILL_RUNS", "padding-two")
 	r = u.run("log", "verify", "--data-dir", h.Dir())
@@ -93,5 +93,5 @@ func TestLogVerify_ReportsAMissingLog(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, left, "nothing is made")
+	require.Empty(t, left, "nothing is created")
 }

@@ -25,7 +25,7 @@ import (
 // testKey has every scope of its tenant on the shared host.
 const testKey = "hk_test_6a1f0c9e5b7d2483"
 
-// readerKey may read runs, and nothing else.
+// readerKey may only read runs.
 const readerKey = "hk_live_c4a8e2f06b1d7935"
 
 var shared = &harness.Shared{
@@ -178,13 +178,13 @@ func document(t *testing.T, text string) map[string]any {
 }
 
 // answers scripts the answers to a node's next model calls.
-func answers(t *testing.T, nodeID string, said ...string) {
+func answers(t *testing.T, nodeID string, texts ...string) {
 	t.Helper()
 	type entry struct {
 		Content string `json:"content"`
 	}
 	program := []entry{}
-	for _, text := range said {
+	for _, text := range texts {
 		program = append(program, entry{text})
 	}
 	b, err := json.Marshal(map[string]any{"nodeId": nodeID, "program": program})

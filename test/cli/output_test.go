@@ -45,7 +45,7 @@ func commands(t *testing.T, run, waiting string) map[string][]string {
 }
 
 // Every command can print one JSON document without escapes.
-func TestL5a_EveryCommandSpeaksJSON(t *testing.T) {
+func TestL5a_EveryCommandWritesJSON(t *testing.T) {
 	t.Parallel()
 	u := member(t).with("NO_COLOR=1", "COLUMNS=80")
 	run := u.start("noop")
@@ -87,12 +87,12 @@ func TestL5f_EveryCommandTakesAQuery(t *testing.T) {
 		require.Empty(t, r.out)
 		require.Contains(t, r.err, "error: usage: --query: ")
 	}
-	require.Contains(t, u.run("run", "list", "--query", ".runs[").err, `at character 7, behind ".runs["`)
+	require.Contains(t, u.run("run", "list", "--query", ".runs[").err, `at character 7, after ".runs["`)
 	require.Equal(t, 2, u.run("run", "export", run, "--query", ".").status)
 }
 
 // The other formats have the same content.
-func TestL5b_YAMLAndLinesSayTheSame(t *testing.T) {
+func TestL5b_YAMLAndLinesHaveTheSameContent(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	run := u.start("noop")
@@ -182,7 +182,7 @@ func TestL5d_ATerminalGetsColorsAndADrawing(t *testing.T) {
 }
 
 // A model's text is shown without its escape sequences.
-func TestL5e_TextOfOthersIsNotObeyed(t *testing.T) {
+func TestL5e_EscapeSequencesOfModelsAreEscaped(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.start("echo", "--input", `{"text":"\u001b[2Jgone\u202etxt.exe"}`)

@@ -63,7 +63,7 @@ func TestL2a_ARunThatCannotStartReportsWhy(t *testing.T) {
 		{[]string{"echo"}, 6, "validation_error"},
 		{[]string{"echo", "--input", "[1]"}, 2, "--input: want a JSON object"},
 		{[]string{"echo", "--input", "@/no/such/file"}, 2, "no such file"},
-		{[]string{"echo", "--set", "text"}, 2, "want NAME=VALUE"},
+		{[]string{"echo", "--set", "text"}, 2, "must be NAME=VALUE"},
 	} {
 		r := u.run(append([]string{"run", "start"}, tc.args...)...)
 		require.Equal(t, tc.status, r.status, "%v: %s", tc.args, r.err)
@@ -118,8 +118,8 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	watch := u.command(ctx, "run", "watch", id, "-o", "jsonl")
 	out, err := watch.StdoutPipe()
 	require.NoError(t, err)
-	var talk strings.Builder
-	watch.Stderr = &talk
+	var messages strings.Builder
+	watch.Stderr = &messages
 	require.NoError(t, watch.Start())
 	wait := u.command(ctx, "run", "wait", id, "--to-end", "-o", "json")
 	var ended strings.Builder
@@ -127,7 +127,7 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	waits, err := wait.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, wait.Start())
-	said := bufio.NewReader(waits)
+	output := bufio.NewReader(waits)
 	events := bufio.NewScanner(out)
 	seen := []int{}
 	next := func() bool {
@@ -142,20 +142,20 @@ func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	for range 5 { // all events before the answer
 		require.True(t, next())
 	}
-	_, err = said.ReadString('\n') // the question: the watch has reached it
+	_, err = output.ReadString('\n') // the question: the watch has reached it
 	require.NoError(t, err)
 	h.Kill()
 	h.Launch()
 	u.ok("interrupt", "answer", id, "--action", "accept")
 	for next() {
 	}
-	require.NoError(t, watch.Wait(), talk.String())
+	require.NoError(t, watch.Wait(), messages.String())
 	for i, seq := range seen {
 		require.Equal(t, i, seq, "sequences %v", seen)
 	}
 	require.Len(t, seen, 10)
-	require.Contains(t, talk.String(), "reconnecting")
-	rest, err := io.ReadAll(said)
+	require.Contains(t, messages.String(), "reconnecting")
+	rest, err := io.ReadAll(output)
 	require.NoError(t, err)
 	require.NoError(t, wait.Wait(), "the question must survive as well: %s", rest)
 	require.Equal(t, "completed", document(t, ended.String())["status"])
@@ -173,7 +173,7 @@ func TestL2c_TheSameKeyStartsOneRun(t *testing.T) {
 	require.Equal(t, 6, u.run("run", "start", "fail", "--key", key).status, "another request with the same key")
 }
 
-func TestL2d_RunsAreSteered(t *testing.T) {
+func TestL2d_RunsArePausedResumedAndCancelled(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.start("wait")
@@ -183,7 +183,7 @@ func TestL2d_RunsAreSteered(t *testing.T) {
 	require.Contains(t, paused.err, "resume")
 	require.Equal(t, 6, u.run("run", "pause", id).status)
 	require.Contains(t, u.ok("run", "resume", id).out, "running")
-	require.Equal(t, 7, u.run("run", "wait", id, "--for", "300ms").status, "it goes on")
+	require.Equal(t, 7, u.run("run", "wait", id, "--for", "300ms").status, "it is still running")
 	u.ok("run", "cancel", id, "--reason", "enough")
 	r := u.run("run", "wait", id)
 	require.Equal(t, 1, r.status)
@@ -222,7 +222,7 @@ func TestL2f_ForksAndTheirDifferences(t *testing.T) {
 	require.NotNil(t, document(t, differ.out)["divergedAtSeq"])
 	require.Equal(t, 1, u.run("run", "diff", id, other).status)
 	branch := u.ok("run", "fork", id, "--from", "1")
-	require.Contains(t, branch.err, "effects from event 1 on happen again")
+	require.Contains(t, branch.err, "effects from event 1 on are executed again")
 	require.Equal(t, 6, u.run("run", "fork", id, "--from", "999").status)
 }
 
@@ -237,7 +237,7 @@ func TestL2g_ListsFollowTheFlags(t *testing.T) {
 	require.Equal(t, id+"\n", u.ok("run", "list", "--tag", tag, "-o", "name").out)
 	require.Equal(t, "STATUS     RUN\ncompleted  "+id+"\n", u.ok("run", "list", "--tag", tag, "--columns", "status,run").out)
 	require.Equal(t, 2, u.run("run", "list", "--columns", "ghost").status)
-	require.Contains(t, u.ok("run", "list", "--tag", tag+"-none").err, "no runs fit")
+	require.Contains(t, u.ok("run", "list", "--tag", tag+"-none").err, "no matching runs")
 	require.Contains(t, u.ok("run", "get", id).out, "completed")
 	more := u.ok("run", "list", "--limit", "1")
 	require.Contains(t, more.err, "--cursor")
@@ -257,7 +257,7 @@ func TestL2g_AFilterIsTheHosts(t *testing.T) {
 		for _, args := range [][]string{{"run", "list"}, {"run", "cancel", "--yes"}} {
 			r := u.run(append(args, "--filter", "status:failed")...)
 			require.Equal(t, 6, r.status)
-			require.Contains(t, r.err, "this host knows no --filter")
+			require.Contains(t, r.err, "the host does not support --filter")
 		}
 		return
 	}
@@ -272,7 +272,7 @@ func TestL2g_AFilterIsTheHosts(t *testing.T) {
 	require.Equal(t, 2, u.run("run", "list", "--filter", "ghost:x").status)
 }
 
-func TestL2h_ExportsAreTheHostsAndForTheirOwner(t *testing.T) {
+func TestL2h_ExportsHaveTheHostsDataAndAreReadableByTheirOwner(t *testing.T) {
 	t.Parallel()
 	u := member(t)
 	id := u.start("echo", "--set", "text=x")
@@ -286,7 +286,7 @@ func TestL2h_ExportsAreTheHostsAndForTheirOwner(t *testing.T) {
 	b, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, id, document(t, string(b))["run"].(map[string]any)["runId"])
-	require.Equal(t, 2, u.run("run", "export", id, "--file", file).status, "a file that is there stays")
+	require.Equal(t, 2, u.run("run", "export", id, "--file", file).status, "an existing file is not overwritten")
 	events := u.ok("run", "export", id, "--what", "events").out
 	require.Equal(t, u.ok("run", "events", id, "-o", "jsonl").out, events)
 	require.Len(t, strings.Split(strings.TrimSpace(events), "\n"), 4)

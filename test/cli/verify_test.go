@@ -48,7 +48,7 @@ func TestRunVerify_FindsNothingInRunsOfThisHost(t *testing.T) {
 		u.typing(u.ok("run", "export", id).out).ok("run", "verify", "-f", "-")
 		of := u.typing(u.ok("run", "export", id, "--what", "events").out).ok("run", "verify", "-f", "-", "-o", "json").out
 		require.Equal(t, id, document(t, of)["runId"])
-		require.Equal(t, "skipped", checks(t, of)["snapshot"], "the file has none")
+		require.Equal(t, "skipped", checks(t, of)["snapshot"], "the file has no snapshot")
 		u.typing(u.ok("run", "events", id, "-o", "json").out).ok("run", "verify", "--file", "-")
 	}
 }
@@ -81,7 +81,7 @@ func TestRunVerify_NamesTheEventAndTheRuleItBreaks(t *testing.T) {
 }
 
 // A host whose snapshot and events disagree is detected by reading both.
-func TestRunVerify_FindsASnapshotThatTheEventsDoNotGive(t *testing.T) {
+func TestRunVerify_FindsASnapshotThatDiffersFromTheEvents(t *testing.T) {
 	t.Parallel()
 	host, err := url.Parse(shared.Host(t).HTTP)
 	require.NoError(t, err)
@@ -104,14 +104,14 @@ func TestRunVerify_FindsASnapshotThatTheEventsDoNotGive(t *testing.T) {
 }
 
 // A run that ends between two requests is not a failure of its host.
-func TestRunVerify_LooksAgainAtARunThatGoesOn(t *testing.T) {
+func TestRunVerify_ReadsAnOpenRunAgain(t *testing.T) {
 	t.Parallel()
 	host, err := url.Parse(shared.Host(t).HTTP)
 	require.NoError(t, err)
-	var asked atomic.Int32
+	var polls atomic.Int32
 	proxy := httputil.NewSingleHostReverseProxy(host)
 	proxy.ModifyResponse = func(r *http.Response) error {
-		if !strings.HasSuffix(r.Request.URL.Path, "/events/poll") || asked.Add(1) > 1 {
+		if !strings.HasSuffix(r.Request.URL.Path, "/events/poll") || polls.Add(1) > 1 {
 			return nil
 		}
 		var page map[string]any
@@ -133,7 +133,7 @@ func TestRunVerify_LooksAgainAtARunThatGoesOn(t *testing.T) {
 	r := u.ok("run", "verify", id, "--url", early.URL, "-o", "json")
 	require.InDelta(t, 4, document(t, r.out)["events"], 0)
 	require.Equal(t, "ok", checks(t, r.out)["snapshot"])
-	require.EqualValues(t, 2, asked.Load())
+	require.EqualValues(t, 2, polls.Load())
 }
 
 func TestRunVerify_ReportsWhatItCannotRead(t *testing.T) {
@@ -150,7 +150,7 @@ func TestRunVerify_ReportsWhatItCannotRead(t *testing.T) {
 		"no JSON":      {[]string{"run", "verify", "-f", "-"}, "hello", 2},
 		"no events":    {[]string{"run", "verify", "-f", "-"}, `{"a":1}`, 2},
 		"nothing":      {[]string{"run", "verify", "-f", "-"}, "", 2},
-		"no such run":  {[]string{"run", "verify", "run_nobody"}, "", 5},
+		"no such run":  {[]string{"run", "verify", "run_unknown"}, "", 5},
 		"a bad --file": {[]string{"run", "verify", "-f", t.TempDir()}, "", 2},
 	} {
 		r := u.typing(tc.in).run(tc.args...)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// L2b: a watch of a waiting run shows who has to act, also through a pipe. An interrupted watch
-// says nothing about the run.
+// L2b: a watch of a waiting run shows what it waits for, also through a pipe. An interrupted watch
+// prints no outcome of the run.
 func TestL2b_AWatchShowsWhatARunWaitsFor(t *testing.T) {
 	t.Parallel()
 	u := member(t)
@@ -19,17 +19,17 @@ func TestL2b_AWatchShowsWhatARunWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), cmdTimeout)
 	defer cancel()
 	cmd := u.command(ctx, "run", "watch", id)
-	talk, err := cmd.StderrPipe()
+	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	said := bufio.NewReader(talk)
+	messages := bufio.NewReader(stderr)
 	line := func() string {
-		text, err := said.ReadString('\n')
+		text, err := messages.ReadString('\n')
 		require.NoError(t, err)
 		return text
 	}
 	require.Contains(t, line(), "console: ")
-	require.Contains(t, line(), "waits for somebody to answer gate (approval)")
+	require.Contains(t, line(), "waits for an answer at gate (approval)")
 	require.Equal(t, "how to answer: waybill interrupt show "+id+" gate\n", line())
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Equal(t, "error: interrupted: stopped before the end\n", line())

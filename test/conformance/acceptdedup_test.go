@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// A prior outcome that a caller supplies; this host's acceptor did not make it.
+// A prior outcome supplied by a caller, not created by this host's acceptor.
 const (
 	priorAccepted = `{"status":"accepted","recordedEventIds":["ev-9"],"envelopeId":"env-9","normalizedMeta":{"contentTrust":"untrusted"}}`
 	priorInvalid  = `{"status":"invalid","reason":"envelope_invalid: earlier","details":[]}`
@@ -25,7 +25,7 @@ func prior(t *testing.T, outcome, kind string) []obj {
 	return []obj{{"correlationId": "c-" + idOf(t), "outcome": json.RawMessage(outcome), "envelopeType": kind}}
 }
 
-func TestAcceptDedup_APriorOutcomeIsGivenVerbatim(t *testing.T) {
+func TestAcceptDedup_APriorOutcomeIsReturnedVerbatim(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for name, outcome := range map[string]string{
@@ -100,7 +100,7 @@ func TestAcceptDedup_PersistedInARun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for name, tc := range map[string]struct {
-		first obj // surroundings of the first call
+		first obj // members of the first call
 		kind  string
 		load  any
 		want  string
@@ -123,12 +123,12 @@ func TestAcceptDedup_PersistedInARun(t *testing.T) {
 			first := call("a-", tc.first)
 			require.Equal(t, tc.want, first.Status, first.raw)
 			require.Equal(t, first.raw, call("a-", nil).raw, "whatever the status was")
-			if tc.want != "accepted" { // an accepted one is in the seam's memory as well
-				require.Equal(t, "accepted", call("b-", nil).Status, "another run knows nothing of it")
+			if tc.want != "accepted" { // accepted outcomes are in the seam's memory, too
+				require.Equal(t, "accepted", call("b-", nil).Status, "another run does not have it")
 			}
 			conflict := acceptBy(t, c, obj{"envelope": seamEnvelope(t, "schema.request", obj{"envelopeType": knownTriage}), "persistedDedup": obj{"runId": "a-" + idOf(t)}})
 			require.True(t, strings.HasPrefix(conflict.Reason, "envelope_correlation_conflict"), conflict.raw)
-			require.Equal(t, first.raw, call("a-", nil).raw, "a conflict takes nobody's place")
+			require.Equal(t, first.raw, call("a-", nil).raw, "a conflict does not replace the outcome")
 		})
 	}
 }

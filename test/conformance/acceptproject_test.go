@@ -170,7 +170,7 @@ func TestAcceptProject_DriftIsOnTheSpan(t *testing.T) {
 	}
 }
 
-func TestAcceptCanaries_AreNowhere(t *testing.T) {
+func TestAcceptCanaries_DoNotLeak(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	const value, inner = "waybill-canary-7f3a91", "canary-7f3a91"

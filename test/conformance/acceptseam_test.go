@@ -66,7 +66,7 @@ type seamOutcome struct {
 	raw              string
 }
 
-// acceptBy posts to the seam, which answers 200 whatever the outcome.
+// acceptBy posts to the seam, which answers 200 for every outcome.
 func acceptBy(t *testing.T, c *harness.Client, body obj) seamOutcome {
 	t.Helper()
 	b, err := json.Marshal(body)
@@ -253,7 +253,7 @@ func TestAccept_EveryMemberOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestAccept_ABodyThatIsUnusable(t *testing.T) {
+func TestAccept_RejectsAnInvalidBody(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for name, body := range map[string]string{

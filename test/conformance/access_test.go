@@ -24,7 +24,7 @@ func addresses(id string) []struct{ method, path, body, scope string } {
 	}
 }
 
-func TestCredential_ThatIsNoneIsNeverMoreThan401(t *testing.T) {
+func TestCredential_InvalidOnesGet401(t *testing.T) {
 	t.Parallel()
 	c := client(t, "")
 	id, _ := run(t, client(t, testKey), `{"workflowId":"noop"}`)
@@ -42,7 +42,7 @@ func TestCredential_ThatIsNoneIsNeverMoreThan401(t *testing.T) {
 }
 
 // A header may contain bytes that no key has.
-func TestCredential_OfStrangeBytesIs401Everywhere(t *testing.T) {
+func TestCredential_WithInvalidBytesGets401Everywhere(t *testing.T) {
 	t.Parallel()
 	c := client(t, "")
 	for _, header := range []string{"Bearer\t" + otherKey + "x", "Bearer \x80\xff", "Bearer schlüssel"} {
@@ -53,7 +53,7 @@ func TestCredential_OfStrangeBytesIs401Everywhere(t *testing.T) {
 	}
 }
 
-func TestCredential_ComesBeforeWhatIsWrongWithTheRequest(t *testing.T) {
+func TestCredential_IsCheckedBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{`, `{"nope":1}`, `{"workflowId":"ghost"}`} {
 		require.Equal(t, "unauthenticated", do(t, client(t, "unknown"), http.MethodPost, "/v1/runs", body).Code())
@@ -64,7 +64,7 @@ func TestCredential_ComesBeforeWhatIsWrongWithTheRequest(t *testing.T) {
 	}
 }
 
-func TestScope_ThatIsMissingIsNamed(t *testing.T) {
+func TestScope_AMissingOneIsNamed(t *testing.T) {
 	t.Parallel()
 	id, _ := run(t, client(t, testKey), `{"workflowId":"noop"}`)
 	for _, key := range []string{readerKey, writerKey} {
@@ -86,8 +86,8 @@ func TestScope_ThatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-// A run of another tenant looks like one that never existed.
-func TestTenant_DoesNotLearnOfOthers(t *testing.T) {
+// A run of another tenant gets the answer for an unknown run.
+func TestTenant_CannotSeeOtherTenants(t *testing.T) {
 	t.Parallel()
 	mine, _ := run(t, client(t, testKey), `{"workflowId":"noop","tags":["secret-tag"]}`)
 	other := client(t, otherKey)
@@ -110,7 +110,7 @@ func TestTenant_DoesNotLearnOfOthers(t *testing.T) {
 	require.Equal(t, "workflow_not_found", do(t, other, http.MethodPost, "/v1/runs", `{"workflowId":"only-acme"}`).Code())
 }
 
-func TestKey_ThatIsLiveHasNoTestFeatures(t *testing.T) {
+func TestKey_LiveKeysHaveNoTestFeatures(t *testing.T) {
 	t.Parallel()
 	a := do(t, client(t, liveKey), http.MethodPost, "/v1/runs", talk(0, "x"))
 	require.Equal(t, http.StatusForbidden, a.Status)
@@ -124,7 +124,7 @@ func TestKey_ThatIsLiveHasNoTestFeatures(t *testing.T) {
 	require.Equal(t, "unsupported_force_engine_version", a.Code())
 }
 
-func TestTrace_IsGivenBack(t *testing.T) {
+func TestTrace_IsReturned(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	a := do(t, client(t, testKey), http.MethodGet, "/v1/runs", "", "Traceparent", trace)

@@ -41,7 +41,7 @@ func TestAnnotations_AreSeparateFromTheRun(t *testing.T) {
 	}
 	list := annotations(t, c, id)
 	require.Len(t, list, 2)
-	require.EqualValues(t, 4, list[0]["signal"].(map[string]any)["rating"]) //nolint:forcetypeassert // the schema says so
+	require.EqualValues(t, 4, list[0]["signal"].(map[string]any)["rating"]) //nolint:forcetypeassert // the schema requires it
 
 	after, err := c.Finish(t.Context(), id)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestAnnotations_AreNotForked(t *testing.T) {
 	require.Len(t, annotations(t, c, id), 1)
 }
 
-func TestAnnotations_AreMadeOnceUnderAKey(t *testing.T) {
+func TestAnnotations_AreCreatedOncePerKey(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, _ := run(t, c, `{"workflowId":"noop"}`)

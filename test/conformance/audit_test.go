@@ -59,7 +59,7 @@ func auditEntries(t *testing.T, c *harness.Client) (out []json.RawMessage) {
 }
 
 // OpenWOP host contract §10.7.
-func TestAudit_HoldsWhatWasDoneInOneChain(t *testing.T) {
+func TestAudit_RecordsActionsInOneChain(t *testing.T) {
 	t.Parallel()
 	c := client(t, otherKey)
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
@@ -147,6 +147,6 @@ func TestAudit_CheckpointsAreSignedWithThePublishedKey(t *testing.T) {
 	require.NoError(t, err)
 	signature, err := base64.StdEncoding.DecodeString(r.Checkpoints[0].Signature)
 	require.NoError(t, err)
-	require.True(t, ed25519.Verify(public.(ed25519.PublicKey), root, signature)) //nolint:forcetypeassert // it is one, or the test fails
+	require.True(t, ed25519.Verify(public.(ed25519.PublicKey), root, signature)) //nolint:forcetypeassert // the test fails otherwise
 	require.True(t, r.ChainValid)
 }

@@ -14,7 +14,7 @@ func nested(levels int) string {
 	return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
 }
 
-func TestBadInput_IsRefusedWithWhatAndWhere(t *testing.T) {
+func TestBadInput_IsRejectedWithReasonAndPlace(t *testing.T) {
 	t.Parallel()
 	tags := make([]string, 101)
 	for i := range tags {
@@ -24,7 +24,7 @@ func TestBadInput_IsRefusedWithWhatAndWhere(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
 		status     int
-		code, path string // path is in the answer
+		code, path string // path must be in the answer
 	}{
 		{"nothing", ``, 400, invalid, ""},
 		{"white space", "  \n", 400, invalid, ""},
@@ -96,7 +96,7 @@ func TestBadInput_IsRefusedWithWhatAndWhere(t *testing.T) {
 
 // Requests at the limits succeed. OpenWOP host contract §2.0, leakage: a credential in the wrong
 // place is not echoed.
-func TestError_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
+func TestError_DoesNotEchoCredentials(t *testing.T) {
 	t.Parallel()
 	const secret = "sk_live_51H8abcdefghijklmnopqrstuvwxyz"
 	c := client(t, testKey)
@@ -116,7 +116,7 @@ func TestError_RepeatsNothingThatLooksLikeACredential(t *testing.T) {
 	require.NotContains(t, string(do(t, c, http.MethodPost, "/v1/workflows", `{"`+secret+`":1}`).Body), secret)
 }
 
-func TestInput_AtItsLimitsIsTaken(t *testing.T) {
+func TestInput_AtItsLimitsIsAccepted(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	tags := make([]string, 100)
@@ -149,7 +149,7 @@ func TestContentType_MustBeJSON(t *testing.T) {
 	}
 }
 
-func TestAddress_ThatIsWrongHasItsCode(t *testing.T) {
+func TestPath_UnknownOnesHaveTheirCode(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, _ := run(t, c, `{"workflowId":"noop"}`)
@@ -193,7 +193,7 @@ func TestAddress_ThatIsWrongHasItsCode(t *testing.T) {
 	require.Contains(t, a.Header.Get("Content-Type"), "text/plain", "no registry, and no answer that looks like one")
 }
 
-func TestAddress_WithASlashAtItsEndIsAnother(t *testing.T) {
+func TestPath_WithATrailingSlashIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/v1/runs/", "/v1/workflows/"} {
 		for _, method := range []string{"GET", "POST"} {
@@ -204,7 +204,7 @@ func TestAddress_WithASlashAtItsEndIsAnother(t *testing.T) {
 	}
 }
 
-func TestDefinition_ThatIsInvalidIsRefusedWithEveryPlace(t *testing.T) {
+func TestDefinition_AnInvalidOneIsRejectedWithEveryPlace(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	good := node("a", "core.noop", "{}", "{}")

@@ -63,7 +63,7 @@ func TestDebugBundle_ShowsTheCourseOfARun(t *testing.T) {
 	require.Equal(t, "b7ad6b7169203331", *root.ParentSpanID)
 }
 
-func TestDebugBundle_IsCutToWhatIsAskedFor(t *testing.T) {
+func TestDebugBundle_IsTruncatedToTheRequestedSize(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, events := run(t, c, `{"workflowId":"three"}`)
@@ -95,7 +95,7 @@ func TestDebugBundle_IsForCallersWhoMayReadTheRun(t *testing.T) {
 
 // OpenWOP envelope contract §11: a bundle is its own sink. A text recorded before it was registered
 // as a secret is redacted when the bundle is made.
-func TestDebugBundle_HasNoSecretThatWasRegisteredLater(t *testing.T) {
+func TestDebugBundle_RedactsSecretsRegisteredLater(t *testing.T) {
 	t.Parallel()
 	const secret = "correct-horse-battery-staple"
 	h, c := painter(t)
@@ -126,7 +126,7 @@ func TestDebugBundle_HasNoSecretThatWasRegisteredLater(t *testing.T) {
 }
 
 // OpenWOP envelope contract §17: assets by reference only, and the reference gives no access.
-func TestDebugBundle_NamesAssetsAndOpensNone(t *testing.T) {
+func TestDebugBundle_ReferencesAssetsWithoutAccess(t *testing.T) {
 	t.Parallel()
 	h, c := painter(t, "--max-inline-media-bytes", "0")
 	program(t, c, "painter", `{"type":"media.image","payload":{"base64":"AAAA","bytes":3}}`)

@@ -35,8 +35,8 @@ func TestCancel_EndsALiveRunWithinFiveSeconds(t *testing.T) {
 	require.JSONEq(t, `{"runId":"`+id+`","status":"cancelled"}`, string(a.Body))
 }
 
-// Whichever comes first, run and caller agree on the end.
-func TestCancel_AtOnceAfterCreationEndsTheRunOnce(t *testing.T) {
+// Whether the run or the cancellation ends first, both report the same end.
+func TestCancel_RightAfterCreationEndsTheRunOnce(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for range 10 {
@@ -108,7 +108,7 @@ func TestBulkCancel_AnswersEachEntryInOrder(t *testing.T) {
 	await(t, c, live, 5*time.Second, "cancelled")
 }
 
-func TestBulkCancel_RefusesWhatIsNoList(t *testing.T) {
+func TestBulkCancel_RejectsInvalidLists(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	many := `"x"` + strings.Repeat(`,"x"`, 100)

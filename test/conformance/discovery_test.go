@@ -10,7 +10,7 @@ import (
 
 const wellKnown = "/.well-known/openwop"
 
-func TestDiscovery_NeedsNoKeyAndHasWhatItMust(t *testing.T) {
+func TestDiscovery_NeedsNoKeyAndHasTheRequiredMembers(t *testing.T) {
 	t.Parallel()
 	a := do(t, client(t, ""), http.MethodGet, wellKnown, "")
 	require.Equal(t, http.StatusOK, a.Status)
@@ -34,7 +34,7 @@ func TestDiscovery_NeedsNoKeyAndHasWhatItMust(t *testing.T) {
 	for _, name := range []string{"clarificationRounds", "schemaRounds", "envelopesPerTurn"} {
 		require.Contains(t, d.Limits, name)
 	}
-	require.InDelta(t, maxBody, d.Limits["maxRequestBodyBytes"], 0, "what is advertised is what is enforced")
+	require.InDelta(t, maxBody, d.Limits["maxRequestBodyBytes"], 0, "the advertised limit is enforced")
 	require.ElementsMatch(t, []string{"rest", "grpc"}, d.Transports)
 	require.Equal(t, "openwop.v1.Engine", d.GRPC.Service)
 }
@@ -46,13 +46,13 @@ func TestDiscovery_KeepsTheRootLayout(t *testing.T) {
 	require.NoError(t, a.JSON(&root))
 	require.NotContains(t, root, "capabilities", "families are members of the root")
 	require.NotContains(t, string(a.Body), `"edit"`)
-	require.NotContains(t, string(a.Body), `"supported":false`, "what is not there is left out")
+	require.NotContains(t, string(a.Body), `"supported":false`, "unsupported features are left out")
 	for _, absent := range []string{"orchestrator", "memory"} {
 		require.NotContains(t, root, absent, "not implemented, hence not advertised")
 	}
 }
 
-func TestDiscovery_IsTheSameForEverybodyUntilItChanges(t *testing.T) {
+func TestDiscovery_IsTheSameForAllCallersUntilItChanges(t *testing.T) {
 	t.Parallel()
 	public := do(t, client(t, ""), http.MethodGet, wellKnown, "")
 	tag := public.Header["Etag"]

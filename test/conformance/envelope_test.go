@@ -49,7 +49,7 @@ func TestEnvelopes_OfARealRun(t *testing.T) {
 			[]string{"provider.usage", "log.appended", "provider.usage", "artifact.created"},
 			"",
 		},
-		"the schema of a kind that is not there": {
+		"the schema of an unknown kind": {
 			[]string{`{"type":"schema.request","payload":{"envelopeType":"vendor.acme.ghost"}}`, whole},
 			"completed",
 			[]string{"provider.usage", "envelope.retry.attempted", "provider.usage", "artifact.created"},

@@ -57,7 +57,7 @@ var modelFeatures = []feature{
 		want: "envelope.retry.attempted@prose envelope.retry.attempted@prose envelope.nlToFormat.engaged@prose prose",
 	},
 	{
-		rule: "§19.2 a prompt of templates is told before the model is asked",
+		rule: "§19.2 a prompt of templates is recorded before the model call",
 		doc: definition("feature-prompt", node("composed", "core.ai.callPrompt", `{"provider":"sample","model":"sample-1","userPromptRef":"prompt:conformance.prompt.trust-marker@1.0.0"}`,
 			`{"userPayload":{"type":"static","value":"a mail"}}`), "", "", ""),
 		want: "prompt.composed@composed composed",
@@ -94,7 +94,7 @@ func TestFeatures_ARefusalIsFinal(t *testing.T) {
 }
 
 // OpenWOP host contract §5.9: expired entries are dropped at the next write.
-func TestFeatures_AChannelDropsWhatIsTooOld(t *testing.T) {
+func TestFeatures_AChannelDropsExpiredEntries(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := register(t, c, definition("feature-ttl", join(write("a", "log", `"a"`), node("wait", "core.delay", `{"ms":120}`, "{}"), write("b", "log", `"b"`)), chain("a", "wait", "b"), "",
@@ -108,7 +108,7 @@ func TestFeatures_AChannelDropsWhatIsTooOld(t *testing.T) {
 
 // OpenWOP envelope contract §18: a model creates a form, and the run continues with the submitted
 // values.
-func TestFeatures_AFormOfAModelIsFilledIn(t *testing.T) {
+func TestFeatures_AFormOfAModelIsSubmitted(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := register(t, c, definition("feature-form", join(
@@ -127,7 +127,7 @@ func TestFeatures_AFormOfAModelIsFilledIn(t *testing.T) {
 }
 
 // OpenWOP host contract §7.2: a branch has its source's history and continues independently.
-func TestFeatures_ABranchGoesOnByItself(t *testing.T) {
+func TestFeatures_ABranchContinuesIndependently(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := register(t, c, definition("feature-branch", join(noop("a"), node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"]}`, "{}"),

@@ -60,7 +60,7 @@ func chain(ids ...string) string {
 func register(t *testing.T, c *harness.Client, doc string) (id string) {
 	t.Helper()
 	a := do(t, c, http.MethodPost, "/v1/workflows", doc)
-	require.Contains(t, []int{http.StatusCreated, http.StatusOK}, a.Status, "%s", a.Body) // it exists when the tests run again
+	require.Contains(t, []int{http.StatusCreated, http.StatusOK}, a.Status, "%s", a.Body) // it exists if the tests run repeatedly
 	var d struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(doc), &d))
 	return d.ID
@@ -250,7 +250,7 @@ var flowFeatures = []feature{
 		want:      "talker",
 	},
 	{
-		rule: "§10.2 costs that are on the list are told, and a wait that nothing else has a say in",
+		rule: "§10.2 listed costs are recorded; a wait without other members",
 		doc: definition("feature-costs", join(node("cost", "conformance.cost.emit", `{"attrs":{"openwop.cost.usd":0.5,"openwop.cost.evil":"x"}}`, "{}"),
 			node("hold", "core.conformance.hold", "{}", `{"delayMs":{"type":"static","value":20}}`), node("effect", "core.conformance.side-effect", "{}", "{}")), chain("cost", "hold", "effect"), "", ""),
 		want: "log.appended@cost cost hold log.appended@effect effect",
@@ -262,7 +262,7 @@ var flowFeatures = []feature{
 		want: "node.failed@n",
 	},
 	{
-		rule:      "§5.6 a secret is proven and not told",
+		rule:      "§5.6 a secret is proven and not disclosed",
 		doc:       definition("feature-secret", node("echo", "conformance.secret.echo", `{"secretId":"`+harness.CanaryID+`"}`, "{}"), "", "", ""),
 		variables: map[string]string{"echo": `{"secretSha256":"5287f1b38d0ccce1205c4e85b5fed7d7f2fc27e0ff63612da89c7f4aa4da252e","secretLength":23}`},
 		want:      "echo",

@@ -81,7 +81,7 @@ func TestFeatures_OfPacksToolsAndModels(t *testing.T) {
 
 // OpenWOP envelope contract §12: results of tools and agents are untrusted, and so is everything
 // derived from them.
-func TestFeatures_WhatToolsSayTaints(t *testing.T) {
+func TestFeatures_ToolResultsTaint(t *testing.T) {
 	t.Parallel()
 	f := feature{
 		doc: definition("feature-taint", join(
@@ -100,7 +100,7 @@ func TestFeatures_WhatToolsSayTaints(t *testing.T) {
 
 // OpenWOP host contract §2.3 (reasoningVerbosity): reasoning is recorded in pieces as it arrives,
 // and once whole.
-func TestFeatures_ThoughtsAreRecorded(t *testing.T) {
+func TestFeatures_ReasoningIsRecorded(t *testing.T) {
 	t.Parallel()
 	c := equippedClient(t)
 	equipped.model.Enqueue(openaicompat.Reply{Thoughts: []string{"Let me ", "think."}, Pieces: []string{"Done."}})

@@ -30,7 +30,7 @@ func fork(t *testing.T, c *harness.Client, id, body string, headers ...string) f
 	require.True(t, strings.HasSuffix(f.EventsURL, "/v1/runs/"+f.RunID+"/events"), f.EventsURL)
 	var shown struct{ Fork forked }
 	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+f.RunID, "").JSON(&shown))
-	require.Equal(t, forked{SourceRunID: id, Mode: f.Mode, FromSeq: f.FromSeq}, shown.Fork, "its snapshot says how it was made")
+	require.Equal(t, forked{SourceRunID: id, Mode: f.Mode, FromSeq: f.FromSeq}, shown.Fork, "its snapshot names source, mode and sequence")
 	return f
 }
 
@@ -53,7 +53,7 @@ func common(events []harness.Event) []string {
 }
 
 // OpenWOP host contract §7.2: forks from every event of many kinds of runs.
-func TestFork_ReplaysAreTheirSourceAgain(t *testing.T) {
+func TestFork_ReplaysEqualTheirSource(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	program(t, c, "mocked-node", `{"content":"no JSON"}`, `{"content":"{\"ok\":true}"}`)
@@ -83,7 +83,7 @@ func TestFork_ReplaysAreTheirSourceAgain(t *testing.T) {
 }
 
 // OpenWOP host contract §7.1, table.
-func TestFork_RefusesWhatItCannotFork(t *testing.T) {
+func TestFork_RejectsInvalidForks(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id, events := run(t, c, `{"workflowId":"three"}`)
@@ -127,7 +127,7 @@ func TestFork_RefusesWhatItCannotFork(t *testing.T) {
 }
 
 // OpenWOP host contract §2.1: a repeated fork returns the first one.
-func TestFork_IsMadeOnceForAKey(t *testing.T) {
+func TestFork_IsCreatedOncePerKey(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id, _ := run(t, c, `{"workflowId":"three"}`)
@@ -152,7 +152,7 @@ func TestFork_IsMadeOnceForAKey(t *testing.T) {
 }
 
 // OpenWOP host contract §7.2, overlay.
-func TestFork_ABranchTakesAnOverlay(t *testing.T) {
+func TestFork_ABranchAcceptsAnOverlay(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id, events := run(t, c, `{"workflowId":"three","tags":["a"],"metadata":{"m":1},"configurable":{"recursionLimit":3,"x":1}}`)
@@ -235,7 +235,7 @@ func TestSeam_CacheKey(t *testing.T) {
 }
 
 // The time to accept a fork does not depend on the length of its source.
-func TestFork_OfALongRunIsAcceptedAtOnce(t *testing.T) {
+func TestFork_OfALongRunIsAcceptedImmediately(t *testing.T) {
 	t.Parallel()
 	c := shared.Host(t).Client(testKey) // skip the schema checks of so many events
 	tokens := make([]string, 2000)

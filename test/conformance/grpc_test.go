@@ -199,7 +199,7 @@ func TestGRPC_ErrorsCarryTheEnvelope(t *testing.T) {
 }
 
 // OpenWOP host contract §9.4: the trailers carry what REST sends in headers.
-func TestGRPC_TrailersCarryTheTraceAndTheWait(t *testing.T) {
+func TestGRPC_TrailersHaveTheTraceAndTheRetryDelay(t *testing.T) {
 	t.Parallel()
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	e := engine(t)
@@ -231,7 +231,7 @@ func TestGRPC_TrailersCarryTheTraceAndTheWait(t *testing.T) {
 }
 
 // JSON bytes in a gRPC request follow the rules of a REST body.
-func TestGRPC_ChecksTheJSONItIsGiven(t *testing.T) {
+func TestGRPC_ValidatesJSONFields(t *testing.T) {
 	t.Parallel()
 	client(t, "")
 	e := engine(t)
@@ -244,10 +244,10 @@ func TestGRPC_ChecksTheJSONItIsGiven(t *testing.T) {
 	}
 }
 
-func TestGRPC_ClientThatGoesCancelsNothing(t *testing.T) {
+func TestGRPC_ADisconnectCancelsNothing(t *testing.T) {
 	t.Parallel()
 	e, c := engine(t), client(t, testKey)
-	id := create(t, c, talk(300, "a", "b", "c")).RunID // it goes on when the client has gone
+	id := create(t, c, talk(300, "a", "b", "c")).RunID // it must survive the client's disconnect
 	ctx, cancel := context.WithCancel(as(t, testKey))
 	s, err := e.StreamRunEvents(ctx, &openwopv1.StreamRunEventsRequest{RunId: id, StreamModes: []string{"debug"}})
 	require.NoError(t, err)
@@ -261,8 +261,8 @@ func TestGRPC_ClientThatGoesCancelsNothing(t *testing.T) {
 	require.Equal(t, "completed", await(t, c, id, 10*time.Second, "completed", "cancelled", "failed").Status)
 }
 
-// §9.4: a method of a family that this host does not advertise, and its REST twin.
-func TestGRPC_AMethodThatIsNotServedAnswersTheEnvelope(t *testing.T) {
+// §9.4: methods of families that this host does not advertise, and their REST routes.
+func TestGRPC_AnUnsupportedMethodReturnsTheEnvelope(t *testing.T) {
 	t.Parallel()
 	conn, err := grpc.NewClient(shared.Host(t).GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// replayHeader is matched as Go spells it; the host sends the protocol's spelling.
+// replayHeader has Go's canonical case; the host sends the protocol's.
 const replayHeader = "openwop-Idempotent-Replay"
 
-func TestKey_GivesTheFirstAnswerAgain(t *testing.T) {
+func TestKey_ReturnsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	body := `{"workflowId":"noop","inputs":{"a":1,"b":[2]}}`
@@ -28,7 +28,7 @@ func TestKey_GivesTheFirstAnswerAgain(t *testing.T) {
 	}
 }
 
-func TestKey_StandsForOneRequest(t *testing.T) {
+func TestKey_IdentifiesOneRequest(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, `{"workflowId":"noop"}`, "Idempotency-Key", "one").RunID
@@ -49,7 +49,7 @@ func TestKey_BelongsToItsTenantAndOperation(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
-func TestKey_TwentyAtOnceMakeOneRun(t *testing.T) {
+func TestKey_TwentyConcurrentStartsCreateOneRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	var mu sync.Mutex
@@ -102,7 +102,7 @@ func TestKey_WorksForEveryChange(t *testing.T) {
 	do(t, c, http.MethodPost, "/v1/runs/"+other+"/cancel", "")
 }
 
-func TestKey_OfARefusedRequestIsFree(t *testing.T) {
+func TestKey_OfARejectedRequestIsFree(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	a := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"typed"}`, "Idempotency-Key", "corrected")
@@ -115,7 +115,7 @@ func TestKey_OfARefusedRequestIsFree(t *testing.T) {
 	create(t, c, `{"workflowId":"noop"}`, "Idempotency-Key", strings.Repeat("k", 255))
 }
 
-// OpenWOP host contract §2.1: reads ignore the header, whatever is in it.
+// OpenWOP host contract §2.1: reads ignore the header, even an invalid one.
 func TestKey_IsIgnoredByReads(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -129,9 +129,9 @@ func TestKey_IsIgnoredByReads(t *testing.T) {
 	create(t, c, `{"workflowId":"noop"}`, "Idempotency-Key", "read")
 }
 
-// OpenWOP host contract §2.1, retention: at least five retries, and the last one
-// reads like the first, whatever has become of the run.
-func TestKey_TakesManyRetries(t *testing.T) {
+// OpenWOP host contract §2.1, retention: at least five retries. The last answer equals the first,
+// even if the run has changed.
+func TestKey_AllowsManyRetries(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	first := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"noop"}`, "Idempotency-Key", "patient")
@@ -146,7 +146,7 @@ func TestKey_TakesManyRetries(t *testing.T) {
 	}
 }
 
-// A run keeps the digits of its inputs, so the digest of its request does.
+// Numbers are not rounded, neither in inputs nor in the digest of the request.
 func TestKey_DistinguishesLargeNumbers(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -177,7 +177,7 @@ func TestDedup_AllowsOneActiveRunOfAScope(t *testing.T) {
 	require.Equal(t, "cloud", e.Details.ActiveHost)
 	require.Positive(t, e.Details.RetryAfter)
 
-	second := create(t, c, body).RunID // without the header nobody is in the way
+	second := create(t, c, body).RunID // without the header there is no conflict
 	other := create(t, c, `{"workflowId":"wait","scopeId":"case-2"}`, "X-Dedup", "enforce").RunID
 	for _, r := range []string{id, second, other} {
 		do(t, c, http.MethodPost, "/v1/runs/"+r+"/cancel", "")

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// asks are workflows that wait for somebody.
+// asks are workflows that wait for an answer.
 var asks = []string{
 	definition("approve", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject","refine","ask"]}`, "{}"), "", "", ""),
 	definition("approve-routed", node("gate", "core.approvalGate", `{"title":"t","actions":["accept","reject"]}`, "{}")+","+node("sorry", "core.noop", "{}", "{}"),
@@ -42,7 +42,7 @@ type waiting struct {
 	} `json:"interrupt"`
 }
 
-// suspended creates a run and waits until it does.
+// suspended creates a run and waits until it is suspended.
 func suspended(t *testing.T, c *harness.Client, workflow, status string) (id string, w waiting) {
 	t.Helper()
 	id = create(t, c, `{"workflowId":"`+workflow+`"}`).RunID
@@ -57,7 +57,7 @@ func answer(t *testing.T, c *harness.Client, id, node, value string) *harness.An
 	return do(t, c, http.MethodPost, "/v1/runs/"+id+"/interrupts/"+node, `{"resumeValue":`+value+`}`)
 }
 
-// OpenWOP host contract §3.5: what an approval leaves in the log, in order.
+// OpenWOP host contract §3.5: the events of an approval, in order.
 func TestInterrupt_ApprovalSuspendsAndResumes(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -78,8 +78,8 @@ func TestInterrupt_ApprovalSuspendsAndResumes(t *testing.T) {
 	require.Equal(t, http.StatusConflict, a.Status)
 }
 
-// OpenWOP host contract §6.2-§6.4: what is no answer leaves the question open.
-func TestInterrupt_RefusesWhatIsNoAnswer(t *testing.T) {
+// OpenWOP host contract §6.2-§6.4: an invalid answer leaves the interrupt open.
+func TestInterrupt_RejectsInvalidAnswers(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	approve, _ := suspended(t, c, "approve", "waiting-approval")
@@ -96,7 +96,7 @@ func TestInterrupt_RefusesWhatIsNoAnswer(t *testing.T) {
 		"no answer at all":                  {approve, "gate", `{}`, 400, "validation_error"},
 		"an unknown member":                 {approve, "gate", `{"resumeValue":{"action":"accept"},"more":1}`, 400, "validation_error"},
 		"a node without a question":         {approve, "ghost", `{"resumeValue":{"action":"accept"}}`, 404, "interrupt_not_found"},
-		"a run that is not there":           {"run_ghost", "gate", `{"resumeValue":{"action":"accept"}}`, 404, "run_not_found"},
+		"an unknown run":                    {"run_ghost", "gate", `{"resumeValue":{"action":"accept"}}`, 404, "run_not_found"},
 		"a question left out":               {clarify, "ask", `{"resumeValue":{"answers":{}}}`, 422, "validation_error"},
 		"an answer outside its schema":      {clarify, "ask", `{"resumeValue":{"answers":{"q1":"green"}}}`, 422, "validation_error"},
 		"no answers":                        {clarify, "ask", `{"resumeValue":{}}`, 400, "validation_error"},
@@ -109,7 +109,7 @@ func TestInterrupt_RefusesWhatIsNoAnswer(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNotFound, answer(t, client(t, otherKey), approve, "gate", `{"action":"accept"}`).Status, "another tenant's")
 	require.Equal(t, http.StatusForbidden, answer(t, client(t, readerKey), approve, "gate", `{"action":"accept"}`).Status, "without the scope")
-	require.Equal(t, http.StatusUnauthorized, answer(t, client(t, "nobody"), approve, "gate", `{"action":"accept"}`).Status)
+	require.Equal(t, http.StatusUnauthorized, answer(t, client(t, "unknown"), approve, "gate", `{"action":"accept"}`).Status)
 	for id, value := range map[string][2]string{
 		approve: {"gate", `{"action":"accept"}`}, clarify: {"ask", `{"answers":[{"id":"q1","answer":"blue"}]}`},
 		external: {"hook", `{"order":7.0,"more":true}`}, custom: {"any", `{"n":1}`},
@@ -120,7 +120,7 @@ func TestInterrupt_RefusesWhatIsNoAnswer(t *testing.T) {
 }
 
 // OpenWOP host contract §6.3.
-func TestInterrupt_TakesAQuorum(t *testing.T) {
+func TestInterrupt_NeedsAQuorum(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	vote := func(id, voter, action string) string {
@@ -177,7 +177,7 @@ func TestInterrupt_RejectionFailsUnlessRouted(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §6.5: nobody answers in time, and the gate fails closed.
+// OpenWOP host contract §6.5: without an answer in time, the gate fails closed.
 func TestInterrupt_TimesOut(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -191,10 +191,10 @@ func TestInterrupt_TimesOut(t *testing.T) {
 // OpenWOP host contract §6.5.
 func TestInterrupt_TokenIsTheAuthorisation(t *testing.T) {
 	t.Parallel()
-	c, nobody := client(t, liveKey), client(t, "")
+	c, anonymous := client(t, liveKey), client(t, "")
 	id, w := suspended(t, c, "external", "waiting-external")
 	at := "/v1/interrupts/" + w.Interrupt.InterruptToken
-	a := do(t, nobody, http.MethodGet, at, "")
+	a := do(t, anonymous, http.MethodGet, at, "")
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 	require.Equal(t, "no-store", a.Header.Get("Cache-Control"))
 	var shown map[string]any
@@ -206,31 +206,31 @@ func TestInterrupt_TokenIsTheAuthorisation(t *testing.T) {
 	for name, token := range map[string]string{
 		"garbage": "x", "cut": w.Interrupt.InterruptToken[:len(w.Interrupt.InterruptToken)-1], "longer": w.Interrupt.InterruptToken + "A",
 	} {
-		a := do(t, nobody, http.MethodPost, "/v1/interrupts/"+token, `{"resumeValue":{"order":7}}`)
+		a := do(t, anonymous, http.MethodPost, "/v1/interrupts/"+token, `{"resumeValue":{"order":7}}`)
 		require.Equal(t, http.StatusNotFound, a.Status, name)
 		require.Equal(t, "interrupt_not_found", a.Code(), name)
 	}
-	a = do(t, nobody, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
+	a = do(t, anonymous, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
-	again := do(t, nobody, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
+	again := do(t, anonymous, http.MethodPost, at, `{"resumeValue":{"order":7}}`, "Idempotency-Key", "once-"+id)
 	require.Equal(t, string(a.Body), string(again.Body))
 	require.Equal(t, "true", again.Header.Get("Openwop-Idempotent-Replay"))
 	await(t, c, id, 5*time.Second, "completed")
 
 	id, w = suspended(t, c, "approve-keyed", "waiting-approval")
-	a = do(t, nobody, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
+	a = do(t, anonymous, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
 	require.Equal(t, http.StatusForbidden, a.Status)
 	require.Equal(t, "auth_elevation_required", a.Code())
 	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept"}`).Status)
 
 	id, w = suspended(t, c, "approve", "waiting-approval")
 	do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "")
-	a = do(t, nobody, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
+	a = do(t, anonymous, http.MethodPost, "/v1/interrupts/"+w.Interrupt.InterruptToken, `{"resumeValue":{"action":"accept"}}`)
 	require.Equal(t, http.StatusGone, a.Status, "%s", a.Body)
 	require.Equal(t, "interrupt_gone", a.Code())
 }
 
-// Only who may answer, or created the run, is shown the way to.
+// Only callers who may answer, and the creator of the run, see the token.
 func TestInterrupt_TokenIsShownToCallersWhoMayAnswer(t *testing.T) {
 	t.Parallel()
 	id, _ := suspended(t, client(t, liveKey), "approve", "waiting-approval")
@@ -253,7 +253,7 @@ func TestInterrupt_TwoGatesAreAnsweredOneByOne(t *testing.T) {
 	await(t, c, id, 5*time.Second, "completed")
 }
 
-// OpenWOP host contract §6.2: a question back is no decision.
+// OpenWOP host contract §6.2: the action ask does not decide.
 func TestInterrupt_AskLeavesTheGateOpen(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
@@ -267,8 +267,8 @@ func TestInterrupt_AskLeavesTheGateOpen(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(names(events), " "), "approval.received"))
 }
 
-// RFC 0104: who may answer for a group or a role is found out when they do.
-func TestInterrupt_TakesWhoIsInAGroupOrARole(t *testing.T) {
+// RFC 0104: membership of groups and roles is checked when the answer arrives.
+func TestInterrupt_AcceptsMembersOfGroupsAndRoles(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	for _, key := range []string{opsKey, chiefKey} {
@@ -278,7 +278,7 @@ func TestInterrupt_TakesWhoIsInAGroupOrARole(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, a.Status, "all scopes are no group: %s", a.Body)
 		require.Equal(t, "forbidden", a.Code())
 		require.NotContains(t, string(a.Body), "ops")
-		require.Empty(t, w.Interrupt.InterruptToken, "it would be nobody's")
+		require.Empty(t, w.Interrupt.InterruptToken, "a token has no principal")
 		require.Equal(t, http.StatusOK, answer(t, client(t, key), id, "gate", `{"action":"accept"}`).Status)
 		events, err := c.Finish(within(t, 5*time.Second), id)
 		require.NoError(t, err)
@@ -288,11 +288,11 @@ func TestInterrupt_TakesWhoIsInAGroupOrARole(t *testing.T) {
 }
 
 // OpenWOP host contract §6.3, override.
-func TestInterrupt_TakesAnOverride(t *testing.T) {
+func TestInterrupt_CanBeOverridden(t *testing.T) {
 	t.Parallel()
 	c, boss := client(t, liveKey), client(t, chiefKey)
 	const override = `{"action":"accept","override":true,"reason":"it burns"}`
-	const told = " approval.overridden interrupt.resolved approval.received node.resumed node.completed run.completed"
+	const suffix = " approval.overridden interrupt.resolved approval.received node.resumed node.completed run.completed"
 	id, _ := suspended(t, c, "approve-force", "waiting-approval")
 	require.Equal(t, http.StatusForbidden, answer(t, c, id, "gate", override).Status)
 	a := answer(t, boss, id, "gate", `{"action":"accept","override":true}`)
@@ -301,7 +301,7 @@ func TestInterrupt_TakesAnOverride(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer(t, boss, id, "gate", override).Status)
 	events, err := c.Finish(within(t, 5*time.Second), id)
 	require.NoError(t, err)
-	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), told), names(events))
+	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), suffix), names(events))
 	require.JSONEq(t, `{"gateId":"gate","principal":"u-7","reason":"it burns"}`, string(events[5].Payload))
 
 	id, _ = suspended(t, c, "approve-chief", "waiting-approval")
@@ -311,11 +311,11 @@ func TestInterrupt_TakesAnOverride(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept","voter":"ann"}`).Status)
 	events, err = c.Finish(within(t, 5*time.Second), id)
 	require.NoError(t, err)
-	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), told), names(events))
+	require.True(t, strings.HasSuffix(strings.Join(names(events), " "), suffix), names(events))
 }
 
-// A host's extension: an approval that waits comes to levels, each of which lets more answer.
-func TestInterrupt_ComesToLevels(t *testing.T) {
+// Extension of this host: a waiting approval escalates, and each level has more approvers.
+func TestInterrupt_Escalates(t *testing.T) {
 	t.Parallel()
 	c, ops := client(t, liveKey), client(t, opsKey)
 	id, _ := suspended(t, c, "approve-later", "waiting-approval")
@@ -337,7 +337,7 @@ func TestInterrupt_ComesToLevels(t *testing.T) {
 }
 
 // OpenWOP host contract §6.1, low-confidence.
-func TestInterrupt_OpensWhenTheConfidenceIsTooLow(t *testing.T) {
+func TestInterrupt_OpensAtLowConfidence(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id, w := suspended(t, c, "unsure", "waiting-approval")
@@ -348,7 +348,7 @@ func TestInterrupt_OpensWhenTheConfidenceIsTooLow(t *testing.T) {
 	require.Equal(t, "run.started node.started node.completed run.completed", strings.Join(names(events), " "))
 }
 
-// A host's extension: what waits for somebody, for whoever may answer.
+// Extension of this host: the list of open interrupts, for callers who may answer.
 func TestInterrupt_AreListed(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)

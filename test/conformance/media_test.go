@@ -165,7 +165,7 @@ func TestMedia_AFileIsSavedUnderItsName(t *testing.T) {
 	require.Contains(t, res.Header.Get("Content-Security-Policy"), "sandbox")
 }
 
-func TestMedia_AForeignURLIsRecordedAndNoMore(t *testing.T) {
+func TestMedia_AForeignURLIsOnlyRecorded(t *testing.T) {
 	t.Parallel()
 	_, c := painter(t)
 	payload := painted(t, c, "media.image", `{"url":"http://127.0.0.1:1/picture.png","bytes":5}`)
@@ -173,7 +173,7 @@ func TestMedia_AForeignURLIsRecordedAndNoMore(t *testing.T) {
 }
 
 // An asset has its own limit, well above that of a payload.
-func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
+func TestMedia_OfMegabytesIsStoredAndRejectedAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	_, c := painter(t, "--max-media-base64-bytes", strconv.Itoa(2<<20)) // the mock's scripts have a limit, too
 	data := bytes.Repeat([]byte("\x89PNG...."), 3<<20/2/8)
@@ -199,13 +199,13 @@ func TestMedia_OfMegabytesIsStoredAndOneAboveTheBoundIsRefused(t *testing.T) {
 
 	program(t, c, "painter", envelope("AAAA"), `{"type":"media.image","payload":{"base64":"AAAA","bytes":3}}`)
 	_, events = run(t, c, `{"workflowId":"paints"}`)
-	require.Equal(t, 1, count(events, "artifact.created"), "a model that is told can do better")
+	require.Equal(t, 1, count(events, "artifact.created"), "the retry has a smaller asset")
 	i := slices.IndexFunc(events, func(e harness.Event) bool { return e.Type == "envelope.retry.attempted" })
 	require.Contains(t, string(events[i].Payload), "has 2097156 characters, the limit is 2097152")
 }
 
 // OpenWOP envelope contract §11: an asset with a secret is not stored, and the model is not blamed.
-func TestMedia_WithASecretInItLeavesTheMarker(t *testing.T) {
+func TestMedia_WithASecretLeavesTheMarker(t *testing.T) {
 	t.Parallel()
 	const secret = "correct-horse-battery-staple"
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
@@ -227,7 +227,7 @@ func TestMedia_WithASecretInItLeavesTheMarker(t *testing.T) {
 	}
 }
 
-func TestMedia_TheBoundCanBeSet(t *testing.T) {
+func TestMedia_TheLimitIsConfigurable(t *testing.T) {
 	t.Parallel()
 	_, c := painter(t, "--max-media-base64-bytes", "16")
 	require.Contains(t, painted(t, c, "media.image", `{"base64":"AAAAAAAAAAAAAAAA","bytes":12}`), "base64")
@@ -236,8 +236,8 @@ func TestMedia_TheBoundCanBeSet(t *testing.T) {
 	require.Contains(t, string(a.Body), "the limit is 16")
 }
 
-// OpenWOP envelope contract §17: nor in the stream of chunks.
-func TestMedia_AboveTheCapStandsInNoEvent(t *testing.T) {
+// OpenWOP envelope contract §17: the asset is not in the chunks either.
+func TestMedia_AboveTheCapIsInNoEvent(t *testing.T) {
 	t.Parallel()
 	_, c := painter(t, "--max-inline-media-bytes", "1000")
 	text := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("picture "), 500))
@@ -253,7 +253,7 @@ func TestMedia_AboveTheCapStandsInNoEvent(t *testing.T) {
 }
 
 // OpenWOP envelope contract §23.5.
-func TestMediaPut_ServesWhatItTook(t *testing.T) {
+func TestMediaPut_ServesTheUpload(t *testing.T) {
 	t.Parallel()
 	h, c := painter(t)
 	a := do(t, c, http.MethodPost, seams+"media/put", `{"contentBase64":"aGVsbG8=","contentType":"text/plain"}`)

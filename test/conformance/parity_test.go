@@ -206,8 +206,8 @@ func shape(t *testing.T, doc []byte) string {
 	return string(out)
 }
 
-// toldOf returns the part of an error that both sides must have.
-func toldOf(err error) string {
+// commonError returns the part of an error that both sides must have.
+func commonError(err error) string {
 	e, ok := fault.As(err)
 	if !ok {
 		return fmt.Sprint(err)
@@ -225,7 +225,7 @@ func (s *sides) same(t *testing.T, r *rest.Route, exact bool, build func(*testin
 	if restErr != nil || grpcErr != nil {
 		require.Error(t, restErr, "gRPC refused: %v", grpcErr)
 		require.Error(t, grpcErr, "REST refused: %v", restErr)
-		require.JSONEq(t, toldOf(restErr), toldOf(grpcErr))
+		require.JSONEq(t, commonError(restErr), commonError(grpcErr))
 		return true
 	}
 	if exact {
@@ -238,7 +238,7 @@ func (s *sides) same(t *testing.T, r *rest.Route, exact bool, build func(*testin
 
 // gRPC serves everything that REST serves, with the same results and errors (OpenWOP host contract
 // §9.1, §9.4). A route without a case fails.
-func TestParity_RESTAndGRPCSayTheSame(t *testing.T) {
+func TestParity_RESTAndGRPCAnswerAlike(t *testing.T) {
 	t.Parallel()
 	s := bothSides(t)
 	all := parityCases(s)

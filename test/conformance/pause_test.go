@@ -58,7 +58,7 @@ func TestPause_ImmediateStartsAFreshAttempt(t *testing.T) {
 }
 
 // OpenWOP host contract §2.7, table.
-func TestPause_IsRefusedWhereItMeansNothing(t *testing.T) {
+func TestPause_IsRejectedAtOtherStatuses(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	done, _ := run(t, c, `{"workflowId":"noop"}`)

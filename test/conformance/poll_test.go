@@ -24,7 +24,7 @@ func poll(t *testing.T, c *harness.Client, id, query string) harness.Page {
 	return p
 }
 
-func TestPoll_GivesWhatIsAfterTheCursor(t *testing.T) {
+func TestPoll_ReturnsEventsAfterTheCursor(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, events := run(t, c, `{"workflowId":"three"}`)
@@ -57,13 +57,13 @@ func TestPoll_GivesWhatIsAfterTheCursor(t *testing.T) {
 	require.Equal(t, string(a.Body), string(b.Body), "an ended run reads the same for ever")
 }
 
-func TestPoll_WaitsOnlyWhileTheRunIsLiveAndNothingIsNewer(t *testing.T) {
+func TestPoll_WaitsOnlyIfTheRunIsLiveAndNothingIsNewer(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, `{"workflowId":"wait"}`).RunID
 	await(t, c, id, 5*time.Second, "running")
 	began := time.Now()
-	require.Len(t, poll(t, c, id, "?timeout=20").Events, 2, "what is there comes at once")
+	require.Len(t, poll(t, c, id, "?timeout=20").Events, 2, "existing events are returned immediately")
 	p := poll(t, c, id, "?timeout=20&lastSequence=50")
 	require.Empty(t, p.Events, "beyond the head is no reason to wait")
 	require.Equal(t, 50, p.LastEventSeq)
@@ -94,7 +94,7 @@ func TestPoll_WaitsOnlyWhileTheRunIsLiveAndNothingIsNewer(t *testing.T) {
 	}
 }
 
-func TestPoll_RefusesParametersOutOfRange(t *testing.T) {
+func TestPoll_RejectsParametersOutOfRange(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, _ := run(t, c, `{"workflowId":"noop"}`)
@@ -107,7 +107,7 @@ func TestPoll_RefusesParametersOutOfRange(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, a.Status, "%s: %s", query, a.Body)
 		require.Equal(t, "validation_error", a.Code())
 		name, _, _ := strings.Cut(query[1:], "=")
-		require.Contains(t, string(a.Body), name, "the message says what is wrong")
+		require.Contains(t, string(a.Body), name, "the message names the parameter")
 	}
 	require.Len(t, poll(t, c, id, "?timeout=1").Events, 4)
 	require.Len(t, poll(t, c, id, "?timeout=60&limit=5000").Events, 4)

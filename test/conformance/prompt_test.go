@@ -56,7 +56,7 @@ func TestPromptCompose_MarksUntrustedBindings(t *testing.T) {
 	require.Equal(t, "trusted", good.ContentTrust)
 	require.NotContains(t, *good.Composed, "<UNTRUSTED>")
 	require.NotEqual(t, bad.Hash, good.Hash)
-	require.NotEqual(t, bad.VariableHashes, good.VariableHashes, "a value is told as it is bound: between marks")
+	require.NotEqual(t, bad.VariableHashes, good.VariableHashes, "the hash is of the bound value, with its markers")
 	require.Equal(t, bad.Hash, with("untrusted").Hash)
 	require.Equal(t, bad.VariableHashes, with("untrusted").VariableHashes)
 	require.Equal(t, "test-node", good.NodeID)
@@ -81,16 +81,16 @@ func TestPromptCompose_Refuses(t *testing.T) {
 		status int
 		code   string
 	}{
-		"§23.4 a template that is not there":   {`{"templateId":"conformance.prompt.gone","bindings":{}}`, 404, "template_not_found"},
-		"§23.4 a version that is not there":    {`{"templateId":"prompt:conformance.prompt.trust-marker@9.0.0","bindings":{}}`, 404, "template_not_found"},
-		"§23.4 a name that is none":            {`{"templateId":"Über uns","bindings":{}}`, 404, "template_not_found"},
+		"§23.4 an unknown template":            {`{"templateId":"conformance.prompt.gone","bindings":{}}`, 404, "template_not_found"},
+		"§23.4 an unknown version":             {`{"templateId":"prompt:conformance.prompt.trust-marker@9.0.0","bindings":{}}`, 404, "template_not_found"},
+		"§23.4 an invalid name":                {`{"templateId":"Über uns","bindings":{}}`, 404, "template_not_found"},
 		"§19.2 a required variable":            {`{` + marker + `,"bindings":{}}`, 400, "prompt_variable_unresolved"},
 		"§19.2 no bindings at all":             {`{` + marker + `}`, 400, "prompt_variable_unresolved"},
 		"a secret that the host does not have": {`{"templateId":"conformance.prompt.secret-redaction","bindings":{"secretRef":"other"}}`, 400, "credential_unavailable"},
-		"a secret named by nobody":             {`{"templateId":"conformance.prompt.secret-redaction","bindings":{"secretRef":"openwop-conformance-canary-secret"},"bindingTrust":{"secretRef":"untrusted"}}`, 400, "credential_unavailable"},
+		"a secret named by untrusted text":     {`{"templateId":"conformance.prompt.secret-redaction","bindings":{"secretRef":"openwop-conformance-canary-secret"},"bindingTrust":{"secretRef":"untrusted"}}`, 400, "credential_unavailable"},
 		"a value of another type":              {`{` + marker + `,"bindings":{"userPayload":{"a":1}}}`, 400, "invalid_argument"},
-		"a trust that is none":                 {`{` + marker + `,"bindings":{"userPayload":"x"},"bindingTrust":{"userPayload":"some"}}`, 400, "invalid_argument"},
-		"a level that is none":                 {`{` + marker + `,"bindings":{"userPayload":"x"},"observability":"loud"}`, 400, "invalid_argument"},
+		"an invalid trust":                     {`{` + marker + `,"bindings":{"userPayload":"x"},"bindingTrust":{"userPayload":"some"}}`, 400, "invalid_argument"},
+		"an invalid level":                     {`{` + marker + `,"bindings":{"userPayload":"x"},"observability":"loud"}`, 400, "invalid_argument"},
 		"a level without an event":             {`{` + marker + `,"bindings":{"userPayload":"x"},"observability":"off"}`, 400, "invalid_argument"},
 		"bindings that are no object":          {`{` + marker + `,"bindings":[]}`, 400, "invalid_argument"},
 		"no template":                          {`{"bindings":{}}`, 400, "invalid_argument"},

@@ -17,7 +17,7 @@ import (
 const triage = `{"reasoning":"charged twice","category":"billing","priority":"urgent","language":"en","summary":"Second charge for one lamp.",` +
 	`"action":{"kind":"refund","orderId":"WL-48213","reason":"double charge"}}`
 
-// say cuts a text into pieces, as a model does.
+// say splits a text into chunks, as a model does.
 func say(text string) []string {
 	var pieces []string
 	for len(text) > 9 {
@@ -28,7 +28,7 @@ func say(text string) []string {
 
 const providerKey = "sk-double-0a1b2c3d4e5f6071"
 
-// vendor starts a host with three providers at one strict server: known has its key, wrong has
+// vendor starts a host with three providers of one strict server: known has its key, wrong has
 // another, bare has none.
 func vendor(t *testing.T) (*openaicompat.Server, *harness.Client) {
 	t.Helper()

@@ -29,7 +29,7 @@ func TestCreate_AnswersWithAPendingRunAndAbsoluteAddresses(t *testing.T) {
 }
 
 // A write is readable immediately, through every API.
-func TestCreate_CanBeReadAtOnce(t *testing.T) {
+func TestCreate_IsReadableImmediately(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for range 20 {
@@ -101,7 +101,7 @@ func TestLog_HasTheCanonicalSequences(t *testing.T) {
 	}
 }
 
-func TestModel_ThatTheProviderDoesNotHaveFailsItsNode(t *testing.T) {
+func TestModel_AnUnknownOneFailsItsNode(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, events := run(t, c, `{"workflowId":"nameless"}`)
@@ -166,7 +166,7 @@ func TestList_FiltersAndPages(t *testing.T) {
 	}
 }
 
-func TestWorkflow_IsReadAsItWasRegistered(t *testing.T) {
+func TestWorkflow_IsReadAsRegistered(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for _, doc := range workflows {

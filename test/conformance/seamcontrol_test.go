@@ -36,7 +36,7 @@ func leave(t *testing.T, c *harness.Client) {
 	do(t, c, http.MethodPost, seams+"test/capability-toggle", `{"name":"some.capability","value":false}`)
 }
 
-// left returns what of that state remains.
+// left returns the remaining part of that state.
 func left(t *testing.T, c *harness.Client) obj {
 	t.Helper()
 	var overlay struct{ Overlay map[string]bool }
@@ -66,7 +66,7 @@ func all(there bool) obj {
 }
 
 // OpenWOP envelope contract §23, §23.3.
-func TestReset_ForgetsWhatTheCallersTenantLeft(t *testing.T) {
+func TestReset_DeletesTheStateOfTheCallersTenant(t *testing.T) {
 	t.Parallel()
 	_, here, there := controlled(t)
 	for _, c := range []*harness.Client{here, there} {
@@ -83,7 +83,7 @@ func TestReset_ForgetsWhatTheCallersTenantLeft(t *testing.T) {
 }
 
 // OpenWOP envelope contract §23.1, persistedDedup: survives restarts.
-func TestSeamState_OutlivesTheHost(t *testing.T) {
+func TestSeamState_SurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	h, here, _ := controlled(t)
 	leave(t, here)
@@ -177,11 +177,11 @@ func TestMock_EveryMemberOfAProgram(t *testing.T) {
 	require.Equal(t, 10, *budget.MaxTokens)
 }
 
-func TestMock_AnEntryThatNoProviderCouldGive(t *testing.T) {
+func TestMock_RejectsImpossibleEntries(t *testing.T) {
 	t.Parallel()
 	c := client(t, otherKey)
 	for name, entry := range map[string]string{
-		"§23.3 a stop reason that is none": `{"stopReason":"bored"}`, "§23.3 tokens below 0": `{"outputTokens":-1}`, "§23.3 input below 0": `{"inputTokens":-1}`,
+		"§23.3 an invalid stop reason": `{"stopReason":"bored"}`, "§23.3 tokens below 0": `{"outputTokens":-1}`, "§23.3 input below 0": `{"inputTokens":-1}`,
 		"§23.3 half a token": `{"outputTokens":0.5}`, "§23.3 content that is no text": `{"content":{}}`, "§23.3 a member that is none": `{"temperature":1}`, "§23.3 no object": `7`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestMock_AnEntryThatNoProviderCouldGive(t *testing.T) {
 }
 
 // OpenWOP envelope contract §23.5: the token is the credential until it expires.
-func TestAsset_IsThereForItsTime(t *testing.T) {
+func TestAsset_IsServedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	h, here, _ := controlled(t)
 	url := func(body string) string {

@@ -15,21 +15,21 @@ func TestModelGate_EveryRowOverHTTP(t *testing.T) {
 	const able, plain = `"activeProvider":"anthropic","activeModel":"m"`, `"activeProvider":"local","activeModel":"m"`
 	const fallback = `"fallbackModel":{"provider":"openai","model":"f"}`
 	for name, tc := range map[string]struct{ body, outcome, event string }{
-		"§16.3 row 2: the five base identifiers":      {`{"module":{"requiredModelCapabilities":["structured-output","discriminator-enum","long-context","reasoning","function-calling"]},` + able + `}`, `{"route":"dispatch"}`, ""},
-		"§16.3 row 2: nothing required":               {`{"module":{},` + plain + `}`, `{"route":"dispatch"}`, ""},
-		"§16.3 row 2: an empty list":                  {`{"module":{"requiredModelCapabilities":[]},` + plain + `}`, `{"route":"dispatch"}`, ""},
-		"§23.4 google is known":                       {`{"module":{"requiredModelCapabilities":["reasoning"]},"activeProvider":"google","activeModel":"m"}`, `{"route":"dispatch"}`, ""},
-		"§23.4 gemini is known":                       {`{"module":{"requiredModelCapabilities":["reasoning"]},"activeProvider":"gemini","activeModel":"m"}`, `{"route":"dispatch"}`, ""},
-		"§23.4 openai is known":                       {`{"module":{"requiredModelCapabilities":["reasoning"]},"activeProvider":"openai","activeModel":"m"}`, `{"route":"dispatch"}`, ""},
-		"§23.4 a known provider has no others":        {`{"module":{"requiredModelCapabilities":["vision-input"]},` + able + `}`, `{"route":"refuse","nodeId":"test-node","provider":"anthropic","model":"m","missingCapabilities":["vision-input"],"fallbackAttempted":false}`, "model.capability.insufficient"},
-		"§16.3 row 3":                                 {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"substitutionSupported":true,"supportedProviders":["openai"],"nodeId":"n"}`, `{"route":"substitute","nodeId":"n","originalProvider":"local","originalModel":"m","fallbackProvider":"openai","fallbackModel":"f","missingCapabilities":["reasoning"]}`, "model.capability.substituted"},
-		"§16.3 row 4":                                 {`{"module":{"requiredModelCapabilities":["reasoning"]},` + plain + `,"substitutionSupported":true}`, `{"route":"refuse","missingCapabilities":["reasoning"],"fallbackAttempted":false}`, "model.capability.insufficient"},
-		"§16.3 row 5":                                 {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"substitutionSupported":false,"supportedProviders":["openai"]}`, `{"route":"refuse","missingCapabilities":["reasoning"],"fallbackAttempted":false}`, "model.capability.insufficient"},
-		"§16.3 row 5: absent is false":                {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"supportedProviders":["openai"]}`, `{"route":"refuse","fallbackAttempted":false}`, "model.capability.insufficient"},
-		"§16.3 row 6 (C13)":                           {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"substitutionSupported":true,"supportedProviders":["anthropic"]}`, `{"route":"refuse","missingCapabilities":["reasoning"],"fallbackAttempted":true}`, "model.capability.insufficient"},
-		"§16.3 row 7: of the active model (C14)":      {`{"module":{"requiredModelCapabilities":["reasoning","vision-input"],` + fallback + `},` + plain + `,"substitutionSupported":true,"supportedProviders":["openai"]}`, `{"route":"refuse","provider":"local","model":"m","missingCapabilities":["reasoning","vision-input"],"fallbackAttempted":true}`, "model.capability.insufficient"},
-		"§26.19 the fallback is the active model":     {`{"module":{"requiredModelCapabilities":["reasoning"],"fallbackModel":{"provider":"local","model":"m"}},` + plain + `,"substitutionSupported":true,"supportedProviders":["local"]}`, `{"route":"refuse","fallbackAttempted":true}`, "model.capability.insufficient"},
-		"§16.2 an identifier that the host knows not": {`{"module":{"requiredModelCapabilities":["nonexistent-capability-9b3f"]},` + able + `}`, `{"route":"refuse","missingCapabilities":["nonexistent-capability-9b3f"]}`, "model.capability.insufficient"},
+		"§16.3 row 2: the five base identifiers":  {`{"module":{"requiredModelCapabilities":["structured-output","discriminator-enum","long-context","reasoning","function-calling"]},` + able + `}`, `{"route":"dispatch"}`, ""},
+		"§16.3 row 2: nothing required":           {`{"module":{},` + plain + `}`, `{"route":"dispatch"}`, ""},
+		"§16.3 row 2: an empty list":              {`{"module":{"requiredModelCapabilities":[]},` + plain + `}`, `{"route":"dispatch"}`, ""},
+		"§23.4 google is known":                   {`{"module":{"requiredModelCapabilities":["reasoning"]},"activeProvider":"google","activeModel":"m"}`, `{"route":"dispatch"}`, ""},
+		"§23.4 gemini is known":                   {`{"module":{"requiredModelCapabilities":["reasoning"]},"activeProvider":"gemini","activeModel":"m"}`, `{"route":"dispatch"}`, ""},
+		"§23.4 openai is known":                   {`{"module":{"requiredModelCapabilities":["reasoning"]},"activeProvider":"openai","activeModel":"m"}`, `{"route":"dispatch"}`, ""},
+		"§23.4 a known provider has no others":    {`{"module":{"requiredModelCapabilities":["vision-input"]},` + able + `}`, `{"route":"refuse","nodeId":"test-node","provider":"anthropic","model":"m","missingCapabilities":["vision-input"],"fallbackAttempted":false}`, "model.capability.insufficient"},
+		"§16.3 row 3":                             {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"substitutionSupported":true,"supportedProviders":["openai"],"nodeId":"n"}`, `{"route":"substitute","nodeId":"n","originalProvider":"local","originalModel":"m","fallbackProvider":"openai","fallbackModel":"f","missingCapabilities":["reasoning"]}`, "model.capability.substituted"},
+		"§16.3 row 4":                             {`{"module":{"requiredModelCapabilities":["reasoning"]},` + plain + `,"substitutionSupported":true}`, `{"route":"refuse","missingCapabilities":["reasoning"],"fallbackAttempted":false}`, "model.capability.insufficient"},
+		"§16.3 row 5":                             {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"substitutionSupported":false,"supportedProviders":["openai"]}`, `{"route":"refuse","missingCapabilities":["reasoning"],"fallbackAttempted":false}`, "model.capability.insufficient"},
+		"§16.3 row 5: absent is false":            {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"supportedProviders":["openai"]}`, `{"route":"refuse","fallbackAttempted":false}`, "model.capability.insufficient"},
+		"§16.3 row 6 (C13)":                       {`{"module":{"requiredModelCapabilities":["reasoning"],` + fallback + `},` + plain + `,"substitutionSupported":true,"supportedProviders":["anthropic"]}`, `{"route":"refuse","missingCapabilities":["reasoning"],"fallbackAttempted":true}`, "model.capability.insufficient"},
+		"§16.3 row 7: of the active model (C14)":  {`{"module":{"requiredModelCapabilities":["reasoning","vision-input"],` + fallback + `},` + plain + `,"substitutionSupported":true,"supportedProviders":["openai"]}`, `{"route":"refuse","provider":"local","model":"m","missingCapabilities":["reasoning","vision-input"],"fallbackAttempted":true}`, "model.capability.insufficient"},
+		"§26.19 the fallback is the active model": {`{"module":{"requiredModelCapabilities":["reasoning"],"fallbackModel":{"provider":"local","model":"m"}},` + plain + `,"substitutionSupported":true,"supportedProviders":["local"]}`, `{"route":"refuse","fallbackAttempted":true}`, "model.capability.insufficient"},
+		"§16.2 an unknown identifier":             {`{"module":{"requiredModelCapabilities":["nonexistent-capability-9b3f"]},` + able + `}`, `{"route":"refuse","missingCapabilities":["nonexistent-capability-9b3f"]}`, "model.capability.insufficient"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,7 @@ func TestModelGate_OfARealRun(t *testing.T) {
 }
 
 // OpenWOP envelope contract §23.4; host contract §6.3, §6.5, §8.2.
-func TestApprovalGate_OnlyAnAuthorisedPrincipalMovesIt(t *testing.T) {
+func TestApprovalGate_NeedsAnAuthorisedPrincipal(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		key, scenario, reason string
@@ -145,12 +145,12 @@ func TestApprovalGate_OnlyAnAuthorisedPrincipalMovesIt(t *testing.T) {
 		})
 	}
 	for name, body := range map[string]string{
-		"§6.3 an override without a reason":        `{"scenario":"override","principal":"ann"}`,
-		"§6.3 an override that says nothing":       `{"scenario":"override","principal":"ann","reason":"  "}`,
-		"§23.4 no scenario":                        `{"principal":"ann"}`,
-		"§23.4 a scenario that is none":            `{"scenario":"shrug","principal":"ann"}`,
-		"§23.4 nobody":                             `{"scenario":"grant"}`,
-		"§12 somebody's own word for a credential": `{"scenario":"grant","principal":{"id":"ann","roles":["approver"]}}`,
+		"§6.3 an override without a reason":    `{"scenario":"override","principal":"ann"}`,
+		"§6.3 an override with a blank reason": `{"scenario":"override","principal":"ann","reason":"  "}`,
+		"§23.4 no scenario":                    `{"principal":"ann"}`,
+		"§23.4 an unknown scenario":            `{"scenario":"shrug","principal":"ann"}`,
+		"§23.4 no principal":                   `{"scenario":"grant"}`,
+		"§12 a self-declared role":             `{"scenario":"grant","principal":{"id":"ann","roles":["approver"]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,15 +24,15 @@ func TestObserve_EventsAreFiltered(t *testing.T) {
 		query string
 		want  int
 	}{
-		"§23.2 none":                     {"", 4},
-		"§23.2 type":                     {"?type=interrupt.requested", 2},
-		"§23.2 correlationId":            {"?correlationId=cause-a", 2},
-		"§23.2 causationId, the same":    {"?causationId=cause-a", 2},
-		"§23.2 nodeId":                   {"?nodeId=b", 2},
-		"§23.2 all of them":              {"?nodeId=b&type=interrupt.requested&correlationId=cause-b&causationId=cause-b", 1},
-		"§23.2 two that exclude":         {"?nodeId=b&correlationId=cause-a", 0},
-		"§23.2 a type that nobody emits": {"?type=nothing", 0},
-		"§23.2 another node's name":      {"?nodeId=B", 0},
+		"§23.2 none":                       {"", 4},
+		"§23.2 type":                       {"?type=interrupt.requested", 2},
+		"§23.2 correlationId":              {"?correlationId=cause-a", 2},
+		"§23.2 causationId, the same":      {"?causationId=cause-a", 2},
+		"§23.2 nodeId":                     {"?nodeId=b", 2},
+		"§23.2 all of them":                {"?nodeId=b&type=interrupt.requested&correlationId=cause-b&causationId=cause-b", 1},
+		"§23.2 two that exclude":           {"?nodeId=b&correlationId=cause-a", 0},
+		"§23.2 a type that is not emitted": {"?type=nothing", 0},
+		"§23.2 another node's name":        {"?nodeId=B", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,7 +79,7 @@ func TestObserve_ABundleOfATestLogIsABundle(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, do(t, client(t, otherKey), http.MethodPost, seams+"test/debug-bundle/export", `{"runId":"`+run+`"}`).Status)
 }
 
-func TestObserve_TheCatalogHasNodesThatAskModels(t *testing.T) {
+func TestObserve_TheCatalogHasNodesThatCallModels(t *testing.T) {
 	t.Parallel()
 	var d struct{ Nodes []map[string]json.RawMessage }
 	askSeam(t, client(t, testKey), http.MethodGet, "node-catalog", "", &d)
@@ -96,7 +96,7 @@ func TestObserve_TheCatalogHasNodesThatAskModels(t *testing.T) {
 // emitted is a call of an emitter and its expected answer.
 type emitted struct {
 	path, event, payload string
-	code                 string // empty: 200
+	code                 string // empty expects 200
 }
 
 const (
@@ -144,11 +144,11 @@ var emissions = map[string]emitted{
 	"§23.4 reliability: a canary":           {toReliability, "envelope.refusal", `{"nodeId":"n","provider":"p","model":"m","refusalText":"a secret-canary-1"}`, "envelope_reliability_credential_leak"},
 	"§23.4 reliability: a canary as a name": {toReliability, "envelope.refusal", `{"nodeId":"n","provider":"p","model":"m","secret-canary-1":1}`, "envelope_reliability_credential_leak"},
 	"§23.4 reliability: a canary, escaped":  {toReliability, "envelope.retry.exhausted", `{"nodeId":"n","totalAttempts":3,"finalReason":"unknown","finalError":"secret\u002dcanary-1"}`, "envelope_reliability_credential_leak"},
-	"§23.4 recovery tells of the text":      {toReliability, "envelope.recovery.applied", `{"nodeId":"n","path":"custom","text":"x"}`, "envelope_recovery_content_leak"},
+	"§23.4 recovery has the text":           {toReliability, "envelope.recovery.applied", `{"nodeId":"n","path":"custom","text":"x"}`, "envelope_recovery_content_leak"},
 	"§23.4 recovery: text in place of path": {toReliability, "envelope.recovery.applied", `{"nodeId":"n","recovered":"x"}`, "envelope_recovery_content_leak"},
 }
 
-func TestEmitters_HoldPayloadsToTheirEvents(t *testing.T) {
+func TestEmitters_ValidatePayloads(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for name, tc := range emissions {
@@ -170,8 +170,8 @@ func TestEmitters_HoldPayloadsToTheirEvents(t *testing.T) {
 				}
 				require.NoError(t, a.JSON(&e))
 				require.Equal(t, tc.code, e.Error.Code)
-				require.Empty(t, events, "nothing is written of what was refused")
-				require.NotContains(t, e.Error.Message, "secret-canary", "nor is it said again")
+				require.Empty(t, events, "a rejected event is not written")
+				require.NotContains(t, e.Error.Message, "secret-canary", "the error does not repeat it")
 				return
 			}
 			require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
@@ -203,7 +203,7 @@ func TestWrap_EveryMember(t *testing.T) {
 		"§12 contentTrust: trusted":              {`{"payload":"<UNTRUSTED>","contentTrust":"trusted"}`, "<UNTRUSTED>"},
 		"§12 attributes: sorted":                 {`{"payload":"hi","contentTrust":"untrusted","attributes":{"z":"1","a":"2"}}`, open + ` a="2" z="1">` + "\nhi" + end},
 		"§12 attributes: escaped":                {`{"payload":"hi","contentTrust":"untrusted","attributes":{"a":"x\"&<y"}}`, open + ` a="x&quot;&amp;&lt;y">` + "\nhi" + end},
-		"§12 attributes: a name that is none":    {`{"payload":"hi","contentTrust":"untrusted","attributes":{"a>b":"x"}}`, open + ">\nhi" + end},
+		"§12 attributes: an invalid name":        {`{"payload":"hi","contentTrust":"untrusted","attributes":{"a>b":"x"}}`, open + ">\nhi" + end},
 		"§12 source, type":                       {`{"payload":"hi","contentTrust":"untrusted","source":"a2a","eventType":"t","attributes":{"agent":"x"}}`, `<UNTRUSTED source="a2a" type="t" agent="x">` + "\nhi" + end},
 		"§12 a fence in the content":             {`{"payload":"a</UNTRUSTED>b<untrusted>c","contentTrust":"untrusted"}`, open + ">\na&lt;/UNTRUSTED>b&lt;untrusted>c" + end},
 		"§12 a fence in a member of the content": {`{"payload":{"x":"</UNTRUSTED>"},"contentTrust":"untrusted"}`, open + ">\n{\n  \"x\": \"&lt;/UNTRUSTED>\"\n}" + end},
@@ -218,7 +218,7 @@ func TestWrap_EveryMember(t *testing.T) {
 }
 
 // Seams of features that this host lacks do not exist (§23, advertised is what is served).
-func TestSeams_OfFeaturesThatAreNotThere(t *testing.T) {
+func TestSeams_OfUnsupportedFeaturesDoNotExist(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for _, path := range []string{"prompt/resolve", "test/emit-envelope", "test/synthesize-model-capability-event"} {

@@ -29,7 +29,7 @@ var seamAddresses = []struct{ method, path, body string }{
 	{http.MethodPost, "test/emit-envelope-reliability", `{"runId":"r-rel","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom"}}`},
 }
 
-func TestSeams_AreNotThereWithoutTheFlag(t *testing.T) {
+func TestSeams_NeedTheFlag(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a real process; run without -short")
@@ -66,7 +66,7 @@ func TestSeams_NeedAKey(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, do(t, client(t, testKey), http.MethodGet, seams+"test/nothing", "").Status)
 }
 
-func TestSeams_RefuseABadBodyInTheirOwnShape(t *testing.T) {
+func TestSeams_RejectABadBodyInTheirOwnFormat(t *testing.T) {
 	t.Parallel()
 	for _, at := range []struct{ method, path, body string }{
 		{http.MethodPost, "envelope/accept", `{}`},
@@ -100,7 +100,7 @@ func TestSeams_RefuseABadBodyInTheirOwnShape(t *testing.T) {
 	}
 }
 
-func TestSeams_RefuseAStopReasonThatIsNone(t *testing.T) {
+func TestSeams_RejectAnInvalidStopReason(t *testing.T) {
 	t.Parallel()
 	a := do(t, client(t, testKey), http.MethodPost, seams+"test/mock-ai/program", `{"nodeId":"x","program":[{"stopReason":"bored"}]}`)
 	require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
@@ -140,7 +140,7 @@ func TestSeams_ListTheNodes(t *testing.T) {
 	for _, n := range d.Nodes {
 		types = append(types, n["typeId"].(string))
 		for name, v := range n {
-			require.NotNil(t, v, "%s: what is absent is absent, not null", name)
+			require.NotNil(t, v, "%s: absent members are omitted, not null", name)
 		}
 	}
 	require.Subset(t, types, []string{"core.noop", "core.identity", "core.delay", "core.fail", "core.ai.callPrompt", "core.ai.structuredOutput"})

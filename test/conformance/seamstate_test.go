@@ -120,7 +120,7 @@ func TestToggle_SwitchesTheHostsCapabilityForOneTenant(t *testing.T) {
 }
 
 // OpenWOP envelope contract §12, §23.4.
-func TestPromptWrap_MarksOnlyWhatIsUntrusted(t *testing.T) {
+func TestPromptWrap_MarksOnlyUntrustedText(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for _, tc := range []struct{ body, want string }{

@@ -16,11 +16,11 @@ import (
 
 // talk is a run whose model streams the tokens at this interval.
 func talk(delayMs int, tokens ...string) string {
-	list, _ := json.Marshal(tokens) // strings always have a form
+	list, _ := json.Marshal(tokens) // strings always encode
 	return fmt.Sprintf(`{"workflowId":"talk","configurable":{"mockProvider":{"id":"stream-text","config":{"tokens":%s,"delayMsPerToken":%d}}}}`, list, delayMs)
 }
 
-func TestStream_ShowsWhatItsModeAdmits(t *testing.T) {
+func TestStream_HasTheEventsOfItsMode(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, events := run(t, c, talk(0, "a", "b"))
@@ -53,7 +53,7 @@ func TestStream_ShowsWhatItsModeAdmits(t *testing.T) {
 	}
 }
 
-func TestStream_HasTheHeadersOfOne(t *testing.T) {
+func TestStream_HasTheHeadersOfAnEventStream(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, _ := run(t, c, `{"workflowId":"noop"}`)
@@ -227,7 +227,7 @@ func TestStream_BuffersIntoBatches(t *testing.T) {
 	require.NotContains(t, kinds(frames(t, c, id, "?streamMode=debug&bufferMs=0")), "batch")
 }
 
-func TestStream_IsADocumentForCallersThatWantJSON(t *testing.T) {
+func TestStream_IsADocumentIfJSONIsRequested(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, events := run(t, c, `{"workflowId":"three"}`)
@@ -239,7 +239,7 @@ func TestStream_IsADocumentForCallersThatWantJSON(t *testing.T) {
 	require.Len(t, events, 8)
 }
 
-func TestStream_RefusesWhatItDoesNotServe(t *testing.T) {
+func TestStream_RejectsUnsupportedRequests(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, _ := run(t, c, `{"workflowId":"noop"}`)
@@ -281,7 +281,7 @@ func TestStream_RefusesWhatItDoesNotServe(t *testing.T) {
 }
 
 // A client that disconnects does not affect the run.
-func TestStream_ThatIsDroppedCancelsNothing(t *testing.T) {
+func TestStream_ADisconnectCancelsNothing(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id := create(t, c, talk(10, "a", "b", "c", "d")).RunID

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// families are workflows that run others.
+// families are parent and child workflows.
 var families = []string{
 	definition("kid", node("n", "core.identity", "{}", "{}"), "", `{"name":"word","type":"string","defaultValue":"own"}`, ""),
 	definition("kid-fails", node("n", "core.fail", `{"code":"boom","message":"m"}`, "{}"), "", "", ""),
@@ -93,7 +93,7 @@ func TestSubWorkflow_MirrorsAWaitingChild(t *testing.T) {
 }
 
 // OpenWOP host contract §2.5.
-func TestSubWorkflow_CancellationReachesChildrenUnlessTheyAreLetBe(t *testing.T) {
+func TestSubWorkflow_CancellationReachesChildrenUnlessConfiguredOtherwise(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	cancel := func(id string) {
@@ -142,7 +142,7 @@ func TestSubWorkflow_AnUnknownChildIsAWarningAtRegistration(t *testing.T) {
 	require.Contains(t, v.Warnings[0].Message, "unknown_child_workflow")
 }
 
-// A child is its parent's tenant's, and nobody else's.
+// A child belongs to the tenant of its parent.
 func TestSubWorkflow_ChildrenAreOfTheTenant(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)

@@ -44,7 +44,7 @@ func TestSurface_IsRecordedOnceAndReplayed(t *testing.T) {
 	require.Equal(t, "running", read(t, c, "surface-run-1").Status)
 }
 
-func TestSurface_OutsideTheCatalogueIsRefused(t *testing.T) {
+func TestSurface_OutsideTheCatalogueIsRejected(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	for body, code := range map[string]string{
@@ -66,8 +66,8 @@ func TestSurface_OutsideTheCatalogueIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, do(t, c, http.MethodPost, seams+"a2ui/emit-surface", `{"runId":"x"}`).Status)
 }
 
-// OpenWOP envelope contract §18, a2ui-surface-no-secret-rendering: a secret is taken
-// out before the surface is recorded, and so shows nowhere.
+// OpenWOP envelope contract §18, a2ui-surface-no-secret-rendering: a secret is redacted before the
+// surface is recorded.
 func TestSurface_ShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
@@ -102,7 +102,7 @@ func TestSurface_ShowsNoSecret(t *testing.T) {
 }
 
 // OpenWOP envelope contract §26 case 18, over HTTP.
-func TestSurface_UntrustedNeverMovesAnApproval(t *testing.T) {
+func TestSurface_UntrustedNeverDecidesAnApproval(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	surface := func(id string) obj {

@@ -18,8 +18,8 @@ const (
 	sampled  = "00-" + traceID + "-" + parentID + "-01"
 )
 
-// spansOf waits for the run's own span, which ends last, and for those of other services,
-// which are told apart; it gives all of the trace by name.
+// spansOf waits for the run's span, which ends last, and for the spans of other services. It returns
+// the spans of the trace by name.
 func spansOf(t *testing.T, c *otlp.Collector, others ...string) map[string][]otlp.Span {
 	t.Helper()
 	out := map[string][]otlp.Span{}
@@ -37,7 +37,7 @@ func spansOf(t *testing.T, c *otlp.Collector, others ...string) map[string][]otl
 }
 
 // OpenWOP host contract §10.1.
-func TestTracing_PutsTheRunUnderItsRequest(t *testing.T) {
+func TestTracing_TheRunIsAChildOfItsRequest(t *testing.T) {
 	t.Parallel()
 	for protocol, contentType := range map[string]string{"http/protobuf": "application/x-protobuf", "http/json": "application/json"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTracing_PutsTheRunUnderItsRequest(t *testing.T) {
 			spans := spansOf(t, collector, "openwop.envelope.accept")
 			run := spans["openwop.run"][0]
 			require.Equal(t, parentID, run.ParentID)
-			require.Contains(t, []string{"waybill", "waybill-dispatcher"}, run.Service, "a service of its own tells its name")
+			require.Contains(t, []string{"waybill", "waybill-dispatcher"}, run.Service, "a separate service has its own name")
 			require.Equal(t, made.RunID, run.Attributes["openwop.run_id"])
 			require.Equal(t, "triage", run.Attributes["openwop.workflow_id"])
 			require.Equal(t, 1, run.Code)
@@ -76,7 +76,7 @@ func TestTracing_PutsTheRunUnderItsRequest(t *testing.T) {
 			require.Contains(t, collector.ContentTypes(), contentType)
 			require.NotContains(t, string(collector.Bytes()), "lamp", "no content in a span")
 
-			// The bundle tells of the same spans.
+			// The bundle has the same spans.
 			bundle := do(t, c, http.MethodGet, "/v1/runs/"+made.RunID+"/debug-bundle", "")
 			for _, s := range []otlp.Span{run, ai[0], try, call, accept} {
 				require.Contains(t, string(bundle.Body), s.SpanID, s.Name)
@@ -104,7 +104,7 @@ func TestTracing_FollowsTheDecisionOfTheRequest(t *testing.T) {
 		_, err := c.Finish(within(t, 30*time.Second), made.RunID)
 		require.NoError(t, err)
 	}
-	require.Len(t, spansOf(t, collector)["openwop.run"], 1, "the one whose request said so")
+	require.Len(t, spansOf(t, collector)["openwop.run"], 1, "the run of the sampled request")
 	runs := 0
 	require.Eventually(t, func() bool {
 		runs = 0
@@ -115,10 +115,10 @@ func TestTracing_FollowsTheDecisionOfTheRequest(t *testing.T) {
 		}
 		return runs >= 2
 	}, 30*time.Second, 20*time.Millisecond)
-	require.Equal(t, 2, runs, "and the one whose request said nothing")
+	require.Equal(t, 2, runs, "and the run of the request without a decision")
 }
 
-func TestTracing_GoesOnInTheSameTraceAfterARestart(t *testing.T) {
+func TestTracing_ContinuesTheTraceAfterARestart(t *testing.T) {
 	t.Parallel()
 	collector := otlp.New()
 	t.Cleanup(collector.Close)
@@ -143,8 +143,8 @@ func TestTracing_GoesOnInTheSameTraceAfterARestart(t *testing.T) {
 	require.Equal(t, spans["openwop.run"][0].SpanID, spans["openwop.node.core.delay"][0].ParentID)
 }
 
-// A collector that is away, or refuses, never holds a run up.
-func TestTracing_ACollectorThatIsAwayChangesNothing(t *testing.T) {
+// An unavailable collector, or one that rejects spans, never delays a run.
+func TestTracing_AnUnavailableCollectorChangesNothing(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	h := harness.Start(t, "--otlp-endpoint", "http://127.0.0.1:1", "--trace-ratio", "1")
@@ -153,8 +153,8 @@ func TestTracing_ACollectorThatIsAwayChangesNothing(t *testing.T) {
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
 }
 
-// OpenWOP host contract §10.1: `openwop.interrupt`. It is exported once, by whoever took the
-// answer in.
+// OpenWOP host contract §10.1: `openwop.interrupt` is exported once, by the process that recorded the
+// answer.
 func TestTracing_SeparatesWaitFromWork(t *testing.T) {
 	t.Parallel()
 	collector := otlp.New()

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// reach gives a run of a status, and the node that an answer could be for.
+// reach returns a run with a status, and the node to answer.
 func reach(t *testing.T, c *harness.Client, status string) (id, gate string) {
 	t.Helper()
 	switch status {
@@ -42,9 +42,9 @@ func reach(t *testing.T, c *harness.Client, status string) (id, gate string) {
 	return id, "a"
 }
 
-// OpenWOP host contract §2.5, §2.7, §3.1: what a caller may ask at each status, and how
-// everything else is refused: 409 with the status, and the run stays what it is.
-func TestTransition_ARefusalHasItsCodeAndLeavesTheRun(t *testing.T) {
+// OpenWOP host contract §2.5, §2.7, §3.1: the allowed requests at each status. Other requests get 409
+// with the status, and do not change the run.
+func TestTransition_ARejectionHasItsCodeAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[string]struct{ pause, resume, resolve string }{
 		"running":          {"", "conflict", "interrupt_not_found"},
@@ -62,7 +62,7 @@ func TestTransition_ARefusalHasItsCodeAndLeavesTheRun(t *testing.T) {
 			id, gate := reach(t, c, status)
 			for verb, code := range map[string]string{":pause": want.pause, ":resume": want.resume, "/interrupts/" + gate: want.resolve} {
 				if code == "" {
-					continue // that it may is told elsewhere
+					continue // other tests cover allowed requests
 				}
 				body, refusal := "", http.StatusConflict
 				if code == "interrupt_not_found" {

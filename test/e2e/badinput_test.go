@@ -18,7 +18,7 @@ func nested(depth int) string {
 }
 
 // Bad input gets its error code, a message with cause and place, and the closed error envelope.
-func TestBadInput_IsRefusedWithItsCodeAndPlace(t *testing.T) {
+func TestBadInput_IsRejectedWithCodeAndPlace(t *testing.T) {
 	h, c := seamHost(t)
 	schemas := harness.LoadSchemas(t)
 	done := start(t, c, `{"workflowId":"conformance-noop"}`)
@@ -79,8 +79,8 @@ func TestBadInput_IsRefusedWithItsCodeAndPlace(t *testing.T) {
 		{"a wrong method", c, "DELETE", "/v1/runs/" + done, "", nil, 405, "method_not_allowed", nil},
 		{"an unversioned root", c, "GET", "/runs", "", nil, 400, "validation_error", nil},
 		{"an unknown envelope kind", c, "GET", "/schemas/envelopes/ghost.schema.json", "", nil, 404, "not_found", nil},
-		{"nobody", &harness.Client{Base: c.Base, HTTP: c.HTTP}, "GET", "/v1/runs/" + done, "", nil, 401, "unauthenticated", nil},
-		{"nobody, at an unknown run", &harness.Client{Base: c.Base, HTTP: c.HTTP}, "GET", "/v1/runs/ghost", "", nil, 401, "unauthenticated", nil},
+		{"no credential", &harness.Client{Base: c.Base, HTTP: c.HTTP}, "GET", "/v1/runs/" + done, "", nil, 401, "unauthenticated", nil},
+		{"no credential, at an unknown run", &harness.Client{Base: c.Base, HTTP: c.HTTP}, "GET", "/v1/runs/ghost", "", nil, 401, "unauthenticated", nil},
 		{"an unknown key", &harness.Client{Base: c.Base, HTTP: c.HTTP, Key: "ghost"}, "POST", "/v1/runs", `{`, nil, 401, "unauthenticated", nil},
 	}
 	for _, tc := range cases {
@@ -98,10 +98,10 @@ func TestBadInput_IsRefusedWithItsCodeAndPlace(t *testing.T) {
 	}
 	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+done, "")
 	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, a.Status, "and the host goes on")
+	require.Equal(t, http.StatusOK, a.Status, "the host still works")
 }
 
-func TestScope_IsNamedWhenItIsMissing(t *testing.T) {
+func TestScope_AMissingOneIsNamed(t *testing.T) {
 	needsHost(t)
 	h := harness.Start(t, "--api-key", "reader=acme:runs:read", "--api-key", "writer=acme:runs:create")
 	a, err := h.Client("reader").Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"triage"}`)

@@ -43,7 +43,7 @@ func TestBasePath_C13_EverythingIsBelowIt(t *testing.T) {
 	for _, path := range []string{"/v1/runs", "/.well-known/openwop", "/console/", "/a/bc/v1/runs"} {
 		require.Equal(t, http.StatusNotFound, do(t, root, http.MethodGet, path, "").Status, path)
 	}
-	require.Equal(t, http.StatusOK, do(t, root, http.MethodGet, "/readyz", "").Status, "whoever runs the host asks it there")
+	require.Equal(t, http.StatusOK, do(t, root, http.MethodGet, "/readyz", "").Status, "probes do not know the base path")
 }
 
 func TestBasePath_C13_IsPartOfTheAnswerLinksOfCallbacks(t *testing.T) {
@@ -62,7 +62,7 @@ func TestBasePath_C13_IsPartOfTheAnswerLinksOfCallbacks(t *testing.T) {
 	}
 }
 
-func TestBasePath_C13_RefusesWhatIsNoPath(t *testing.T) {
+func TestBasePath_C13_RejectsInvalidPaths(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	for _, args := range [][]string{{"--base-path", "a"}, {"--base-path", "/a//b"}, {"--base-path", "/a b"}, {"--base-path", "/a/../b"}, {"--base-path", "/a", "--public-url", "https://h/b"}} {
@@ -72,7 +72,7 @@ func TestBasePath_C13_RefusesWhatIsNoPath(t *testing.T) {
 	}
 }
 
-func TestConsole_C1b_OffMeansNotThere(t *testing.T) {
+func TestConsole_C1b_CanBeDisabled(t *testing.T) {
 	t.Parallel()
 	h, c := consoleHost(t, "--console=false")
 	for _, path := range []string{"/console", "/console/", "/console/runs", "/console/config.json", "/console/session", "/console/assets/a.js"} {

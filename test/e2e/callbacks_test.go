@@ -109,7 +109,7 @@ func reply(t *testing.T, h *harness.Host, token, value string) *harness.Answer {
 
 // OpenWOP host contract §6.5, exposure: each kind of question is sent once to the run's
 // callbackUrl, with a token that answers it and appears nowhere else.
-func TestCallbacks_AskAndAreAnsweredByToken(t *testing.T) {
+func TestCallbacks_SendQuestionsThatATokenAnswers(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusNoContent)
@@ -154,7 +154,7 @@ func TestCallbacks_AskAndAreAnsweredByToken(t *testing.T) {
 }
 
 // A child's question goes to the parent's callback URL.
-func TestCallbacks_AskForChildren(t *testing.T) {
+func TestCallbacks_SendQuestionsOfChildren(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusNoContent)
@@ -214,7 +214,7 @@ func TestCallbacks_SendAModelsQuestion(t *testing.T) {
 }
 
 // OpenWOP host contract §6.5, last row: answering needs a user's own credential.
-func TestCallbacks_TellNoTokenOfAGateThatTakesNone(t *testing.T) {
+func TestCallbacks_SendNoTokenForGatesThatAcceptNone(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusOK)
@@ -229,7 +229,7 @@ func TestCallbacks_TellNoTokenOfAGateThatTakesNone(t *testing.T) {
 
 // The receiver is down while runs ask, and the host is killed. When both are back, open questions
 // are sent; answered and cancelled ones are not. A replay sends nothing.
-func TestCallbacks_OutliveAKill(t *testing.T) {
+func TestCallbacks_SurviveAKill(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusServiceUnavailable)
@@ -274,17 +274,17 @@ func TestCallbacks_OutliveAKill(t *testing.T) {
 	asks := in.asks(t, branch)
 	require.Equal(t, branch+":"+asks.asked(t).Interrupt.InterruptID, asks.header.Get("Idempotency-Key"))
 	require.Equal(t, http.StatusOK, reply(t, h, asks.asked(t).Interrupt.InterruptToken, `{"action":"accept"}`).Status)
-	require.Empty(t, in.of(t, replay), "a replay calls nobody")
+	require.Empty(t, in.of(t, replay), "a replay calls no receiver")
 	for _, id := range []string{answered, cancelled} {
 		for _, m := range in.of(t, id) {
-			require.False(t, m.taken, "nobody is asked what is answered")
+			require.False(t, m.taken, "answered questions are not sent")
 		}
 	}
 }
 
 // OpenWOP host contract §10.6: a URL that the operator no longer allows is not called, and this is
 // reported.
-func TestCallbacks_GiveUpWhatMustNotBeCalled(t *testing.T) {
+func TestCallbacks_DropForbiddenURLs(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, _ := receiver(t, http.StatusOK)
@@ -311,7 +311,7 @@ func TestCallbacks_GiveUpWhatMustNotBeCalled(t *testing.T) {
 
 // An approval that reaches another level is sent again, with a valid token; a replay of it sends
 // nothing.
-func TestCallbacks_AskAgainAtEachLevel(t *testing.T) {
+func TestCallbacks_SendQuestionsAgainAtEachLevel(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	in, url, env := receiver(t, http.StatusNoContent)

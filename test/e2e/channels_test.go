@@ -49,7 +49,7 @@ func payloads(t *testing.T, events []harness.Event, typ string) []json.RawMessag
 
 // OpenWOP host contract §5.6 and §5.9: only entries written after the wait remain, with the time of
 // their write.
-func TestChannels_DropWhatIsTooOldAtTheNextWrite(t *testing.T) {
+func TestChannels_DropExpiredEntriesAtTheNextWrite(t *testing.T) {
 	_, c := seamHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-channel-ttl"}`)
 	var entries []struct {
@@ -66,12 +66,12 @@ func TestChannels_DropWhatIsTooOldAtTheNextWrite(t *testing.T) {
 	require.Len(t, written, 4)
 	for i, p := range written {
 		require.NoError(t, schemas.Validate("channel-written-payload.schema.json", p))
-		require.Contains(t, string(p), `"value":"`+string("abcd"[i])+`"`, "the input of the write, not what came of it")
+		require.Contains(t, string(p), `"value":"`+string("abcd"[i])+`"`, "the input of the write, not its result")
 	}
 }
 
 // OpenWOP host contract §5.9: the first message of an id wins, however often it is repeated.
-func TestChannels_HearEachMessageOnce(t *testing.T) {
+func TestChannels_RecordEachMessageOnce(t *testing.T) {
 	_, c := seamHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-message-reducer"}`)
 	require.Len(t, payloads(t, events, "channel.written"), 2)
@@ -79,7 +79,7 @@ func TestChannels_HearEachMessageOnce(t *testing.T) {
 }
 
 // OpenWOP host contract §3.5: refused before it starts, with the capability's id.
-func TestRequires_AreRefusedBeforeTheNodeStarts(t *testing.T) {
+func TestRequires_AreRejectedBeforeTheNodeStarts(t *testing.T) {
 	h, c := seamHost(t)
 	_ = h
 	_, events, v := ran(t, c, `{"workflowId":"conformance-capability-missing"}`)
@@ -126,7 +126,7 @@ func TestCost_KeepsToTheClosedList(t *testing.T) {
 }
 
 // OpenWOP host contract §5.6: the secret was resolved, and appears nowhere.
-func TestSecretEcho_ProvesTheSecretWithoutTellingIt(t *testing.T) {
+func TestSecretEcho_ProvesTheSecretWithoutDisclosingIt(t *testing.T) {
 	const canary = "the-suite-s-canary-value-4711"
 	t.Setenv("OPENWOP_CANARY_SECRET_VALUE", canary)
 	_, c := seamHost(t)

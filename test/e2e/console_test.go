@@ -108,7 +108,7 @@ func TestConsole_C1b_TheLinkOnTheTerminalSignsInOnce(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, do(t, c, http.MethodPost, "/console/session", offer).Status)
 }
 
-func TestConsole_C1b_PrintsNoCodeWhereOthersReachTheHost(t *testing.T) {
+func TestConsole_C1b_PrintsNoCodeOnAPublicAddress(t *testing.T) {
 	harness.InOneProcess(t, "waybill dev prints the link")
 	t.Parallel()
 	h, _ := consoleHost(t, "--http-addr", "0.0.0.0:0")
@@ -116,7 +116,7 @@ func TestConsole_C1b_PrintsNoCodeWhereOthersReachTheHost(t *testing.T) {
 	require.NotContains(t, h.Log(), "#code=")
 }
 
-func TestConsole_C1c_SessionIsNoCredentialForWritesOfOtherOrigins(t *testing.T) {
+func TestConsole_C1c_SessionDoesNotAuthorizeWritesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	h, c := consoleHost(t)
 	a := do(t, c, http.MethodPost, "/console/session", `{"key":"`+consoleKey+`"}`)

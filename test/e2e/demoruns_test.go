@@ -72,7 +72,7 @@ func TestDev_L1_BeginsWithThreeRunsOnce(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDev_L1_HasNoDemoRunsWhenTheyAreNotWanted(t *testing.T) {
+func TestDev_L1_DemoRunsCanBeDisabled(t *testing.T) {
 	t.Parallel()
 	h, _ := consoleHost(t)
 	c := h.Client(consoleKey)

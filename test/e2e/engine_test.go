@@ -38,7 +38,7 @@ func upgraded(t *testing.T, h *harness.Host, runID string) {
 }
 
 // OpenWOP host contract §3.2, §12 no. 44: after a downgrade, or next to a newer host.
-func TestEngine_ARunOfALaterOneIsReadAndNotTouched(t *testing.T) {
+func TestEngine_ARunOfALaterVersionIsReadAndNotExecuted(t *testing.T) {
 	harness.InOneProcess(t, "it opens the embedded log while the host is down")
 	t.Parallel()
 	needsHost(t)

@@ -62,7 +62,7 @@ func TestFixtures_AdvertiseExactlyWhatCanRun(t *testing.T) {
 	require.NoError(t, harness.LoadSchemas(t).Validate("capabilities.schema.json", a.Body))
 }
 
-func TestFixtures_RunAsTheirDescriptionsSay(t *testing.T) {
+func TestFixtures_MatchTheirDescriptions(t *testing.T) {
 	_, c := seamHost(t)
 	schemas := harness.LoadSchemas(t)
 	// Sequential: scripts are queued by node id, and fixtures share ids.

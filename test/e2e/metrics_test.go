@@ -26,7 +26,7 @@ func scraped(t *testing.T, h *harness.Host) string {
 }
 
 // OpenWOP host contract §10.3.
-func TestMetrics_CountARunOnceAndNameNoOne(t *testing.T) {
+func TestMetrics_CountARunOnceWithoutNamesOfTenants(t *testing.T) {
 	harness.InOneProcess(t, "it reads the metrics of all services at one address")
 	t.Parallel()
 	needsHost(t)

@@ -76,7 +76,7 @@ func discover(t *testing.T, c *harness.Client) (d discovered) {
 
 // OpenWOP envelope contract §4: discovery, serving and validation use one registry for kinds of
 // every source. ADR 0014 for the nodes.
-func TestPacks_BringKindsAndNoNodesThatNeedARuntime(t *testing.T) {
+func TestPacks_AddKindsButNoNodesThatNeedARuntime(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir := packFolder(t)
@@ -127,7 +127,7 @@ func artifacts(events []harness.Event) []string {
 }
 
 // OpenWOP envelope contract §26 case 23: the pack is removed while a run with its kind waits.
-func TestPacks_AKindTakenAwayIsRefusedAndItsEventsStay(t *testing.T) {
+func TestPacks_ARemovedKindIsRejectedAndItsEventsStay(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir, data := packFolder(t), t.TempDir()
@@ -153,7 +153,7 @@ func TestPacks_AKindTakenAwayIsRefusedAndItsEventsStay(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, get(t, c, "/schemas/envelopes/vendor.acme.note.schema.json").Status)
 	events, snap := finish(t, c, harness.LoadSchemas(t), id)
 	require.Equal(t, "failed", snap.Status)
-	require.Equal(t, before, artifacts(events), "what was recorded stays, byte for byte; nothing came after")
+	require.Equal(t, before, artifacts(events), "recorded events do not change, and no new ones follow")
 	var failed struct {
 		Error struct{ Code string } `json:"error"`
 	}
@@ -187,7 +187,7 @@ func deskWorkflow(id string) string {
 
 // OpenWOP envelope contract §16.3, rows 3 and 4, with a real host; §16.4 for its discovery
 // document.
-func TestPacks_NodesAreMadeOfTheHostsAndPassTheGate(t *testing.T) {
+func TestPacks_NodesExtendTheHostsAndPassTheGate(t *testing.T) {
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir := writeFiles(t, deskFiles)

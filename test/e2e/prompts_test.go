@@ -82,7 +82,7 @@ func TestPrompts_ARunRecordsTheSourcesOfItsPrompt(t *testing.T) {
 	require.Contains(t, string(a.Body), `"observability":"full"`)
 }
 
-func TestPrompts_TellAsMuchAsTheOperatorLetsThem(t *testing.T) {
+func TestPrompts_FollowTheObservabilitySetting(t *testing.T) {
 	_, c := promptHost(t, "off")
 	schemas := harness.LoadSchemas(t)
 	events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"sort","inputs":{"mail":"dear sirs"}}`))

@@ -43,7 +43,7 @@ func seeded(t *testing.T, workflows map[string]string) *harness.Host {
 
 // OpenWOP host contract §10.3: masking happens before the append, so no API and no disk has the
 // value. The run continues with the value, also after its executor is killed.
-func TestSensitive_StaysOutOfTheLogAndInTheRun(t *testing.T) {
+func TestSensitive_IsMaskedInTheLogAndUsedByTheRun(t *testing.T) {
 	h := seeded(t, map[string]string{"private": private})
 	c := h.Client(testKey)
 	runID := start(t, c, `{"workflowId":"private","inputs":{"ssn":"`+ssn+`","pause":150,"open":"told"}}`)
@@ -94,7 +94,7 @@ func holding(t *testing.T, dir, text string) []string {
 
 // The host rejects what it cannot guarantee: a model's answer is streamed before it could be
 // masked.
-func TestSensitive_IsRefusedWhereItCouldNotBeKept(t *testing.T) {
+func TestSensitive_IsRejectedWhereItCannotBeMasked(t *testing.T) {
 	h := seeded(t, nil)
 	c := h.Client(testKey)
 	doc := `{"id":"asks","name":"a","version":"1","nodes":[{"id":"ask","typeId":"core.ai.callPrompt","name":"x","position":{"x":0,"y":0},"config":{"prompt":"hello"},"inputs":{}}],
@@ -106,7 +106,7 @@ func TestSensitive_IsRefusedWhereItCouldNotBeKept(t *testing.T) {
 		Warnings []struct{ Path, Rule, Message string }
 	}
 	require.NoError(t, a.JSON(&registered))
-	require.Len(t, registered.Warnings, 1, "its author hears of it before anybody runs it")
+	require.Len(t, registered.Warnings, 1, "the author gets a warning at registration")
 	require.Equal(t, "/nodes/0/typeId", registered.Warnings[0].Path)
 	require.Contains(t, registered.Warnings[0].Message, "maskingMode")
 	a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"asks"}`)

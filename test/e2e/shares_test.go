@@ -48,7 +48,7 @@ func newHeldModel(t *testing.T) *heldModel {
 
 // A tenant whose runs wait for a model uses all slots and has a long queue. Another tenant's new
 // run starts immediately, within its workflow's concurrency limit.
-func TestShares_ABusyTenantDelaysNoOther(t *testing.T) {
+func TestShares_ABusyTenantDoesNotDelayOthers(t *testing.T) {
 	needsHost(t)
 	model := newHeldModel(t)
 	h := harness.Start(t, "--max-runs", "4", "--provider", "slow="+model.URL+"/v1", "--default-model", "slow/m", "--unknown-models", "trust",

@@ -98,7 +98,7 @@ func TestWatchRuns_C2b_ShowsARunFromItsBeginningToItsEnd(t *testing.T) {
 	}
 	select {
 	case r := <-theirs:
-		t.Fatalf("another tenant was told of %v", r)
+		t.Fatalf("another tenant received %v", r)
 	default:
 	}
 	var list struct{ Runs []row }
@@ -107,7 +107,7 @@ func TestWatchRuns_C2b_ShowsARunFromItsBeginningToItsEnd(t *testing.T) {
 }
 
 // C2a, C3d: a row has the list's columns, is small, and is found by words.
-func TestListRuns_C2a_FindsRowsByWordsAndShowsWhoHasToAct(t *testing.T) {
+func TestListRuns_C2a_FiltersRowsAndShowsWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
 	h, _ := consoleHost(t, "--stalled-after", "1s", "--test-seams", "--api-key", testKey+"=acme:*")
 	c := h.Client(consoleKey)
@@ -140,7 +140,7 @@ func TestListRuns_C2a_FindsRowsByWordsAndShowsWhoHasToAct(t *testing.T) {
 	require.Equal(t, "approval", waiting.Waits.For)
 	require.Equal(t, "gate", waiting.Waits.NodeID)
 	require.Equal(t, 1, waiting.Waits.Questions)
-	require.Empty(t, waiting.StallsAt, "somebody outside has to act")
+	require.Empty(t, waiting.StallsAt, "waiting for an answer is not stalling")
 	ended := list(`tag:"order 7" status:completed`)[0]
 	require.Equal(t, done, ended.RunID)
 	require.Nil(t, ended.Waits)

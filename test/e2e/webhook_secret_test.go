@@ -13,7 +13,7 @@ import (
 
 // A registration is stored and shown again, so it must not contain a registered secret in any
 // encoding.
-func TestWebhook_HoldsNoRegisteredSecret(t *testing.T) {
+func TestWebhook_ContainsNoRegisteredSecret(t *testing.T) {
 	const secret = "Zx9-quartz-Kestrel-4711-vault"
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("canary: "+secret+"\n"), 0o600))

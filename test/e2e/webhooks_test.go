@@ -77,7 +77,7 @@ const allowPrivate = "OPENWOP_WEBHOOK_ALLOW_PRIVATE=true"
 
 // A host is killed while deliveries fail. All of them arrive, signed and in the order of their
 // runs, and the log has no secret (OpenWOP host contract §10.5).
-func TestWebhooks_OutliveAKill(t *testing.T) {
+func TestWebhooks_SurviveAKill(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	var said output
@@ -148,7 +148,7 @@ func flat(m map[string][]int) []int {
 
 // OpenWOP host contract §10.6: the test switch is rejected in production, and without it no private
 // address is called.
-func TestWebhooks_KeepToPublicAddresses(t *testing.T) {
+func TestWebhooks_CallPublicAddressesOnly(t *testing.T) {
 	t.Parallel()
 	_, c := seamHost(t)
 	for _, url := range []string{"http://127.0.0.1:1/", "https://127.0.0.1:1/", "https://[::1]:1/", "https://localhost:1/"} {

@@ -18,7 +18,7 @@ import (
 type Client struct {
 	Base, Key string
 	HTTP      *http.Client
-	schemas   *Schemas // nil: answers are not checked
+	schemas   *Schemas // nil means answers are not checked
 }
 
 // Client returns a client with a key.

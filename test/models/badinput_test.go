@@ -28,7 +28,7 @@ func requireFailed(t *testing.T, events []harness.Event, code string, words ...s
 	require.NotContains(t, string(last.Payload), "xyzzy")
 }
 
-func TestBadInput_AProviderOrModelThatIsNotThere(t *testing.T) {
+func TestBadInput_AnUnknownProviderOrModel(t *testing.T) {
 	c := client(t, apiKey)
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", asks("value-whole", "nowhere", &vendor{id: "ghost"}, "m", ""))
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func strictVendors(t *testing.T) map[string]string {
 	return map[string]string{"openai": o.URL(), "anthropic": a.URL(), "gemini": g.URL()}
 }
 
-func TestBadInput_AKeyThatIsMissingOrWrong(t *testing.T) {
+func TestBadInput_AMissingOrWrongKey(t *testing.T) {
 	needsHost(t)
 	addresses := strictVendors(t)
 	for name, env := range map[string][]string{"missing": nil, "wrong": keys(vendors)} {
@@ -92,7 +92,7 @@ func needsHost(t *testing.T) {
 
 // OpenWOP envelope contract §20: a schema that the vendor's strict mode cannot express fails with
 // the vendor and the path, and no model is called.
-func TestBadInput_ASchemaThatTheVendorHasNoWordsFor(t *testing.T) {
+func TestBadInput_ASchemaThatTheVendorCannotExpress(t *testing.T) {
 	c := client(t, apiKey)
 	for name, schema := range map[string]string{
 		"never": `{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"not":{"type":"string"}}}}`,
@@ -135,7 +135,7 @@ func TestBadInput_AnAnswerWithAKeyTwice(t *testing.T) {
 
 // The vendor's token counts are recorded as reported if they are valid counts (OpenWOP envelope
 // contract §19.1). Wrong counts do not lose the answer.
-func TestBadInput_AVendorThatLiesAboutUsage(t *testing.T) {
+func TestBadInput_AVendorWithWrongUsage(t *testing.T) {
 	c := client(t, apiKey)
 	for _, v := range vendors {
 		for name, lie := range map[string][2]int{"negative": {-5, -7}, "huge": {1 << 31, 1 << 40}, "nothing": {0, 0}} {
@@ -156,7 +156,7 @@ func TestBadInput_AVendorThatLiesAboutUsage(t *testing.T) {
 }
 
 // A call whose stream stays open and silent can be cancelled.
-func TestBadInput_AnAnswerThatNeverComesCanBeCancelled(t *testing.T) {
+func TestBadInput_ACallWithoutAnAnswerCanBeCancelled(t *testing.T) {
 	c := client(t, apiKey)
 	for _, v := range vendors {
 		name := "stalled-" + v.id

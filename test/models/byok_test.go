@@ -173,7 +173,7 @@ func TestBYOK_EachTenantUsesItsOwnKeyAndNeverTheHosts(t *testing.T) {
 }
 
 // A key replaced on disk applies from the next call, also within a run. Both keys are redacted.
-func TestBYOK_ARotatedKeyIsTheNextCalls(t *testing.T) {
+func TestBYOK_ARotatedKeyAppliesFromTheNextCall(t *testing.T) {
 	v := vendors[0]
 	l := newLine(t, v)
 	b := newBYOK(t, map[string]string{v.id: l.url})

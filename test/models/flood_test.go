@@ -196,8 +196,8 @@ func TestFlood_EndlessAnswersEndWithACodeAndBoundedMemory(t *testing.T) {
 	requireUsable(t, c)
 }
 
-// A call with endless pings goes on until it is cancelled.
-func TestFlood_EndlessSignsOfLifeCanBeCancelled(t *testing.T) {
+// A call with endless pings continues until it is cancelled.
+func TestFlood_EndlessPingsCanBeCancelled(t *testing.T) {
 	needsHost(t)
 	f := newFlood(t)
 	h := harness.StartWith(t, harness.Options{Args: append(hostArgs(f.addresses()), "--durability", "process"), Env: keys(vendors)})

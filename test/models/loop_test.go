@@ -12,7 +12,7 @@ import (
 // OpenWOP envelope contract §14.3 and §14.5: the host dies when the second attempt is announced and
 // its call is in flight. The next owner of the run makes that attempt, with its budget and
 // correction. Nothing is announced twice, and there are no more answers than attempts.
-func TestCrash_TheLoopGoesOnWhereItWas(t *testing.T) {
+func TestCrash_TheLoopResumesWhereItWas(t *testing.T) {
 	needsHost(t)
 	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for i, tc := range []struct {
@@ -46,10 +46,10 @@ func TestCrash_TheLoopGoesOnWhereItWas(t *testing.T) {
 			require.JSONEq(t, string(first.schema), string(second.schema))
 			require.Equal(t, tc.budget, second.budget)
 			if tc.budget > budget {
-				require.Equal(t, first.talk, second.talk)
+				require.Equal(t, first.text, second.text)
 				return
 			}
-			require.Contains(t, second.talk, "was not accepted")
+			require.Contains(t, second.text, "was not accepted")
 		})
 	}
 }

@@ -301,14 +301,14 @@ func checkCalls(t *testing.T, r row, w variant, calls []call) {
 		}
 		require.Equal(t, want*budget, a.budget, "call %d", i)
 		if r.silent {
-			require.Equal(t, first.talk, a.talk, "the prompt must be unchanged")
+			require.Equal(t, first.text, a.text, "the prompt must be unchanged")
 		}
 		if !strings.HasPrefix(r.name, "prose fallback") { // the prose fallback quotes the answer, fenced
 			require.NotContains(t, string(made.body), "xyzzy", "the wrong answer must not be quoted")
 		}
 		if i > 0 && strings.HasPrefix(r.name, "invalid") {
-			require.Greater(t, len(a.talk), len(first.talk))
-			require.Contains(t, a.talk, "was not accepted")
+			require.Greater(t, len(a.text), len(first.text))
+			require.Contains(t, a.text, "was not accepted")
 		}
 	}
 }

@@ -42,12 +42,12 @@ func requireLooked(t *testing.T, v *vendor, name string) {
 	t.Helper()
 	calls := v.desk.of(name)
 	require.Len(t, calls, 2)
-	var first asked
+	var first parsedRequest
 	for i, made := range calls {
 		a, err := v.read(made.body)
 		require.NoError(t, err)
 		require.NotEmpty(t, a.schema, "call %d has no strict schema", i)
-		require.Contains(t, a.talk, "iVBORw0KGgo=", "call %d shows the picture", i)
+		require.Contains(t, a.text, "iVBORw0KGgo=", "call %d shows the picture", i)
 		require.Equal(t, v.key, v.keyOf(made.header))
 		require.Equal(t, budget, a.budget)
 		if i == 0 {
@@ -55,7 +55,7 @@ func requireLooked(t *testing.T, v *vendor, name string) {
 			continue
 		}
 		require.JSONEq(t, string(first.schema), string(a.schema))
-		require.Contains(t, a.talk, "was not accepted")
+		require.Contains(t, a.text, "was not accepted")
 	}
 }
 

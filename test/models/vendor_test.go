@@ -19,17 +19,17 @@ type vendor struct {
 	// keyOf returns the key of a request.
 	keyOf func(http.Header) string
 	// read parses the parts of a request that all vendors have.
-	read func(body []byte) (asked, error)
+	read func(body []byte) (parsedRequest, error)
 	// sequences means that the vendor distinguishes a stop sequence from a normal end.
 	sequences bool
 	unknown   string // an unknown stop reason
 }
 
-// asked is a parsed request, independent of the vendor.
-type asked struct {
+// parsedRequest is a parsed request, independent of the vendor.
+type parsedRequest struct {
 	budget int
-	// talk is all text sent to the model.
-	talk string
+	// text is all text sent to the model.
+	text string
 	// schema is the strict schema; empty if there is none.
 	schema json.RawMessage
 	tool   bool
@@ -76,7 +76,7 @@ func openaiReply(a answer, v *vendor) openaicompat.Reply {
 	return r
 }
 
-func readOpenAI(body []byte) (asked, error) {
+func readOpenAI(body []byte) (parsedRequest, error) {
 	var r struct {
 		MaxTokens int             `json:"max_completion_tokens"`
 		OldTokens int             `json:"max_tokens"`
@@ -95,7 +95,7 @@ func readOpenAI(body []byte) (asked, error) {
 		} `json:"tools"`
 	}
 	err := json.Unmarshal(body, &r)
-	a := asked{budget: max(r.MaxTokens, r.OldTokens), talk: string(r.Messages)}
+	a := parsedRequest{budget: max(r.MaxTokens, r.OldTokens), text: string(r.Messages)}
 	switch {
 	case r.Format.JSONSchema.Strict:
 		a.schema = r.Format.JSONSchema.Schema
@@ -138,7 +138,7 @@ func anthropicReply(a answer, v *vendor) anthropic.Reply {
 	return r
 }
 
-func readAnthropic(body []byte) (asked, error) {
+func readAnthropic(body []byte) (parsedRequest, error) {
 	var r struct {
 		MaxTokens int             `json:"max_tokens"`
 		System    json.RawMessage `json:"system"`
@@ -154,7 +154,7 @@ func readAnthropic(body []byte) (asked, error) {
 		} `json:"tools"`
 	}
 	err := json.Unmarshal(body, &r)
-	a := asked{budget: r.MaxTokens, talk: string(r.System) + string(r.Messages), schema: r.Output.Format.Schema}
+	a := parsedRequest{budget: r.MaxTokens, text: string(r.System) + string(r.Messages), schema: r.Output.Format.Schema}
 	if len(r.Tools) == 1 && r.Tools[0].Strict {
 		a.schema, a.tool = r.Tools[0].Schema, true
 	}
@@ -216,10 +216,10 @@ type geminiRequest struct {
 	} `json:"tools"`
 }
 
-func readGemini(body []byte) (asked, error) {
+func readGemini(body []byte) (parsedRequest, error) {
 	var r geminiRequest
 	err := json.Unmarshal(body, &r)
-	a := asked{budget: r.Config.MaxTokens, talk: string(r.System) + string(r.Contents), schema: r.Config.Schema}
+	a := parsedRequest{budget: r.Config.MaxTokens, text: string(r.System) + string(r.Contents), schema: r.Config.Schema}
 	if len(r.Tools) == 1 && len(r.Tools[0].Functions) == 1 {
 		a.schema, a.tool = r.Tools[0].Functions[0].Schema, true
 	}

@@ -41,7 +41,7 @@ func metric(t *testing.T, h *harness.Host, line string) bool {
 }
 
 // A ready gateway stays ready while another service is down. Requests that need it get 503, others
-// succeed (docs/services.md, "What a service that is not ready lacks").
+// succeed (docs/services.md, "Readiness").
 func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
 	t.Parallel()
 	const (

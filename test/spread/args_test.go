@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestParse_TakesWhatTheLauncherSeesTo(t *testing.T) {
+func TestParse_SeparatesTheLaunchersFlags(t *testing.T) {
 	t.Parallel()
 	o, rest, err := parse([]string{"--data-dir", "/d", "--http-addr=127.0.0.1:0", "--test-seams", "--durability", "process", "--api-key", "k=acme:*"})
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func TestParse_TakesWhatTheLauncherSeesTo(t *testing.T) {
 	require.ErrorContains(t, err, "want a flag")
 }
 
-func TestShare_GivesEachServiceWhatItHas(t *testing.T) {
+func TestShare_GivesEachServiceItsFlags(t *testing.T) {
 	t.Parallel()
 	flags := map[string]map[string]bool{"gateway": {"api-key": true}, "redactor": {"api-key": true, "secrets-file": true}, "acceptor": {"secrets-file": true}}
 	got, err := share(flags, []setting{{"api-key", "k"}, {"secrets-file", "f"}})

@@ -11,7 +11,7 @@ import (
 const firstPort, ports = 12000, 20000
 
 // given are the ports returned so far.
-var given = map[int]bool{} //nolint:gochecknoglobals // one launcher a process
+var given = map[int]bool{} //nolint:gochecknoglobals // one launcher per process
 
 // free returns an unused address.
 func free() (string, error) {

@@ -1,13 +1,12 @@
-// Command spread stands in for `waybill dev` in the black-box tests: it takes the same
-// arguments, and runs the host as five services in processes of their own, two of each,
-// on three NATS servers beside them (SPREAD_COPIES and SPREAD_NATS_NODES say otherwise), behind one address for HTTP and one for gRPC. What holds
-// for one shape holds for the other:
+// Command spread replaces `waybill dev` in the black-box tests. It has the same arguments, and runs
+// the host as five services, two processes each (SPREAD_COPIES), with three NATS servers
+// (SPREAD_NATS_NODES), behind one address for HTTP and one for gRPC. The tests must pass with both:
 //
 //	WAYBILL=bin/waybill NATS_SERVER=.bin/nats-server WAYBILL_BIN=.bin/spread go test ./test/conformance
 //
-// Any other command is the real binary's, but for "with-postgres COMMAND ARGS", which runs a
-// command beside a PostgreSQL server that holds the read models of all hosts within. When the
-// launcher dies, all that it has started dies.
+// "with-postgres COMMAND ARGS" runs a command with a PostgreSQL server for the read models of all
+// hosts that the command starts. Any other command is passed to the real binary. When the launcher
+// dies, its processes die.
 package main
 
 import (

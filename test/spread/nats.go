@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// natsNodes is the variable that says how many NATS servers there are: 3 unless it says 1.
-// One starts faster.
+// natsNodes is the variable with the number of NATS servers: 3 by default, or 1, which starts faster.
 const natsNodes = "SPREAD_NATS_NODES"
 
 const natsConfig = `server_name: %q
@@ -22,7 +21,7 @@ jetstream { store_dir: %q, sync_interval: %s }
 const natsCluster = `cluster { name: spread, listen: %q, advertise: %q, routes: [%s] }
 `
 
-// node is one NATS server: where it listens, and where others reach it.
+// node is one NATS server: its address, and the address at which others reach it.
 type node struct {
 	name                               string
 	listen, at, listenRoutes, atRoutes string
@@ -67,7 +66,7 @@ func (h *host) startNATS(server string) error {
 	return nil
 }
 
-// node finds addresses for one.
+// node reserves the addresses of a server.
 func (h *host) node(name string) (n node, err error) {
 	n.name = name
 	if n.listen, err = free(); err != nil {
@@ -83,7 +82,7 @@ func (h *host) node(name string) (n node, err error) {
 	return n, err
 }
 
-// linked is where others reach a process that listens at an address.
+// linked returns the address at which others reach a process that listens at an address.
 func (h *host) linked(name, addr string) (string, error) {
 	if h.links == nil {
 		return addr, nil

@@ -10,13 +10,13 @@ import (
 	"waybill.dev/waybill/internal/postgrestest"
 )
 
-// withPostgres is the command that runs another beside a PostgreSQL server.
+// withPostgres is the command that runs another one with a PostgreSQL server.
 const withPostgres = "with-postgres"
 
-// urlFile is the variable that names the file with the URL of that server.
+// urlFile is the variable with the path of a file with the URL of that server.
 const urlFile = "SPREAD_POSTGRES"
 
-// postgres runs a command beside a server of its own.
+// postgres runs a command with a new server.
 func postgres(args []string) (status int, err error) {
 	server, why := postgrestest.New()
 	if server == nil {
@@ -33,8 +33,8 @@ func postgres(args []string) (status int, err error) {
 	return passOn(args[0], args[1:]), nil
 }
 
-// readModel are the arguments of an event log: each host has a schema of its own in the
-// server that there is for all.
+// readModel returns the arguments of an event log: each host has a schema of its own in the shared
+// server.
 func (h *host) readModel(i int) []string {
 	file := os.Getenv(urlFile)
 	if file == "" {

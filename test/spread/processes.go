@@ -11,18 +11,17 @@ import (
 	"time"
 )
 
-// processes are those that the launcher keeps running, as an orchestrator does: who dies
-// is started again, at the same address.
+// processes are kept running, as by an orchestrator: a process that dies is restarted at the same
+// address.
 type processes struct {
-	dir string // where each writes down its number, NAME.pid
+	dir string // of the files NAME.pid with the process ids
 	wg  sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	running  []*process
 	stopping bool
 
-	// refused has the status of a process that could not use its arguments: nobody starts
-	// it again.
+	// refused receives the status of a process that rejected its arguments, which is not restarted.
 	refused chan int
 }
 
@@ -60,7 +59,7 @@ func (p *processes) spawn(c *process) error {
 	return os.Rename(file+".new", file)
 }
 
-// pids are the numbers of the processes by name.
+// pids returns the process ids by name.
 func (p *processes) pids() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,20 +70,20 @@ func (p *processes) pids() map[string]int {
 	return out
 }
 
-// usage is the status of the host's commands that cannot use their arguments.
+// usage is the exit status of a command with invalid arguments.
 const usage = 2
 
-// restartAfter is the pause before a process is started again.
+// restartAfter is the pause before a process is restarted.
 const restartAfter = 200 * time.Millisecond
 
-// keep starts a process again whenever it has ended.
+// keep restarts a process whenever it ends.
 func (p *processes) keep(c *process) {
 	for {
 		err := c.cmd.Wait()
 		if status := c.cmd.ProcessState.ExitCode(); status == usage {
 			select {
 			case p.refused <- status:
-			default: // another has told
+			default: // already reported
 			}
 			return
 		}
@@ -104,10 +103,10 @@ func (p *processes) keep(c *process) {
 	}
 }
 
-// stopTimeout is how long the services may take to end what they have begun.
+// stopTimeout limits the services' graceful shutdown.
 const stopTimeout = 15 * time.Second
 
-// stop ends the processes, those first that need others.
+// stop ends the processes, dependent ones first.
 func (p *processes) stop() {
 	p.mu.Lock()
 	p.stopping = true

@@ -22,22 +22,22 @@ import (
 	"waybill.dev/waybill/test/spread/link"
 )
 
-// services in the order in which they need each other.
+// services in the order of their dependencies.
 var services = []string{"redactor", "acceptor", "eventlog", "dispatcher", "gateway"}
 
-// host is what the launcher has started.
+// host is the host started by the launcher.
 type host struct {
 	waybill string
 	own     own
 	nats    []string
 	extra   map[string][]string
 	copies  map[string]int
-	// listen are the addresses of each service's processes, and at those where others
-	// reach them.
+	// listen has the listen addresses of each service's processes, and at the addresses at which
+	// others reach them.
 	listen, at map[string][]string
-	// http and grpc are where clients reach the host.
+	// http and grpc are the addresses for clients.
 	http, grpc net.Listener
-	// links are the ways between the processes; nil: nobody wants to cut them.
+	// links are the links between the processes; nil if they are not cuttable.
 	links *link.Net
 	processes
 }
@@ -72,7 +72,7 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 	if err := h.startNATS(natsServer); err != nil {
 		return err
 	}
-	// The addresses come first: URLs of assets begin with one.
+	// The addresses come first, because URLs of assets contain one.
 	lc := net.ListenConfig{}
 	if h.http, err = lc.Listen(ctx, "tcp", o.httpAddr); err != nil {
 		return err
@@ -87,7 +87,7 @@ func run(ctx context.Context, waybill, natsServer string, args []string) error {
 	return h.serve(ctx)
 }
 
-// prepare makes what all services share, on the first start on a directory.
+// prepare creates the shared files of the services on the first start in a directory.
 func (h *host) prepare() error {
 	for _, dir := range []string{"", "kinds", "workflows"} {
 		if err := os.MkdirAll(h.path(dir), 0o700); err != nil {
@@ -113,8 +113,8 @@ func (h *host) prepare() error {
 
 func (h *host) path(name string) string { return filepath.Join(h.own.dataDir, name) }
 
-// kinds puts those of the examples and the test's into one folder, and the examples'
-// workflows into another: `waybill dev` has them by itself.
+// kinds copies the kinds of the examples and of the test into one folder, and the workflows of the
+// examples into another. `waybill dev` embeds the examples.
 func (h *host) kinds() error {
 	copyOf := func(name string, b []byte, err error) error {
 		if err != nil {
@@ -146,7 +146,7 @@ func (h *host) kinds() error {
 	return err
 }
 
-// startServices starts all, in any order: each waits for what it needs.
+// startServices starts all services in any order: each waits for its dependencies.
 func (h *host) startServices() error {
 	for _, s := range services {
 		for i := range h.copies[s] {
@@ -236,7 +236,7 @@ func (h *host) serve(ctx context.Context) error {
 	return nil
 }
 
-// basePath is where clients find the host below its address, as --base-path says.
+// basePath returns the value of --base-path.
 func (h *host) basePath() string {
 	for _, a := range h.extra["gateway"] {
 		if path, is := strings.CutPrefix(a, "--base-path="); is {
@@ -263,7 +263,7 @@ func (h *host) await(ctx context.Context, file string) error {
 	}
 }
 
-// statusError is what the launcher ends with because one of its processes did.
+// statusError ends the launcher with the exit status of one of its processes.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("a service ended with status %d", int(e)) }

@@ -15,7 +15,7 @@ func main() {
 	ledgerPath := flag.String("ledger", "docs/rules/envelopes.yaml", "the ledger of rules")
 	contractPath := flag.String("contract", "", "the text of the contract; empty skips the comparison")
 	quiet := flag.Bool("quiet", false, "print only the holes and the sum")
-	mapFile := flag.String("map", "", "write the page of the ledgers that follow as arguments to this file, and do nothing else")
+	mapFile := flag.String("map", "", "write the page of the ledgers that follow as arguments to this file, and rfc-index.md next to it, and do nothing else")
 	flag.Parse()
 
 	if *mapFile != "" {

@@ -9,8 +9,9 @@ import (
 
 const specMapHead = `# Spec map
 
-Generated from [rules](rules) by ` + "`make gen`" + `; do not edit. Each rule of the protocol with the packages that keep it and the tests that prove it. ` + "`make trace`" + `
-holds the names in it against the code, and the rules against the protocol, line by line.
+Generated from [rules](rules) by ` + "`make gen`" + `; do not edit. Each rule of the protocol, with its packages and tests.
+` + "`make trace`" + ` checks the names against the code, and the rules against the protocol, line by line. The
+[RFC index](rfc-index.md) has the same by RFC.
 
 `
 
@@ -19,7 +20,7 @@ func specMap(ledgers []*ledger) string {
 	var b strings.Builder
 	b.WriteString(specMapHead)
 	for _, l := range ledgers {
-		fmt.Fprintf(&b, "## %s\n\n%d rules, %d of them not this host's.\n\n| section | rule | kept in | proved by |\n|---|---|---|---|\n", l.Contract, len(l.Rules), l.absent())
+		fmt.Fprintf(&b, "## %s\n\n%d rules, %d of them not this host's.\n\n| section | rule | packages | tests |\n|---|---|---|---|\n", l.Contract, len(l.Rules), l.absent())
 		for _, r := range l.Rules {
 			kept := packages(r.Code)
 			if r.Absent != "" {
@@ -71,28 +72,45 @@ func tests(refs list) string {
 
 func folderLink(dir string) string { return fmt.Sprintf("[%s](../%s)", dir, dir) }
 
-// writeMap writes the page of the ledgers.
+// writeMap writes the page of the ledgers, and next to it the index of the RFCs in rfc.yaml of the
+// ledgers' folder.
 func writeMap(file string, ledgerPaths []string) error {
 	page, err := mapOf(ledgerPaths)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(page), 0o600)
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		return err
+	}
+	index, err := rfcIndexOf(".", path.Join(path.Dir(ledgerPaths[0]), "rfc.yaml"), ledgerPaths)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path.Join(path.Dir(file), "rfc-index.md"), []byte(index), 0o600)
 }
 
 // mapOf reads the ledgers and renders their page.
 func mapOf(ledgerPaths []string) (string, error) {
 	var all []*ledger
 	for _, p := range ledgerPaths {
-		doc, err := os.ReadFile(p) //nolint:gosec // G304: who runs this names the file
+		l, err := readLedger(p)
 		if err != nil {
 			return "", err
-		}
-		l, err := parseLedger(doc)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", p, err)
 		}
 		all = append(all, l)
 	}
 	return specMap(all), nil
+}
+
+// readLedger reads a ledger from a file.
+func readLedger(file string) (*ledger, error) {
+	doc, err := os.ReadFile(file) //nolint:gosec // G304: the caller names the file
+	if err != nil {
+		return nil, err
+	}
+	l, err := parseLedger(doc)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return l, nil
 }

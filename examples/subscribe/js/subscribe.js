@@ -1,5 +1,5 @@
-// Prints the run events of a tenant, one JSON document a line, and goes on where it
-// ended when it is started again. See ../README.md.
+// Prints the run events of a tenant, one JSON document per line. After a restart it resumes where it
+// ended. See ../README.md.
 import { readFileSync } from "node:fs";
 import { jetstream } from "@nats-io/jetstream";
 import { connect, nkeyAuthenticator, usernamePasswordAuthenticator } from "@nats-io/transport-node";
@@ -13,14 +13,14 @@ const nc = await connect({
     : usernamePasswordAuthenticator(TENANT, NATS_PASSWORD),
 });
 
-const last = new Map(); // sequence of the last event of each run: a frame may come twice
-let left = Number(COUNT); // 0: for ever
+const last = new Map(); // sequence of the last event of each run: frames may be redelivered
+let left = Number(COUNT); // 0 means no limit
 const consumer = await jetstream(nc, { checkAPI: false }).consumers.get("WAYBILL_RUNS", `${TENANT}=${CONSUMER}`);
-// What comes again after what follows it would pass for printed.
-if ((await consumer.info(true)).config.max_ack_pending !== 1) throw new Error(`consumer ${TENANT}=${CONSUMER}: want one made with --max-pending 1`);
+// A frame redelivered after later frames would be skipped as printed.
+if ((await consumer.info(true)).config.max_ack_pending !== 1) throw new Error(`consumer ${TENANT}=${CONSUMER}: create it with --max-pending 1`);
 for await (const m of await consumer.consume({ max_messages: 1 })) {
   const [, , , , runId, kind] = m.subject.split(".");
-  if (kind !== "start" && kind !== "open") { // those hold the run's record
+  if (kind !== "start" && kind !== "open") { // these have the run's record, no events
     for (const event of m.json()) {
       if (event.sequence <= (last.get(runId) ?? -1)) continue;
       last.set(runId, event.sequence);

@@ -20,7 +20,7 @@ type Config struct {
 	Bucket, Description string
 	// Replicas of the bucket: 1, or 3 in a cluster.
 	Replicas int
-	// OnDisk is for a server that does not sync before it acknowledges; nil: it does, or
+	// OnDisk is for a server that does not sync before it acknowledges; nil if it does, or
 	// nobody asks for it.
 	OnDisk natslink.OnDisk
 }

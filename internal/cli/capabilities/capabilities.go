@@ -1,4 +1,4 @@
-// Package capabilities holds the commands about what hosts offer.
+// Package capabilities has the commands that show and compare discovery documents of hosts.
 package capabilities
 
 import (
@@ -22,8 +22,8 @@ import (
 func Command(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "capabilities",
-		Short: "Show what a host offers, or how two hosts differ",
-		Long: `Shows the discovery document of a host: one line for each family. It needs no credential.
+		Short: "Show the capabilities of a host, or compare two hosts",
+		Long: `Shows the discovery document of a host, one line per family. No credential is needed.
 
 ` + exit.Help,
 		Example: `  waybill capabilities
@@ -90,12 +90,12 @@ func compact(doc []byte) string {
 func diffCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff A B",
-		Short: "Say how what two hosts offer differs",
-		Long: `Compares the discovery documents of two hosts, and shows differences only. A and B are
-names of contexts, URLs, files with such a document (@FILE), or @current: the host of the
+		Short: "Compare the capabilities of two hosts",
+		Long: `Compares the discovery documents of two hosts and shows the differences. A and B are context
+names, URLs, files with a discovery document (@FILE), or @current. @current is the host of the
 flags, the environment or the current context. Lists of names are compared as sets.
 
-Exits with 0 if nothing differs, 1 if something does.`,
+Exit status: 0 no differences; 1 differences.`,
 		Example: `  waybill capabilities diff staging production
   waybill capabilities diff @current https://other.example -o json`,
 		Args: cobra.ExactArgs(2),
@@ -125,7 +125,7 @@ Exits with 0 if nothing differs, 1 if something does.`,
 				return err
 			}
 			if len(found) > 0 {
-				return exit.Outcome(exit.Failed, "they differ")
+				return exit.Outcome(exit.Failed, "the hosts differ")
 			}
 			return nil
 		},
@@ -135,7 +135,7 @@ Exits with 0 if nothing differs, 1 if something does.`,
 // current stands for the host of the flags, the environment or the current context.
 const current = "@current"
 
-// fetch reads the discovery document that a name stands for.
+// fetch reads the discovery document of an argument of `capabilities diff`.
 func fetch(cmd *cobra.Command, s *session.Session, name string) ([]byte, error) {
 	if path, isFile := strings.CutPrefix(name, "@"); isFile && name != current {
 		b, err := os.ReadFile(path) //nolint:gosec // G304: the user names the file
@@ -149,7 +149,7 @@ func fetch(cmd *cobra.Command, s *session.Session, name string) ([]byte, error) 
 			return nil, err
 		}
 	case !strings.Contains(name, "://"):
-		at, err := known(s, name)
+		at, err := contextNamed(s, name)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func fetch(cmd *cobra.Command, s *session.Session, name string) ([]byte, error) 
 	return doc.Body, nil
 }
 
-func known(s *session.Session, name string) (contexts.Context, error) {
+func contextNamed(s *session.Session, name string) (contexts.Context, error) {
 	file, _, err := s.Contexts()
 	if err != nil {
 		return contexts.Context{}, err

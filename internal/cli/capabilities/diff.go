@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// difference is a place where two discovery documents differ. A side that has nothing
-// there is null.
+// difference is a path at which two discovery documents differ. An absent value is null.
 type difference struct {
 	Path string          `json:"path"`
 	A    json.RawMessage `json:"a"`
 	B    json.RawMessage `json:"b"`
 }
 
-// compare gives the places where two documents differ, sorted. Families are members of
-// the document's root (RFC 0073). A list of names is a set: its order says nothing.
+// compare returns the differences of two documents, sorted by path. Families are members of
+// the document's root (RFC 0073). A list of names is compared as a set.
 func compare(a, b []byte) ([]difference, error) {
 	left, err := flatten(a)
 	if err != nil {
@@ -39,13 +38,13 @@ func compare(a, b []byte) ([]difference, error) {
 	return out, nil
 }
 
-// flatten is every value of a document by its path.
+// flatten returns every value of a document by its path.
 func flatten(doc []byte) (map[string]json.RawMessage, error) {
 	var v map[string]any
 	d := json.NewDecoder(strings.NewReader(string(doc)))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		return nil, fmt.Errorf("no discovery document: %w", err)
+		return nil, fmt.Errorf("not a discovery document: %w", err)
 	}
 	out := map[string]json.RawMessage{}
 	return out, walk(out, "", v)
@@ -85,7 +84,7 @@ func walk(out map[string]json.RawMessage, at string, v any) error {
 	}
 }
 
-// escape makes a name a step of a JSON pointer (RFC 6901).
+// escape encodes a name as a token of a JSON pointer (RFC 6901).
 func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

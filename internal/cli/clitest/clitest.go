@@ -1,4 +1,4 @@
-// Package clitest runs commands within tests, as the root of the command tree runs them.
+// Package clitest runs commands in tests as the root command does.
 package clitest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-// Run runs a command line of the given command; args begin with its name.
+// Run runs a command line; args begin with the name of c.
 func Run(t testing.TB, c *cobra.Command, stdin string, args ...string) (stdout string, err error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -37,7 +37,7 @@ const (
 	NoteKinds = `{"envelopeKinds":[{"kind":"vendor.acme.note","version":2,"schemaRef":"schemas/note.json"}]}`
 )
 
-// Folder writes files and returns the folder that holds them.
+// Folder writes files to a temporary folder and returns its path.
 func Folder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,5 +1,5 @@
-// Package conformance holds the command that holds any host of OpenWOP against what the
-// protocol promises of each, from outside, as its clients see it.
+// Package conformance has the command that checks any OpenWOP host against the rules of the
+// protocol, through the public API.
 package conformance
 
 import (
@@ -16,11 +16,11 @@ import (
 	"waybill.dev/waybill/internal/cli/verdict"
 )
 
-// flags are those of the command, as they are given.
+// flags are the flags of the command.
 type flags struct {
 	workflow, input string
 	set             []string
-	most            time.Duration
+	maxWait         time.Duration
 }
 
 // Command is `waybill conformance`.
@@ -28,20 +28,19 @@ func Command(s *session.Session) *cobra.Command {
 	var o flags
 	c := &cobra.Command{
 		Use:   "conformance",
-		Short: "Hold a host against what the protocol promises of every host",
-		Long: `Asks a host, this or any other of the protocol, what any client may ask, and holds its
-answers against what OpenWOP promises of every host: what it says of itself, whom it lets in,
-how it refuses. It writes nothing.
+		Short: "Check a host against the rules of the protocol",
+		Long: `Sends requests to any OpenWOP host and checks the responses against the rules of the
+protocol: discovery, authentication and errors. It writes nothing.
 
-With --workflow it starts one run of that workflow, and looks at the rest: the start and its
-idempotency key, the events by the checks of waybill run verify, polling, streams and how they
-are resumed. The workflow should end by itself, and do nothing that matters.
+With --workflow it also starts one run of that workflow. It then checks the start and its
+idempotency key, the events (as waybill run verify does), polling, streams and their resumption.
+Use a workflow that ends without an answer and has no side effects.
 
-What a host does not advertise is skipped, not failed. Each check names the section of the
-protocol, with -o wide or json. Its id stays the same from version to version.
+Capabilities that the host does not advertise are skipped. With -o wide or json, each check names
+its section of the protocol. Ids of checks are stable across versions.
 
-Exits with 0 if nothing was found, 1 if something was. What cannot be checked at all, for no
-host is there, or the credential or the workflow is refused, ends as it does with every command:
+Exit status: 0 no check failed; 1 a check failed. If the host is unreachable or rejects the
+credential or the workflow, the status is that of other commands:
 ` + exit.Help,
 		Example: `  waybill conformance
   waybill conformance --workflow triage --set mail='Where is my parcel?'
@@ -51,16 +50,16 @@ host is there, or the credential or the workflow is refused, ends as it does wit
 	}
 	s.Flags(c)
 	f := c.Flags()
-	f.StringVar(&o.workflow, "workflow", "", "workflow to start one run of; without it nothing is written")
-	f.StringVarP(&o.input, "input", "i", "", "inputs of the run: a JSON object, @FILE, or - for standard input")
-	f.StringArrayVar(&o.set, "set", nil, "NAME=VALUE: one input of the run; JSON, or else text (repeatable)")
-	f.DurationVar(&o.most, "for", time.Minute, "how long to wait for the end of the run")
+	f.StringVar(&o.workflow, "workflow", "", "workflow to start one run of; empty starts no run")
+	f.StringVarP(&o.input, "input", "i", "", "inputs of the run: JSON object, @FILE, or - for standard input")
+	f.StringArrayVar(&o.set, "set", nil, "NAME=VALUE, one input of the run, as JSON or text (repeatable)")
+	f.DurationVar(&o.maxWait, "for", time.Minute, "maximum wait for the end of the run")
 	return c
 }
 
 func conform(cmd *cobra.Command, s *session.Session, o flags) error {
 	if o.workflow == "" && (o.input != "" || len(o.set) > 0) {
-		return exit.Usagef("--input and --set are of the run that --workflow starts")
+		return exit.Usagef("--input and --set need --workflow")
 	}
 	print, err := s.Printer(cmd)
 	if err != nil {
@@ -81,15 +80,15 @@ func conform(cmd *cobra.Command, s *session.Session, o flags) error {
 	if p.open, err = s.ClientOf(session.Target{URL: t.URL, CA: t.CA}); err != nil {
 		return err
 	}
-	if err := p.meet(cmd.Context()); err != nil {
+	if err := p.connect(cmd.Context()); err != nil {
 		return err
 	}
 	if o.workflow != "" {
 		if err := p.start(cmd.Context(), o.workflow, inputs); err != nil {
 			return err
 		}
-		session.Talk(cmd, "started %s", p.run.id)
-		if err := p.await(cmd.Context(), o.most); err != nil {
+		session.Notice(cmd, "started %s", p.run.id)
+		if err := p.await(cmd.Context(), o.maxWait); err != nil {
 			return err
 		}
 	}
@@ -100,11 +99,11 @@ func conform(cmd *cobra.Command, s *session.Session, o flags) error {
 	return verdict.Write(print, p.about(), checks)
 }
 
-// all carries out every check.
+// all runs every check.
 func (p *probe) all(ctx context.Context) ([]verdict.Check, error) {
 	var out []verdict.Check
 	for _, group := range []func(context.Context) ([]verdict.Check, error){
-		p.table(ofHost()), p.table(ofStart()), p.events, p.table(ofReading()),
+		p.table(hostChecks()), p.table(startChecks()), p.events, p.table(readChecks()),
 	} {
 		checks, err := group(ctx)
 		if err != nil {
@@ -115,7 +114,7 @@ func (p *probe) all(ctx context.Context) ([]verdict.Check, error) {
 	return out, nil
 }
 
-// about says what was looked at.
+// about returns the host and the run of the report.
 func (p *probe) about() map[string]any {
 	about := map[string]any{"url": p.keyed.Base(), "protocolVersion": p.offer.ProtocolVersion}
 	if p.offer.Implementation != nil {
@@ -127,8 +126,8 @@ func (p *probe) about() map[string]any {
 	return about
 }
 
-// offer is what checks look at in the discovery document. What it says wrongly is left out
-// here, and told by the check of its schema.
+// offer has the members of the discovery document that checks use. Members of a wrong type stay
+// empty; the schema check reports them.
 type offer struct {
 	ProtocolVersion    string
 	Implementation     json.RawMessage
@@ -139,39 +138,39 @@ type offer struct {
 	Idempotency        struct{ Supported *bool }
 }
 
-// check is one promise that a host is held to.
+// check is one rule of the protocol that a host is checked against.
 type check struct {
-	id, promise, section string
-	do                   func(ctx context.Context, p *probe, f *findings) error
+	id, rule, section string
+	do                func(ctx context.Context, p *probe, f *findings) error
 }
 
-// findings are where a promise is not kept.
+// findings are the violations that a check found.
 type findings struct{ lines []string }
 
 func (f *findings) add(format string, args ...any) {
 	f.lines = append(f.lines, fmt.Sprintf(format, args...))
 }
 
-// skipped ends a check that says nothing of this host.
+// skipped ends a check that does not apply to this host; it is the reason.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
 
-// found is a finding as documents have it.
+// found is a finding in JSON output.
 type found struct {
 	Check   string `json:"check"`
 	Message string `json:"message"`
 }
 
-// table carries out checks one after the other.
+// table runs checks one after the other.
 func (p *probe) table(rows []check) func(context.Context) ([]verdict.Check, error) {
 	return func(ctx context.Context) ([]verdict.Check, error) {
 		var out []verdict.Check
 		for _, row := range rows {
 			f := &findings{}
-			c := verdict.Check{Name: row.id, Status: verdict.OK, Detail: row.promise, Section: row.section}
+			c := verdict.Check{Name: row.id, Status: verdict.OK, Detail: row.rule, Section: row.section}
 			err := row.do(ctx, p, f)
-			if why, ok := err.(skipped); ok { //nolint:errorlint // a check says so itself
+			if why, ok := err.(skipped); ok { //nolint:errorlint // returned unwrapped by checks
 				c.Status, c.Detail = verdict.Skipped, string(why)
 			} else if err != nil {
 				return nil, err

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// Every single change to a discovery document is judged alike by the published schema and
-// by the one here, as far as it goes: what is not in it, no host is held to.
+// The embedded schema accepts a changed discovery document exactly if the published schema does.
+// It leaves out members that hosts do not have to advertise.
 func TestDiscoverySchema_AgreesWithThePublishedOne(t *testing.T) {
 	t.Parallel()
 	published := harness.LoadSchemas(t)
@@ -27,24 +27,24 @@ func TestEnvelope_IsClosed(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{"error":"run_not_found","message":"no"}`:              "",
 		`{"message":"no","error":"teapot","details":{"a":[1]}}`: "",
-		`[]`:                                    "it is no JSON object",
+		`[]`:                                    "not a JSON object",
 		`null`:                                  "error or message is missing",
 		`{"error":"x"}`:                         "error or message is missing",
-		`{"error":"","message":"no"}`:           "error is no text, or empty",
-		`{"error":{"code":"x"},"message":"no"}`: "error is no text, or empty",
-		`{"error":"x","message":"n","details":[]}`:   "details is no object",
-		`{"error":"x","message":"n","details":null}`: "details is no object",
-		`{"error":"x","message":"n","code":5}`:       "it has a member besides them",
+		`{"error":"","message":"no"}`:           "error is not a string, or is empty",
+		`{"error":{"code":"x"},"message":"no"}`: "error is not a string, or is empty",
+		`{"error":"x","message":"n","details":[]}`:   "details is not an object",
+		`{"error":"x","message":"n","details":null}`: "details is not an object",
+		`{"error":"x","message":"n","code":5}`:       "unknown member \"code\"",
 	} {
 		require.Equal(t, want, envelope([]byte(doc)), doc)
 	}
 }
 
-// Scripts and reports name checks by their ids.
+// Scripts and reports refer to checks by id.
 func TestChecks_KeepTheirIDs(t *testing.T) {
 	t.Parallel()
 	var ids []string
-	for _, c := range slices.Concat(ofHost(), ofStart(), ofReading()) {
+	for _, c := range slices.Concat(hostChecks(), startChecks(), readChecks()) {
 		require.Regexp(t, `^host core [0-9]+\.[0-9]+$`, c.section, c.id)
 		ids = append(ids, c.id)
 	}

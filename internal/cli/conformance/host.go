@@ -14,14 +14,13 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// discoverySchemaJSON has what every host must advertise, and the families that every
-// client reads (OpenWOP host contract §1.3, §1.4).
+// discoverySchemaJSON requires what every host must advertise, and describes the families that
+// every client reads (OpenWOP host contract §1.3, §1.4).
 //
 //go:embed discovery.schema.json
 var discoverySchemaJSON []byte
 
-// discoverySchema is compiled on first use; the document is part of the binary and a test
-// compiles it.
+// discoverySchema is compiled on first use. It cannot fail: a test compiles the same document.
 var discoverySchema = sync.OnceValue(func() *schema.Schema {
 	s, err := schema.Compile("discovery", discoverySchemaJSON)
 	if err != nil {
@@ -30,35 +29,35 @@ var discoverySchema = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// ofHost are the checks that need no run.
-func ofHost() []check {
+// hostChecks are the checks that need no run.
+func hostChecks() []check {
 	return []check{
 		{
 			"discovery.public",
-			"the discovery document needs no credential, and says how long it may be kept", "host core 1.1",
+			"discovery needs no credential and has Cache-Control", "host core 1.1",
 			discoveryPublic,
 		},
-		{"discovery.schema", "it has what every host advertises, each in its form", "host core 1.3", discoveryForm},
-		{"discovery.version", "the version of the protocol is 1.x, in two numbers", "host core 1.3", discoveryVersion},
+		{"discovery.schema", "discovery has the required members, with the right types", "host core 1.3", discoveryForm},
+		{"discovery.version", "protocolVersion is 1.MINOR", "host core 1.3", discoveryVersion},
 		{
-			"discovery.kinds", "the universal kinds are among those it takes, and each kind has a version",
+			"discovery.kinds", "supportedEnvelopes has the universal kinds; every kind has a version",
 			"host core 1.3", discoveryKinds,
 		},
-		{"discovery.etag", "who has the document is not sent it again", "host core 1.1", discoveryTag},
+		{"discovery.etag", "discovery answers 304 to its ETag", "host core 1.1", discoveryTag},
 		{"discovery.schemas", "the schema of each kind is served", "host core 1.5", kindSchemas},
-		{"discovery.openapi", "the API describes itself", "host core 2.2", openAPI},
-		{"auth.required", "who shows no credential learns nothing", "host core 8.1", authRequired},
-		{"auth.unknown-key", "a credential that nobody gave out is none", "host core 8.1", authUnknown},
-		{"errors.unknown-run", "a run that is not there is refused as every error is", "host core 9.1", unknownRunError},
-		{"errors.unknown-path", "so is an address that is not there", "host core 9.1", unknownPathError},
-		{"http.traceparent", "an answer carries the trace of its request", "host core 2.0", traced},
+		{"discovery.openapi", "an OpenAPI document is served", "host core 2.2", openAPI},
+		{"auth.required", "requests without a credential get 401, whether or not the run exists", "host core 8.1", authRequired},
+		{"auth.unknown-key", "unknown credentials get 401", "host core 8.1", authUnknown},
+		{"errors.unknown-run", "an unknown run gets 404 with an error document", "host core 9.1", unknownRunError},
+		{"errors.unknown-path", "an unknown path gets 404 with an error document", "host core 9.1", unknownPathError},
+		{"http.traceparent", "the response continues the trace of its request", "host core 2.0", traced},
 	}
 }
 
 func discoveryPublic(_ context.Context, p *probe, f *findings) error {
 	f.answered("GET "+wellKnown, p.discovery, 200, "application/json")
 	if p.discovery.Header.Get("Cache-Control") == "" {
-		f.add("it has no Cache-Control")
+		f.add("Cache-Control is missing")
 	}
 	return nil
 }
@@ -74,18 +73,18 @@ var twoNumbers = regexp.MustCompile(`^1\.(0|[1-9][0-9]*)$`)
 
 func discoveryVersion(_ context.Context, p *probe, f *findings) error {
 	if !twoNumbers.MatchString(p.offer.ProtocolVersion) {
-		f.add("protocolVersion is %q", p.offer.ProtocolVersion)
+		f.add("protocolVersion is %q, not 1.MINOR", p.offer.ProtocolVersion)
 	}
 	return nil
 }
 
-// universal are the kinds that every host takes that takes any.
+// universal are the kinds that every host with envelopes must accept.
 var universal = []string{"clarification.request", "schema.request", "schema.response", "error"}
 
 func discoveryKinds(_ context.Context, p *probe, f *findings) error {
 	kinds := p.offer.SupportedEnvelopes
 	if len(kinds) == 0 {
-		return skipped("it advertises no kinds")
+		return skipped("the host advertises no envelope kinds")
 	}
 	for _, kind := range universal {
 		if !slices.Contains(kinds, kind) {
@@ -103,18 +102,18 @@ func discoveryKinds(_ context.Context, p *probe, f *findings) error {
 func discoveryTag(ctx context.Context, p *probe, f *findings) error {
 	tag := p.discovery.Header.Get("ETag")
 	if tag == "" {
-		return skipped("it sends no ETag, which it may")
+		return skipped("the host sends no ETag, which is optional")
 	}
 	return unchanged(ctx, p.open, wellKnown, tag, f)
 }
 
-// unchanged wants a document not to be sent again.
+// unchanged expects a 304 without a body for a request with the document's ETag.
 func unchanged(ctx context.Context, c *client.Client, path, tag string, f *findings) error {
 	a, err := get(ctx, c, path, nil, "If-None-Match", tag)
 	if err != nil {
 		return err
 	}
-	if f.answered("with its ETag", a, 304, "") && len(a.Body) > 0 {
+	if f.answered("with If-None-Match", a, 304, "") && len(a.Body) > 0 {
 		f.add("HTTP 304 has a body")
 	}
 	return nil
@@ -122,7 +121,7 @@ func unchanged(ctx context.Context, c *client.Client, path, tag string, f *findi
 
 func kindSchemas(ctx context.Context, p *probe, f *findings) error {
 	if len(p.offer.SupportedEnvelopes) == 0 {
-		return skipped("it advertises no kinds")
+		return skipped("the host advertises no envelope kinds")
 	}
 	for _, kind := range p.offer.SupportedEnvelopes {
 		a, err := get(ctx, p.open, "/schemas/envelopes/"+kind+".schema.json", nil)
@@ -130,14 +129,14 @@ func kindSchemas(ctx context.Context, p *probe, f *findings) error {
 			return err
 		}
 		if f.answered(kind, a, 200, "application/schema+json") && !json.Valid(a.Body) {
-			f.add("%s: it is no JSON", kind)
+			f.add("%s: not JSON", kind)
 		}
 	}
 	a, err := get(ctx, p.open, "/schemas/envelopes/conformance.unknown-kind.schema.json", nil)
 	if err != nil {
 		return err
 	}
-	f.refused("of an unknown kind", a, 404, fault.NotFound)
+	f.refused("unknown kind", a, 404, fault.NotFound)
 	return nil
 }
 
@@ -153,12 +152,12 @@ func openAPI(ctx context.Context, p *probe, f *findings) error {
 	}
 	var doc struct{ OpenAPI string }
 	if json.Unmarshal(a.Body, &doc) != nil || !openAPIVersion.MatchString(doc.OpenAPI) {
-		f.add("its member openapi is not 3.1 or later")
+		f.add("openapi is %q, not 3.1 or later", doc.OpenAPI)
 	}
 	return nil
 }
 
-// authRequired: whether a run exists is told to nobody without a credential.
+// authRequired: without a credential, the response must not reveal whether a run exists.
 func authRequired(ctx context.Context, p *probe, f *findings) error {
 	for _, below := range []string{"", "/events", "/events/poll"} {
 		a, err := get(ctx, p.open, "/v1/runs/"+unknownRun()+below, nil)
@@ -171,7 +170,7 @@ func authRequired(ctx context.Context, p *probe, f *findings) error {
 }
 
 func authUnknown(ctx context.Context, p *probe, f *findings) error {
-	for _, credential := range []string{"Bearer hk_nobody_gave_this_out", "Basic bm9ib2R5"} {
+	for _, credential := range []string{"Bearer hk_unknown", "Basic bm9ib2R5"} {
 		a, err := get(ctx, p.open, "/v1/runs/"+unknownRun(), nil, "Authorization", credential)
 		if err != nil {
 			return err
@@ -182,12 +181,12 @@ func authUnknown(ctx context.Context, p *probe, f *findings) error {
 	return nil
 }
 
-// needsKey says of a check that it takes a credential.
+// needsKey skips a check if no credential is set.
 func (p *probe) needsKey() error {
 	if p.hasKey {
 		return nil
 	}
-	return skipped("it takes a credential")
+	return skipped("needs a credential")
 }
 
 func unknownRunError(ctx context.Context, p *probe, f *findings) error {
@@ -216,7 +215,7 @@ func unknownPathError(ctx context.Context, p *probe, f *findings) error {
 	return nil
 }
 
-// traced: the host takes the caller's trace on, in a span of its own.
+// traced: the host continues the caller's trace in a span of its own.
 func traced(ctx context.Context, p *probe, f *findings) error {
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	a, err := get(ctx, p.open, wellKnown, nil, "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01")
@@ -224,7 +223,7 @@ func traced(ctx context.Context, p *probe, f *findings) error {
 		return err
 	}
 	if got := a.Header.Get("Traceparent"); !strings.HasPrefix(got, "00-"+trace+"-") {
-		f.add("it answers with traceparent %q, which is of another trace", got)
+		f.add("traceparent of the response is %q, not of trace %s", got, trace)
 	}
 	return nil
 }

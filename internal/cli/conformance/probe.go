@@ -18,24 +18,24 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// probe is a host that is looked at, with a credential and without.
+// probe is the host under test, called with a credential (keyed) and without (open).
 type probe struct {
 	open, keyed *client.Client
 	hasKey      bool
 	discovery   *client.Answer
 	offer       offer
-	run         *run // nil: none was asked for
+	run         *run // nil without --workflow
 }
 
 const wellKnown = "/.well-known/openwop"
 
-// meet finds out whether a host is there, and whether it lets us in.
-func (p *probe) meet(ctx context.Context) error {
+// connect reads the discovery document and checks that the host accepts the credential.
+func (p *probe) connect(ctx context.Context) error {
 	var err error
 	if p.discovery, err = p.open.Capabilities(ctx); err != nil {
 		return err
 	}
-	_ = json.Unmarshal(p.discovery.Body, &p.offer) // what does not fit, the schema tells
+	_ = json.Unmarshal(p.discovery.Body, &p.offer) // the schema check reports what does not fit
 	if !p.hasKey {
 		return nil
 	}
@@ -46,10 +46,10 @@ func (p *probe) meet(ctx context.Context) error {
 	return nil
 }
 
-// unknownRun is the id of a run that no host has.
+// unknownRun returns the id of a run that does not exist.
 func unknownRun() string { return "run_" + strings.ReplaceAll(uuid.NewString(), "-", "") }
 
-// get asks for a document.
+// get sends a GET request.
 func get(ctx context.Context, c *client.Client, path string, query url.Values, header ...string) (*client.Answer, error) {
 	return c.Exchange(ctx, client.Exchange{Method: http.MethodGet, Path: path, Query: query, Header: headers(header)})
 }
@@ -62,7 +62,7 @@ func headers(pairs []string) http.Header {
 	return h
 }
 
-// answered wants a status, and a type of content; empty: any.
+// answered expects a status and a content type; empty accepts any type.
 func (f *findings) answered(what string, a *client.Answer, status int, contentType string) bool {
 	if a.Status != status {
 		f.add("%s: HTTP %d, not %d", what, a.Status, status)
@@ -80,14 +80,13 @@ func isType(got, want string) bool {
 	return err == nil && media == want
 }
 
-// refused wants a refusal with one of some codes, in the form that all have (OpenWOP host
-// contract §9.1).
+// refused expects an error document with one of the codes (OpenWOP host contract §9.1).
 func (f *findings) refused(what string, a *client.Answer, status int, codes ...fault.Code) {
 	if !f.answered(what, a, status, "application/json") {
 		return
 	}
 	if wrong := envelope(a.Body); wrong != "" {
-		f.add("%s: its error is not {error, message, details?}: %s", what, wrong)
+		f.add("%s: the error is not {error, message, details?}: %s", what, wrong)
 		return
 	}
 	e, err := fault.ParseEnvelope(a.Body)
@@ -96,15 +95,15 @@ func (f *findings) refused(what string, a *client.Answer, status int, codes ...f
 		return
 	}
 	if len(codes) > 0 && !slices.Contains(codes, e.Code) {
-		f.add("%s: its code is %q, not %q", what, e.Code, codes[0])
+		f.add("%s: code is %q, not %q", what, e.Code, codes[0])
 	}
 }
 
-// envelope says what is wrong with the form of an error; empty: nothing.
+// envelope returns why a document is not a valid error; empty if it is.
 func envelope(doc []byte) string {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &members); err != nil {
-		return "it is no JSON object"
+		return "not a JSON object"
 	}
 	for name, value := range members {
 		var text string
@@ -112,14 +111,14 @@ func envelope(doc []byte) string {
 		switch name {
 		case "error", "message":
 			if json.Unmarshal(value, &text) != nil || text == "" {
-				return name + " is no text, or empty"
+				return name + " is not a string, or is empty"
 			}
 		case "details":
 			if json.Unmarshal(value, &details) != nil || details == nil {
-				return "details is no object"
+				return "details is not an object"
 			}
 		default:
-			return "it has a member besides them"
+			return fmt.Sprintf("unknown member %q", name)
 		}
 	}
 	if members["error"] == nil || members["message"] == nil {
@@ -128,21 +127,21 @@ func envelope(doc []byte) string {
 	return ""
 }
 
-// run is the one that was started.
+// run is the run that the command started.
 type run struct {
 	id       string
 	key      string
 	body     client.StartRun
-	first    *client.Answer // of the start
+	first    *client.Answer // response to the start
 	events   []client.Event
-	unread   error // why the events cannot be polled; nil: they can
+	unread   error // why the events cannot be polled; nil if they can
 	terminal bool
 }
 
-// path is where the run is, and what is below it.
+// path is the path of the run, with below appended.
 func (r *run) path(below string) string { return "/v1/runs/" + url.PathEscape(r.id) + below }
 
-// start starts the run. A refusal is no fault of the host: the command cannot go on.
+// start starts the run. If the host rejects it, the command ends: it cannot check the rest.
 func (p *probe) start(ctx context.Context, workflow string, inputs json.RawMessage) error {
 	r := &run{key: uuid.NewString(), body: client.StartRun{WorkflowID: workflow, Inputs: inputs}}
 	a, err := p.post(ctx, r.key, r.body)
@@ -156,7 +155,7 @@ func (p *probe) start(ctx context.Context, workflow string, inputs json.RawMessa
 	}
 	var began client.Started
 	if err := json.Unmarshal(a.Body, &began); err != nil || began.RunID == "" {
-		return &client.ForeignError{URL: p.keyed.Base() + "/v1/runs", Status: a.Status, Reason: "its answer names no run"}
+		return &client.ForeignError{URL: p.keyed.Base() + "/v1/runs", Status: a.Status, Reason: "the response has no runId"}
 	}
 	r.id, r.first, p.run = began.RunID, a, r
 	return nil
@@ -168,16 +167,16 @@ func (p *probe) post(ctx context.Context, key string, body client.StartRun) (*cl
 	})
 }
 
-// pollWait is how long a poll waits for news.
+// pollWait is how long a poll waits for events.
 const pollWait = 10 * time.Second
 
-// await reads the events of the run until it ends, waits for somebody, or most has passed.
-func (p *probe) await(ctx context.Context, most time.Duration) error {
+// await reads the events of the run until it ends, waits for an answer, or maxWait has passed.
+func (p *probe) await(ctx context.Context, maxWait time.Duration) error {
 	r := p.run
-	within, cancel := context.WithTimeout(ctx, most)
+	within, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	for {
-		page, err := p.keyed.Events(within, r.id, client.EventQuery{From: len(r.events), Wait: min(pollWait, most)})
+		page, err := p.keyed.Events(within, r.id, client.EventQuery{From: len(r.events), Wait: min(pollWait, maxWait)})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -191,7 +190,7 @@ func (p *probe) await(ctx context.Context, most time.Duration) error {
 		}
 		for _, e := range page.Events {
 			if e.Sequence != len(r.events) {
-				r.unread = fmt.Errorf("a poll for the events from %d on has one of sequence %d there", len(r.events), e.Sequence)
+				r.unread = fmt.Errorf("a poll returned event %d where event %d was expected", e.Sequence, len(r.events))
 				return nil
 			}
 			r.events = append(r.events, e)
@@ -203,15 +202,15 @@ func (p *probe) await(ctx context.Context, most time.Duration) error {
 	}
 }
 
-// started gives the run, or says why there is none.
+// started returns the run, or skips the check without --workflow.
 func (p *probe) started() (*run, error) {
 	if p.run == nil {
-		return nil, skipped("it takes a run: name a workflow with --workflow")
+		return nil, skipped("needs a run; set --workflow")
 	}
 	return p.run, nil
 }
 
-// ended gives the run with all its events, or says why there is none.
+// ended returns the run with all its events, or skips the check if the run has not ended.
 func (p *probe) ended() (*run, error) {
 	r, err := p.started()
 	switch {
@@ -220,7 +219,7 @@ func (p *probe) ended() (*run, error) {
 	case r.unread != nil:
 		return nil, unpolled
 	case !r.terminal:
-		return nil, skipped("the run has not ended: name a workflow that does, or wait longer with --for")
+		return nil, skipped("the run has not ended; use a workflow that ends, or a longer --for")
 	}
 	return r, nil
 }

@@ -21,27 +21,27 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// ofStart are the checks of how a run is started.
-func ofStart() []check {
+// startChecks are the checks of the start of a run.
+func startChecks() []check {
 	return []check{
-		{"runs.created", "a start is answered with the run, before it ends", "host core 2.3", created},
-		{"idempotency.same-request", "the same key and request give the same run, and say so", "host core 2.1", sameRequest},
-		{"idempotency.other-request", "the same key is of no other request", "host core 2.1", otherRequest},
+		{"runs.created", "a start returns 201 with an open run", "host core 2.3", created},
+		{"idempotency.same-request", "the same key and request return the same run, marked as a replay", "host core 2.1", sameRequest},
+		{"idempotency.other-request", "the same key with another request gets 409", "host core 2.1", otherRequest},
 	}
 }
 
-// ofReading are the checks of how a run is read.
-func ofReading() []check {
+// readChecks are the checks of reads of a run.
+func readChecks() []check {
 	return []check{
-		{"runs.conditional", "who has the snapshot is not sent it again", "host core 2.4", conditional},
-		{"poll.repeats", "polls of a run that has ended say the same", "host core 4.7", pollRepeats},
-		{"poll.beyond", "a poll behind the last event is answered, with none", "host core 4.7", pollBeyond},
-		{"poll.cursor", "a cursor that is no number is refused", "host core 4.7", pollCursor},
-		{"stream.whole", "the stream has each event once, in order, and ends with the run", "host core 4.2", streamWhole},
-		{"stream.resume", "Last-Event-ID gives the rest, and nothing else", "host core 4.1", streamResume},
-		{"stream.mode", "a mode that is not there is refused, with those that are", "host core 4.1", streamMode},
-		{"stream.json", "who takes JSON alone is given the events as one document", "host core 4.1", streamJSON},
-		{"bundle.events", "the debug bundle has every event, and is not kept", "host core 10.4", bundle},
+		{"runs.conditional", "the snapshot answers 304 to its ETag", "host core 2.4", conditional},
+		{"poll.repeats", "polls of an ended run return the same document", "host core 4.7", pollRepeats},
+		{"poll.beyond", "a poll after the last event returns an empty list", "host core 4.7", pollBeyond},
+		{"poll.cursor", "a cursor that is not a number gets 400", "host core 4.7", pollCursor},
+		{"stream.whole", "the stream has every event once, in order, and closes after the last", "host core 4.2", streamWhole},
+		{"stream.resume", "Last-Event-ID resumes after that event", "host core 4.1", streamResume},
+		{"stream.mode", "an unknown stream mode gets 400 with the supported modes", "host core 4.1", streamMode},
+		{"stream.json", "Accept: application/json returns the events as one document", "host core 4.1", streamJSON},
+		{"bundle.events", "the debug bundle has every event and is not cached", "host core 10.4", bundle},
 	}
 }
 
@@ -60,18 +60,18 @@ func created(_ context.Context, p *probe, f *findings) error {
 		wire.StatusWaitingExternal,
 	}
 	if !slices.Contains(open, began.Status) {
-		f.add("its status is %q", began.Status)
+		f.add("status is %q, not an open status", began.Status)
 	}
 	if u, err := url.Parse(began.EventsURL); err != nil || !u.IsAbs() {
-		f.add("eventsUrl is %q, which is no absolute URL", began.EventsURL)
+		f.add("eventsUrl is %q, not an absolute URL", began.EventsURL)
 	}
 	return nil
 }
 
-// repeatable gives the run, if the host keeps keys.
+// repeatable returns the run, or skips the check if the host has no idempotency keys.
 func (p *probe) repeatable() (*run, error) {
 	if s := p.offer.Idempotency.Supported; s != nil && !*s {
-		return nil, skipped("it advertises that it keeps no keys")
+		return nil, skipped("the host does not support idempotency keys")
 	}
 	return p.started()
 }
@@ -86,12 +86,12 @@ func sameRequest(ctx context.Context, p *probe, f *findings) error {
 		return err
 	}
 	if a.Status != http.StatusOK && a.Status != http.StatusCreated {
-		f.add("HTTP %d, not that of the first answer", a.Status)
+		f.add("HTTP %d, not 200 or 201", a.Status)
 		return nil
 	}
 	var again client.Started
 	if json.Unmarshal(a.Body, &again) != nil || again.RunID != r.id {
-		f.add("it started another run, %s", again.RunID)
+		f.add("runId is %q, not that of the first response", again.RunID)
 	}
 	if !a.Replayed {
 		f.add("openwop-Idempotent-Replay is not true")
@@ -110,14 +110,14 @@ func otherRequest(ctx context.Context, p *probe, f *findings) error {
 	if err != nil {
 		return err
 	}
-	f.refused("the key with another body", a, http.StatusConflict, fault.IdempotencyKeyMismatch)
+	f.refused("same key, other body", a, http.StatusConflict, fault.IdempotencyKeyMismatch)
 	if bytes.Contains(a.Body, []byte(r.id)) {
-		f.add("the refusal names the run of the first request")
+		f.add("the error reveals the run of the first request")
 	}
 	return nil
 }
 
-// events are the checks of `waybill run verify`, and that there is something to check.
+// events are the check that the events can be polled, and the checks of `waybill run verify`.
 func (p *probe) events(ctx context.Context) ([]verdict.Check, error) {
 	polled := verdict.Check{
 		Name:    "events.poll",
@@ -145,24 +145,24 @@ func (p *probe) events(ctx context.Context) ([]verdict.Check, error) {
 	}
 	checks := []verdict.Check{polled}
 	for _, c := range runs.Verdicts(k) {
-		c.Name = ofEvents + c.Name
+		c.Name = eventsPrefix + c.Name
 		checks = append(checks, c)
 	}
 	return checks, nil
 }
 
-// ofEvents is before the names of the checks of `waybill run verify`.
-const ofEvents = "events."
+// eventsPrefix precedes the names of the checks of `waybill run verify`.
+const eventsPrefix = "events."
 
-// unpolled is why a check is left out that looks at the events.
+// unpolled skips checks that need the events.
 const unpolled skipped = "the events of the run cannot be polled"
 
-// unverified are those checks, left out.
+// unverified returns the checks of `waybill run verify` as skipped.
 func unverified(why error) []verdict.Check {
 	var checks []verdict.Check
 	for _, row := range runcheck.Rows() {
 		checks = append(checks, verdict.Check{
-			Name:    ofEvents + string(row.Rule),
+			Name:    eventsPrefix + string(row.Rule),
 			Status:  verdict.Skipped,
 			Detail:  why.Error(),
 			Section: row.Section,
@@ -173,7 +173,7 @@ func unverified(why error) []verdict.Check {
 
 func conditional(ctx context.Context, p *probe, f *findings) error {
 	if !p.offer.RestTransport.ConditionalRunGet {
-		return skipped("it does not advertise restTransport.conditionalRunGet")
+		return skipped("the host does not advertise restTransport.conditionalRunGet")
 	}
 	r, err := p.ended()
 	if err != nil {
@@ -191,7 +191,7 @@ func conditional(ctx context.Context, p *probe, f *findings) error {
 	return unchanged(ctx, p.keyed, r.path(""), tag, f)
 }
 
-// page is what a poll answers.
+// page is the response to a poll.
 type page struct {
 	Events       []json.RawMessage `json:"events"`
 	IsComplete   *bool             `json:"isComplete"`
@@ -214,11 +214,11 @@ func pollRepeats(ctx context.Context, p *probe, f *findings) error {
 	var one page
 	switch err := json.Unmarshal(answers[0].Body, &one); {
 	case err != nil:
-		f.add("the answer cannot be read: %v", err)
+		f.add("cannot decode the response: %v", err)
 	case one.IsComplete == nil:
-		f.add("the answer lacks isComplete")
+		f.add("isComplete is missing")
 	case !strictjson.Same(answers[0].Body, answers[1].Body):
-		f.add("the second answer is another than the first")
+		f.add("the second response differs from the first")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func pollBeyond(ctx context.Context, p *probe, f *findings) error {
 	}
 	var one page
 	if json.Unmarshal(a.Body, &one) != nil || one.Events == nil || len(one.Events) > 0 {
-		f.add("events is not the empty list")
+		f.add("events is not an empty list")
 	}
 	return nil
 }
@@ -255,7 +255,7 @@ func pollCursor(ctx context.Context, p *probe, f *findings) error {
 // debug is the mode that shows every event.
 var debug = url.Values{"streamMode": {"debug"}}
 
-// stream reads a run's stream to its end, from behind an event on; empty: from the start.
+// stream reads a run's stream to its end, after an event; empty reads from the start.
 func (p *probe) stream(ctx context.Context, r *run, after string, f *findings) ([]sse.Event, error) {
 	header := []string{"Accept", "text/event-stream"}
 	if after != "" {
@@ -265,8 +265,8 @@ func (p *probe) stream(ctx context.Context, r *run, after string, f *findings) (
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case err != nil: // a stream that does not end is one that is broken off
-		f.add("the stream of a run that has ended is not closed: %v", err)
+	case err != nil: // such as a timeout of a stream that does not end
+		f.add("the stream of an ended run is not closed: %v", err)
 		return nil, nil
 	case !f.answered("GET /v1/runs/{runId}/events", a, 200, "text/event-stream"):
 		return nil, nil
@@ -274,7 +274,7 @@ func (p *probe) stream(ctx context.Context, r *run, after string, f *findings) (
 	var all []sse.Event
 	for e, err := range sse.Read(bytes.NewReader(a.Body), &sse.ReadConfig{MaxEventSize: len(a.Body) + 1}) {
 		if err != nil {
-			f.add("the stream cannot be read: %v", err)
+			f.add("cannot decode the stream: %v", err)
 			return nil, nil
 		}
 		if e.Data != "" {
@@ -284,20 +284,20 @@ func (p *probe) stream(ctx context.Context, r *run, after string, f *findings) (
 	return all, nil
 }
 
-// compare wants a stream to have just these events.
+// compare expects a stream to have exactly these events.
 func (f *findings) compare(got []sse.Event, want []client.Event) {
 	if len(got) != len(want) {
-		f.add("it has %d events, not %d", len(got), len(want))
+		f.add("%d events, not %d", len(got), len(want))
 		return
 	}
 	for i, e := range want {
 		switch id := strconv.Itoa(e.Sequence); {
 		case got[i].LastEventID != id:
-			f.add("event %s has the id %q", id, got[i].LastEventID)
+			f.add("event %s has id %q", id, got[i].LastEventID)
 		case got[i].Type != string(e.Type):
-			f.add("event %s is named %q, not %s", id, got[i].Type, e.Type)
+			f.add("event %s has type %q, not %s", id, got[i].Type, e.Type)
 		case !strictjson.Same([]byte(got[i].Data), e.Doc):
-			f.add("event %s is not what a poll gives", id)
+			f.add("event %s differs from the polled event", id)
 		}
 	}
 }
@@ -321,7 +321,7 @@ func streamResume(ctx context.Context, p *probe, f *findings) error {
 	}
 	at := len(r.events) / 2
 	if at == 0 {
-		return skipped("the run has one event alone")
+		return skipped("the run has only one event")
 	}
 	rest, err := p.stream(ctx, r, strconv.Itoa(r.events[at-1].Sequence), f)
 	if err == nil && len(f.lines) == 0 {
@@ -344,7 +344,7 @@ func streamMode(ctx context.Context, p *probe, f *findings) error {
 		Details struct{ Supported []string }
 	}
 	if a.Status == 400 && (json.Unmarshal(a.Body, &refusal) != nil || len(refusal.Details.Supported) == 0) {
-		f.add("details.supported does not say which there are")
+		f.add("details.supported is missing or empty")
 	}
 	return nil
 }
@@ -360,14 +360,14 @@ func streamJSON(ctx context.Context, p *probe, f *findings) error {
 	}
 	var one page
 	if json.Unmarshal(a.Body, &one) != nil || len(one.Events) != len(r.events) {
-		f.add("it has %d events, not %d", len(one.Events), len(r.events))
+		f.add("%d events, not %d", len(one.Events), len(r.events))
 	}
 	return nil
 }
 
 func bundle(ctx context.Context, p *probe, f *findings) error {
 	if !p.offer.DebugBundle.Supported {
-		return skipped("it does not advertise debugBundle")
+		return skipped("the host does not advertise debugBundle")
 	}
 	r, err := p.ended()
 	if err != nil {
@@ -383,9 +383,9 @@ func bundle(ctx context.Context, p *probe, f *findings) error {
 		Truncated     bool
 	}
 	if json.Unmarshal(a.Body, &doc) != nil || doc.BundleVersion == "" {
-		f.add("it has no bundleVersion")
+		f.add("bundleVersion is missing")
 	} else if !doc.Truncated && len(doc.Events) != len(r.events) {
-		f.add("it has %d events, not %d", len(doc.Events), len(r.events))
+		f.add("%d events, not %d", len(doc.Events), len(r.events))
 	}
 	if a.Header.Get("Cache-Control") != "no-store" {
 		f.add("Cache-Control is %q, not no-store", a.Header.Get("Cache-Control"))

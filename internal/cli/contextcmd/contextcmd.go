@@ -1,5 +1,4 @@
-// Package contextcmd holds the commands about contexts: the hosts that the command line
-// knows by name.
+// Package contextcmd has the commands about contexts: named hosts with their credentials.
 package contextcmd
 
 import (
@@ -27,11 +26,11 @@ import (
 func Command(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "context",
-		Short: "Keep hosts under names: their URLs and credentials",
-		Long: `Keeps hosts under names in $XDG_CONFIG_HOME/waybill/contexts.yaml, which its owner alone
-may read. A setting comes from a flag, else from the environment (WAYBILL_URL, WAYBILL_TOKEN,
-WAYBILL_TOKEN_FILE, WAYBILL_CA, WAYBILL_CONTEXT), else from the context, else it is the
-default: a host on this machine. The credential of a context is sent to its own URL only.`,
+		Short: "Manage contexts: named hosts with their URLs and credentials",
+		Long: `Manages named hosts in $XDG_CONFIG_HOME/waybill/contexts.yaml, readable by its owner only.
+A setting is taken from the first of: flag, environment (WAYBILL_URL, WAYBILL_TOKEN,
+WAYBILL_TOKEN_FILE, WAYBILL_CA, WAYBILL_CONTEXT), context, default. The default is a host on this
+machine. The credential of a context is sent to the context's URL only.`,
 		Example: `  waybill context set prod --url https://waybill.example --token-stdin --use < token.txt
   waybill context show --source`,
 	}
@@ -39,7 +38,7 @@ default: a host on this machine. The credential of a context is sent to its own 
 	return c
 }
 
-// edit changes the file of contexts.
+// edit changes the contexts file.
 func edit(s *session.Session, change func(*contexts.File) error) error {
 	path, err := contexts.Path(s.Getenv)
 	if err != nil {
@@ -55,7 +54,7 @@ func edit(s *session.Session, change func(*contexts.File) error) error {
 	return f.Save(path)
 }
 
-// row is a context as it is listed.
+// row is a context in a list.
 type row struct {
 	Name    string `json:"name"`
 	Current bool   `json:"current"`
@@ -109,7 +108,7 @@ func listCommand(s *session.Session) *cobra.Command {
 				return b
 			}
 			if len(rows) == 0 && p.Format.ForPeople() {
-				session.Talk(cmd, "no contexts in %s", path)
+				session.Notice(cmd, "no contexts in %s", path)
 			}
 			return render.Rows(p, doc, rows, encode, func(r row) string { return r.Name }, []render.Column[row]{
 				{Name: "CURRENT", Value: func(r row) string {
@@ -131,7 +130,7 @@ func listCommand(s *session.Session) *cobra.Command {
 func useCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
-		Short:             "Make a context the current one",
+		Short:             "Set the current context",
 		Example:           `  waybill context use prod`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(s),
@@ -145,7 +144,7 @@ func useCommand(s *session.Session) *cobra.Command {
 	}
 }
 
-// nameable are names that need no quotes anywhere.
+// nameable matches names that need no quotes in shells and YAML.
 var nameable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func setCommand(s *session.Session) *cobra.Command {
@@ -154,18 +153,19 @@ func setCommand(s *session.Session) *cobra.Command {
 	var use bool
 	c := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Make a context, or change one",
-		Long: `Makes a context, or changes what the flags name of one. The credential is read from
-standard input and kept in the file of contexts, or with --keyring in the keyring of the
-operating system, or the file that has it is named; it is no flag, where others of the
-machine would see it. --keyring by itself takes it out of the file of contexts.`,
+		Short: "Create or change a context",
+		Long: `Creates a context, or changes the settings given as flags. The credential is read from
+standard input (--token-stdin) and stored in the contexts file, or with --keyring in the operating
+system's keyring. --token-file stores the path of a file instead. No flag takes the credential
+itself, because other users of the machine can read command lines. --keyring alone moves a stored
+credential from the contexts file to the keyring.`,
 		Example: `  waybill context set prod --url https://waybill.example --token-file ~/.waybill-token
   pass show waybill | waybill context set prod --token-stdin --keyring`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !nameable.MatchString(args[0]) {
-				return exit.Usagef("%q: want a name of letters, digits, ., _ and -", args[0])
+				return exit.Usagef("%q: a name has letters, digits, ., _ and - only", args[0])
 			}
 			var was, c contexts.Context
 			err := edit(s, func(f *contexts.File) error {
@@ -197,64 +197,64 @@ machine would see it. --keyring by itself takes it out of the file of contexts.`
 	}
 	f := c.Flags()
 	f.StringVar(&at.URL, "url", "", "URL of the host, with its base path")
-	f.StringVar(&how.file, "token-file", "", "file with the credential; it stays there")
-	f.BoolVar(&how.stdin, "token-stdin", false, "read the credential from the first line of standard input, and keep it")
-	f.BoolVar(&how.none, "no-token", false, "forget the credential")
-	f.BoolVar(&how.keyring, "keyring", false, "keep the credential in the operating system's keyring, and not in the file of contexts")
-	f.StringVar(&at.CA, "ca", "", "file of PEM certificates that vouch for the host")
-	f.BoolVar(&use, "use", false, "make it the current context")
+	f.StringVar(&how.file, "token-file", "", "file with the credential; only its path is stored")
+	f.BoolVar(&how.stdin, "token-stdin", false, "read the credential from the first line of standard input and store it")
+	f.BoolVar(&how.none, "no-token", false, "remove the credential")
+	f.BoolVar(&how.keyring, "keyring", false, "store the credential in the operating system's keyring instead of the contexts file")
+	f.StringVar(&at.CA, "ca", "", "PEM file of CAs for the host")
+	f.BoolVar(&use, "use", false, "also set it as the current context")
 	c.MarkFlagsMutuallyExclusive("token-file", "token-stdin", "no-token")
 	c.MarkFlagsMutuallyExclusive("token-file", "keyring")
 	c.MarkFlagsMutuallyExclusive("no-token", "keyring")
 	return c
 }
 
-// credential is what becomes of a context's credential.
+// credential has the flags that set or remove a context's credential.
 type credential struct {
 	file                 string
 	stdin, none, keyring bool
 }
 
-// put makes the context have the credential that the flags speak of.
-func (how credential) put(cmd *cobra.Command, name string, was contexts.Context, c *contexts.Context) error {
+// put applies the flags to the context.
+func (f credential) put(cmd *cobra.Command, name string, was contexts.Context, c *contexts.Context) error {
 	switch {
-	case how.none:
+	case f.none:
 		c.Token, c.TokenFile, c.Keyring = "", "", false
-	case how.file != "":
-		c.Token, c.TokenFile, c.Keyring = "", absolute(how.file), false
-	case how.stdin:
+	case f.file != "":
+		c.Token, c.TokenFile, c.Keyring = "", absolute(f.file), false
+	case f.stdin:
 		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 		if line = strings.TrimSpace(line); line == "" {
-			return exit.Usagef("--token-stdin: standard input has no first line: %w", errors.Join(err, io.ErrUnexpectedEOF))
+			return exit.Usagef("--token-stdin: standard input is empty: %w", errors.Join(err, io.ErrUnexpectedEOF))
 		}
 		c.Token, c.TokenFile, c.Keyring = line, "", false
 	case c.Keyring && c.URL != was.URL:
-		return exit.Usagef("the keyring has the credential for %s; give that for %s with --token-stdin --keyring, or --no-token", was.URL, c.URL)
+		return exit.Usagef("the stored credential is for %s; set one for %s with --token-stdin --keyring, or use --no-token", was.URL, c.URL)
 	}
-	if !how.keyring || c.Keyring { // it is there
+	if !f.keyring || c.Keyring { // already stored there
 		return nil
 	}
 	if c.Token == "" {
-		return exit.Usagef("--keyring: there is no credential to keep; give it with --token-stdin")
+		return exit.Usagef("--keyring: no credential to store; set it with --token-stdin")
 	}
 	if err := keyring.Set(cmd.Context(), keyring.Entry{Context: name, URL: c.URL}, c.Token); err != nil {
-		return exit.With(exit.Failed, fmt.Errorf("--keyring: %w; without it the file of contexts keeps the credential, and --token-file leaves it where it is", err))
+		return exit.With(exit.Failed, fmt.Errorf("--keyring: %w; use --token-stdin alone to store it in the contexts file, or --token-file", err))
 	}
 	c.Token, c.Keyring = "", true
 	return nil
 }
 
-// forget takes a credential that no context speaks of any more out of the keyring.
+// forget deletes an unused credential from the keyring.
 func forget(cmd *cobra.Command, name string, was contexts.Context) {
 	if !was.Keyring {
 		return
 	}
 	if err := keyring.Delete(cmd.Context(), keyring.Entry{Context: name, URL: was.URL}); err != nil {
-		session.Talk(cmd, "the credential for %s may still be in the keyring: %s", was.URL, err)
+		session.Notice(cmd, "the credential for %s may still be in the keyring: %s", was.URL, err)
 	}
 }
 
-// absolute makes a path good from everywhere.
+// absolute makes a path independent of the working directory.
 func absolute(path string) string {
 	if a, err := filepath.Abs(path); err == nil {
 		return a
@@ -266,9 +266,9 @@ func showCommand(s *session.Session) *cobra.Command {
 	var source bool
 	c := &cobra.Command{
 		Use:   "show [NAME]",
-		Short: "Show a context, or the settings that hold here and now",
-		Long: `Shows what a context holds; without a name, the settings that hold for commands here and
-now. --source says where each is from. A credential is never shown.`,
+		Short: "Show a context, or the effective settings",
+		Long: `Shows a context; without a name, shows the settings that commands use. --source adds the source
+of each setting. Credentials are never shown.`,
 		Example: `  waybill context show --source
   WAYBILL_URL=http://127.0.0.1:9000 waybill context show --source`,
 		Args:              cobra.MaximumNArgs(1),
@@ -298,7 +298,7 @@ now. --source says where each is from. A credential is never shown.`,
 			return settings(p, t, source)
 		},
 	}
-	c.Flags().BoolVar(&source, "source", false, "say where each setting is from")
+	c.Flags().BoolVar(&source, "source", false, "show the source of each setting")
 	s.TargetFlags(c.Flags())
 	s.OutputFlags(c.Flags())
 	return c
@@ -324,7 +324,7 @@ func settings(p *render.Printer, t session.Target, source bool) error {
 func removeCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "rm NAME",
-		Short:             "Forget a context",
+		Short:             "Remove a context",
 		Example:           `  waybill context rm staging`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: complete(s),

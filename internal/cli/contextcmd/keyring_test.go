@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/internal/cli/session"
 )
 
-// shell runs commands about contexts of one user.
+// shell runs context commands of one user.
 type shell struct {
 	t    *testing.T
 	home string
@@ -29,7 +29,7 @@ func (s shell) file() string {
 	return string(b)
 }
 
-func (s shell) run(stdin string, args ...string) (out, talk string, err error) {
+func (s shell) run(stdin string, args ...string) (stdout, stderr string, err error) {
 	s.t.Helper()
 	at := session.New()
 	at.Getenv = func(name string) string { return map[string]string{"XDG_CONFIG_HOME": s.home}[name] }
@@ -51,7 +51,7 @@ func (s shell) ok(stdin string, args ...string) string {
 	return out
 }
 
-// kept is what the keyring has for prod at a URL.
+// kept returns the keyring's credential for prod at a URL.
 func kept(url string) string {
 	secret, err := library.Get("waybill", "prod at "+url)
 	if err != nil {
@@ -65,7 +65,7 @@ const (
 	otherURL = "https://other.example"
 )
 
-// The library's stand-in is one for the whole process: these tests take turns.
+// The library's mock is global, so these tests do not run in parallel.
 func TestSet_KeepsACredentialInTheKeyringAndNotInTheFile(t *testing.T) {
 	library.MockInit()
 	s := shell{t, t.TempDir()}
@@ -76,7 +76,7 @@ func TestSet_KeepsACredentialInTheKeyringAndNotInTheFile(t *testing.T) {
 	require.Regexp(t, `token +\(set, not shown\) +context prod, keyring`, shown)
 	require.Regexp(t, `credential +keyring`, shown)
 	require.NotContains(t, shown, "secret-1")
-	require.Regexp(t, `token +- +none`, s.ok("", "show", "--source", "--url", otherURL), "it is for its own host")
+	require.Regexp(t, `token +- +none`, s.ok("", "show", "--source", "--url", otherURL), "the credential is for its own host only")
 
 	s.ok("secret-2\n", "set", "prod", "--token-stdin", "--keyring")
 	require.Equal(t, "secret-2", kept(prodURL))
@@ -84,7 +84,7 @@ func TestSet_KeepsACredentialInTheKeyringAndNotInTheFile(t *testing.T) {
 	require.Empty(t, kept(prodURL))
 }
 
-func TestSet_TakesACredentialOutOfTheFileIntoTheKeyring(t *testing.T) {
+func TestSet_MovesACredentialFromTheFileToTheKeyring(t *testing.T) {
 	library.MockInit()
 	s := shell{t, t.TempDir()}
 	_, _, err := s.run("", "set", "prod", "--url", prodURL, "--keyring")
@@ -95,13 +95,13 @@ func TestSet_TakesACredentialOutOfTheFileIntoTheKeyring(t *testing.T) {
 	require.Equal(t, "secret-1", kept(prodURL))
 	require.NotContains(t, s.file(), "secret-1")
 	s.ok("", "set", "prod", "--keyring")
-	require.Equal(t, "secret-1", kept(prodURL), "asked again, it stays")
+	require.Equal(t, "secret-1", kept(prodURL), "setting it again changes nothing")
 	s.ok("", "set", "prod", "--no-token")
 	require.Empty(t, kept(prodURL))
 }
 
-// What is kept for one host is never sent to another.
-func TestSet_WantsAnotherCredentialForAnotherURL(t *testing.T) {
+// A credential of one host is never sent to another.
+func TestSet_NeedsANewCredentialForANewURL(t *testing.T) {
 	library.MockInit()
 	s := shell{t, t.TempDir()}
 	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin", "--keyring")
@@ -110,7 +110,7 @@ func TestSet_WantsAnotherCredentialForAnotherURL(t *testing.T) {
 	require.ErrorContains(t, err, prodURL)
 	s.ok("secret-2\n", "set", "prod", "--url", otherURL, "--token-stdin", "--keyring")
 	require.Equal(t, "secret-2", kept(otherURL))
-	require.Empty(t, kept(prodURL), "nothing speaks of it any more")
+	require.Empty(t, kept(prodURL), "the unused credential was deleted")
 
 	require.NoError(t, library.Delete("waybill", "prod at "+otherURL))
 	_, _, err = s.run("", "show", "--source")
@@ -118,14 +118,14 @@ func TestSet_WantsAnotherCredentialForAnotherURL(t *testing.T) {
 	require.ErrorContains(t, err, "waybill context set prod --token-stdin --keyring")
 }
 
-func TestSet_WithoutAKeyringChangesNothingAndSaysWhatElseThereIs(t *testing.T) {
+func TestSet_WithoutAKeyringChangesNothingAndNamesAlternatives(t *testing.T) {
 	library.MockInit()
 	s := shell{t, t.TempDir()}
 	s.ok("secret-1\n", "set", "prod", "--url", prodURL, "--token-stdin", "--keyring")
 	before := s.file()
 	for want, cause := range map[string]error{
-		"this session has no keyring that can be used: no session bus": errors.New("no session bus"),
-		"longer than this keyring takes":                               library.ErrSetDataTooBig,
+		"no usable keyring in this session: no session bus": errors.New("no session bus"),
+		"too long for this keyring":                         library.ErrSetDataTooBig,
 	} {
 		library.MockInitWithError(cause)
 		_, _, err := s.run("secret-2\n", "set", "prod", "--token-stdin", "--keyring")
@@ -139,7 +139,7 @@ func TestSet_WithoutAKeyringChangesNothingAndSaysWhatElseThereIs(t *testing.T) {
 	_, _, err := s.run("", "show", "--source")
 	require.Equal(t, exit.Denied, exit.Status(err))
 	require.ErrorContains(t, err, "WAYBILL_TOKEN")
-	_, talk, err := s.run("", "rm", "prod")
+	_, stderr, err := s.run("", "rm", "prod")
 	require.NoError(t, err)
-	require.Contains(t, talk, "may still be in the keyring")
+	require.Contains(t, stderr, "may still be in the keyring")
 }

@@ -1,5 +1,5 @@
-// Package contexts keeps what the command line knows of hosts: named URLs and
-// credentials, in one private file of the user.
+// Package contexts stores named hosts with their URLs and credentials in a private file of the
+// user.
 package contexts
 
 import (
@@ -15,41 +15,41 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Context is one host, and how to sign in there.
+// Context is one host and its credential.
 type Context struct {
 	URL string `yaml:"url" json:"url"`
-	// Token is the credential itself; TokenFile names a file that holds it.
+	// Token is the credential; TokenFile is the path of a file with it.
 	Token     string `yaml:"token,omitempty" json:"-"`
 	TokenFile string `yaml:"tokenFile,omitempty" json:"tokenFile,omitempty"`
-	// Keyring says that the operating system's keyring has it.
+	// Keyring is true if the credential is in the operating system's keyring.
 	Keyring bool `yaml:"keyring,omitempty" json:"keyring,omitempty"`
-	// CA names a file of certificates that vouch for the host.
+	// CA is the path of a PEM file of CAs for the host.
 	CA string `yaml:"ca,omitempty" json:"ca,omitempty"`
 }
 
-// File is all that is kept.
+// File is the content of the contexts file.
 type File struct {
 	Current  string             `yaml:"current,omitempty"`
 	Contexts map[string]Context `yaml:"contexts,omitempty"`
 }
 
-// ErrUnknown marks a context that is not in the file.
+// ErrUnknown is returned for a context that is not in the file.
 var ErrUnknown = errors.New("no such context")
 
-// Path is where the file is: $XDG_CONFIG_HOME/waybill, else ~/.config/waybill.
+// Path returns the path of the file, in $XDG_CONFIG_HOME/waybill or ~/.config/waybill.
 func Path(getenv func(string) string) (string, error) {
 	dir := getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(dir) { // the XDG base directory specification: ignore a relative one
 		home := getenv("HOME")
 		if home == "" {
-			return "", errors.New("neither XDG_CONFIG_HOME nor HOME is set: there is no place for contexts")
+			return "", errors.New("no path for contexts.yaml: set XDG_CONFIG_HOME or HOME")
 		}
 		dir = filepath.Join(home, ".config")
 	}
 	return filepath.Join(dir, "waybill", "contexts.yaml"), nil
 }
 
-// Load reads the file. That there is none is no error.
+// Load reads the file. A missing file is empty.
 func Load(path string) (File, error) {
 	f := File{Contexts: map[string]Context{}}
 	info, err := os.Stat(path)
@@ -60,7 +60,7 @@ func Load(path string) (File, error) {
 		return f, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return f, fmt.Errorf("%s holds credentials, and others may read it (%s): chmod 600 %s", path, info.Mode().Perm(), path)
+		return f, fmt.Errorf("%s holds credentials but is readable by others (%s); run chmod 600 %s", path, info.Mode().Perm(), path)
 	}
 	b, err := os.ReadFile(path) //nolint:gosec // G304: the user's own file
 	if err != nil {
@@ -77,7 +77,7 @@ func Load(path string) (File, error) {
 	return f, nil
 }
 
-// Save writes the file, whole or not at all, for its owner alone.
+// Save replaces the file atomically, readable by its owner only.
 func (f File) Save(path string) error {
 	b, err := yaml.Marshal(f)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f File) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
+	defer func() { _ = os.Remove(tmp.Name()) }() // already renamed on success
 	_, err = tmp.Write(b)
 	if err := errors.Join(err, tmp.Close()); err != nil {
 		return err
@@ -99,14 +99,14 @@ func (f File) Save(path string) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// Get gives a context by name.
+// Get returns a context by name.
 func (f File) Get(name string) (Context, error) {
 	c, ok := f.Contexts[name]
 	if !ok {
-		return c, fmt.Errorf("%w: %q; there are %v", ErrUnknown, name, f.Names())
+		return c, fmt.Errorf("%w: %q; known: %v", ErrUnknown, name, f.Names())
 	}
 	return c, nil
 }
 
-// Names lists the contexts, sorted.
+// Names returns the names of the contexts, sorted.
 func (f File) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }

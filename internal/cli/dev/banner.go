@@ -17,7 +17,7 @@ func shownKey(key string) string {
 	return "<your key>"
 }
 
-// banner prints where the host is. console is the link to the console; empty: there is none.
+// banner prints where the host is. console is the link to the console; empty if there is none.
 func banner(out io.Writer, o options, r host.Addresses, console string) {
 	durable := "every acknowledged write is on disk"
 	if o.host.Log.Durability == host.DurabilityProcess {

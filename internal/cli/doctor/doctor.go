@@ -1,5 +1,5 @@
-// Package doctor holds the command that says what is in the way between the command line
-// and a host.
+// Package doctor has the command that diagnoses connection problems between the command line and
+// a host.
 package doctor
 
 import (
@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/internal/version"
 )
 
-// The verdicts.
+// The statuses of a check.
 const (
 	ok   = "ok"
 	warn = "warn"
@@ -25,12 +25,12 @@ const (
 	skip = "skipped"
 )
 
-// check is one thing that was looked at.
+// check is the result of one check.
 type check struct {
 	Name   string `json:"check"`
 	Status string `json:"status"`
 	Detail string `json:"detail"`
-	// Fix is what to do about it.
+	// Fix is how to fix the problem.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -45,13 +45,12 @@ func (r *report) add(name, status, fix, detail string, args ...any) {
 func Command(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is in the way between here and a host, and how to mend it",
-		Long: `Looks at the settings here, and at the host: can it be reached, is it one, does it let you
-in, does its store keep up, do its events come through while they happen and how late, do
-the clocks agree. What is not as it
-should be is named with its fix. It changes nothing.
+		Short: "Diagnose connection problems and suggest fixes",
+		Long: `Checks the settings of the command line and the connection to the host: address, TLS, proxy,
+clocks, credential, delay of the read model, and live delivery of events. Each problem is printed
+with a fix. It changes nothing.
 
-Exits with 0 if nothing failed, 1 if something did.`,
+Exit status: 0 no check failed; 1 a check failed.`,
 		Example: `  waybill doctor
   waybill doctor --url https://waybill.example -o json`,
 		Args: cobra.NoArgs,
@@ -107,23 +106,23 @@ func write(p *render.Printer, checks []check) error {
 
 func (r *report) terminal(p *render.Printer) {
 	if !term.IsTTY(p.Out) {
-		r.add("terminal", ok, "", "none: plain text, no colors, no drawing")
+		r.add("terminal", ok, "", "none; output is plain text without colors")
 		return
 	}
 	r.add("terminal", ok, "", "%d columns, colors %v", p.Width, p.Color)
 }
 
-// settings says which host, and as whom; false if that cannot be told.
+// settings resolves the host and the credential; false if they cannot be read.
 func (r *report) settings(cmd *cobra.Command, s *session.Session) (session.Target, bool) {
 	_, path, err := s.Contexts()
 	if err != nil {
-		r.add("contexts", fail, "mend the file, or make it private", "%v", err)
+		r.add("contexts", fail, "correct the file or its permissions", "%v", err)
 		return session.Target{}, false
 	}
 	r.add("contexts", ok, "", "%s", path)
 	t, err := s.Resolve(cmd)
 	if err != nil {
-		r.add("settings", fail, "name another context, or set the credential anew", "%v", err)
+		r.add("settings", fail, "use another context, or set the credential again", "%v", err)
 		return t, false
 	}
 	r.add("settings", ok, "", "%s (%s), credential: %s", t.URL.Value, t.URL.Source, t.Token.Source)
@@ -131,18 +130,18 @@ func (r *report) settings(cmd *cobra.Command, s *session.Session) (session.Targe
 	return t, true
 }
 
-// proxy says whether something stands between.
+// proxy reports the HTTP proxy between the command line and the host.
 func (r *report) proxy(to string) {
 	u, err := url.Parse(to)
 	if err != nil {
-		return // the client says so
+		return // the client reports it
 	}
 	via, err := http.ProxyFromEnvironment(&http.Request{URL: u})
 	switch {
 	case err != nil:
 		r.add("proxy", fail, "correct HTTP_PROXY or HTTPS_PROXY", "%v", err)
 	case via != nil:
-		r.add("proxy", warn, "add "+u.Hostname()+" to NO_PROXY if it is not meant", "requests go through %s", cmp.Or(via.Redacted(), via.Host))
+		r.add("proxy", warn, "add "+u.Hostname()+" to NO_PROXY to bypass it", "requests go through %s", cmp.Or(via.Redacted(), via.Host))
 	default:
 		r.add("proxy", ok, "", "none")
 	}

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// host looks at the host from outside. Each check needs those before it.
+// host checks the host over its API. Each check needs the ones before it.
 func (r *report) host(ctx context.Context, s *session.Session, t session.Target) {
 	c, err := s.ClientOf(t)
 	if err != nil {
@@ -32,7 +32,7 @@ func (r *report) host(ctx context.Context, s *session.Session, t session.Target)
 		r.unreached(ctx, s, t, err)
 		return
 	}
-	r.add("reach", ok, "", "%s answers in %s", c.Base(), show.Duration(took))
+	r.add("reach", ok, "", "%s responds in %s", c.Base(), show.Duration(took))
 	r.clock(doc.Header, began.Add(took/2))
 	r.version(doc.Body)
 	r.ready(ctx, c)
@@ -42,7 +42,7 @@ func (r *report) host(ctx context.Context, s *session.Session, t session.Target)
 	}
 }
 
-// unreached says why no host was found.
+// unreached reports why the host could not be reached.
 func (r *report) unreached(ctx context.Context, s *session.Session, t session.Target, err error) {
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -50,17 +50,17 @@ func (r *report) unreached(ctx context.Context, s *session.Session, t session.Ta
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &unknown):
-		r.add("tls", fail, "give the certificate of who vouches for it: --ca FILE", "%v", err)
+		r.add("tls", fail, "set the CA of its certificate with --ca FILE", "%v", err)
 	case errors.As(err, &name):
-		r.add("tls", fail, "use the name that the certificate is for", "%v", err)
+		r.add("tls", fail, "use the host name of the certificate", "%v", err)
 	case errors.As(err, &expired):
-		r.add("tls", fail, "renew the certificate, or set the clock of this machine", "%v", err)
+		r.add("tls", fail, "renew the certificate, or correct the clock of this machine", "%v", err)
 	case errors.As(err, &record):
 		r.add("tls", fail, "use http:// if the host serves no TLS", "%v", err)
 	case errors.Is(err, client.ErrUnreachable):
-		r.add("reach", fail, "start it (waybill dev), or correct the URL", "%v", err)
+		r.add("reach", fail, "start the host (waybill dev), or correct the URL", "%v", err)
 	default:
-		fix := "add the base path that the host is served under to the URL"
+		fix := "add the base path of the host to the URL"
 		if at := r.elsewhere(ctx, s, t); at != "" {
 			fix = "use --url " + at
 		}
@@ -68,7 +68,7 @@ func (r *report) unreached(ctx context.Context, s *session.Session, t session.Ta
 	}
 }
 
-// elsewhere is a shorter base path at which there is a host; empty if there is none.
+// elsewhere returns the URL of a host under a shorter base path; empty if there is none.
 func (r *report) elsewhere(ctx context.Context, s *session.Session, t session.Target) string {
 	u, err := url.Parse(t.URL.Value)
 	if err != nil {
@@ -88,14 +88,14 @@ func (r *report) elsewhere(ctx context.Context, s *session.Session, t session.Ta
 	return ""
 }
 
-// Limits of what two clocks may differ by: the header has whole seconds, and keys and
-// tokens of interrupts are judged by the host's clock.
+// Limits of the difference between the two clocks. The Date header has whole seconds. The host's
+// clock decides whether credentials and interrupt tokens are valid.
 const (
 	clockWarn = 5 * time.Second
 	clockFail = time.Minute
 )
 
-// ahead is by how much the host's clock is before this one, to the second; 0: it does not say.
+// ahead is how far the host's clock is ahead of this one, in whole seconds; 0 without a Date.
 func ahead(header http.Header, here time.Time) time.Duration {
 	there, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
@@ -106,18 +106,18 @@ func ahead(header http.Header, here time.Time) time.Duration {
 
 func (r *report) clock(header http.Header, here time.Time) {
 	if header.Get("Date") == "" {
-		r.add("clock", skip, "", "the host's answer has no Date")
+		r.add("clock", skip, "", "the response has no Date header")
 		return
 	}
 	off := ahead(header, here).Abs()
-	const fix = "set the clocks by NTP, here or there"
+	const fix = "synchronize both clocks with NTP"
 	switch {
 	case off > clockFail:
-		r.add("clock", fail, fix, "this machine and the host differ by %s", show.Duration(off))
+		r.add("clock", fail, fix, "the clocks of this machine and the host differ by %s", show.Duration(off))
 	case off > clockWarn:
-		r.add("clock", warn, fix, "this machine and the host differ by %s", show.Duration(off))
+		r.add("clock", warn, fix, "the clocks of this machine and the host differ by %s", show.Duration(off))
 	default:
-		r.add("clock", ok, "", "within %s of the host's", clockWarn)
+		r.add("clock", ok, "", "within %s of the host's clock", clockWarn)
 	}
 }
 
@@ -130,17 +130,17 @@ func (r *report) version(doc []byte) {
 		} `json:"aiProviders"`
 	}
 	if err := json.Unmarshal(doc, &d); err != nil {
-		r.add("version", fail, "ask who runs the host", "its discovery document cannot be read: %v", err)
+		r.add("version", fail, "contact the operator of the host", "cannot decode the discovery document: %v", err)
 		return
 	}
 	status, fix := ok, ""
 	if !strings.HasPrefix(d.ProtocolVersion, "1.") {
-		status, fix = warn, "use a command line of the host's version"
+		status, fix = warn, "use the waybill version of the host"
 	}
 	r.add("version", status, fix, "%s %s, OpenWOP %s", d.Implementation.Name, d.Implementation.Version, d.ProtocolVersion)
 	real := slices.DeleteFunc(d.AIProviders.Supported, func(p string) bool { return p == "mock" || p == "sample" })
 	if len(real) == 0 {
-		r.add("models", warn, "give the host a provider's key, such as ANTHROPIC_API_KEY, and restart it", "no provider of models: answers are samples")
+		r.add("models", warn, "set a provider's key on the host, such as ANTHROPIC_API_KEY, and restart it", "no model provider: answers are samples")
 		return
 	}
 	r.add("models", ok, "", "%s", strings.Join(real, ", "))
@@ -150,15 +150,15 @@ func (r *report) ready(ctx context.Context, c *client.Client) {
 	a, err := c.Get(ctx, "/readyz")
 	switch {
 	case errors.Is(err, fault.New(fault.NotFound, "")):
-		r.add("ready", skip, "", "the host does not say")
+		r.add("ready", skip, "", "the host has no /readyz")
 	case err != nil:
-		r.add("ready", fail, "see its logs for the service that is named", "%v", err)
+		r.add("ready", fail, "check the logs of the named service", "%v", err)
 	default:
 		r.add("ready", ok, "", "%s", strings.TrimSpace(string(a.Body)))
 	}
 }
 
-// auth says whether the host lets us in, and whether runs may be read.
+// auth checks the credential and the permission to read runs.
 func (r *report) auth(ctx context.Context, c *client.Client, now func() time.Time) bool {
 	began := now()
 	_, err := c.Runs(ctx, client.RunQuery{Limit: 1})
@@ -170,24 +170,24 @@ func (r *report) auth(ctx context.Context, c *client.Client, now func() time.Tim
 	refused, isError := errors.AsType[*client.Error](err)
 	switch {
 	case isError && refused.Status == http.StatusForbidden:
-		r.add("sign-in", warn, fault.Lookup(refused.Fault.Code).Next, "accepted, but it may not read runs: %s", refused.Fault.Message)
+		r.add("sign-in", warn, fault.Lookup(refused.Fault.Code).Next, "accepted, without permission to read runs: %s", refused.Fault.Message)
 	case isError:
 		r.add("sign-in", fail, fault.Lookup(refused.Fault.Code).Next, "%s: %s", refused.Fault.Code, refused.Fault.Message)
 	default:
-		r.add("sign-in", fail, "see above", "%v", err)
+		r.add("sign-in", fail, "see the checks above", "%v", err)
 	}
 	return false
 }
 
-// Bounds of a read, which sees all that was acknowledged before it: it takes as long as the
-// read model is behind the log.
+// Limits of the duration of a read. A read waits until the read model has every event that was
+// acknowledged before it, so the duration includes the delay of the read model.
 const (
 	readWarn = 500 * time.Millisecond
 	readFail = 5 * time.Second
 )
 
 func (r *report) store(took time.Duration) {
-	const fix = "see the host's event log: its disk, or waybill_eventlog_ metrics of what it is behind"
+	const fix = "check the disk of the eventlog service and its waybill_eventlog_ metrics"
 	status := ok
 	switch {
 	case took > readFail:
@@ -196,21 +196,21 @@ func (r *report) store(took time.Duration) {
 		status = warn
 	}
 	if status == ok {
-		r.add("store", ok, "", "a page of runs, with all that is in the log, in %s", show.Duration(took))
+		r.add("store", ok, "", "a page of runs, up to date with the log, in %s", show.Duration(took))
 		return
 	}
-	r.add("store", status, fix, "a page of runs took %s: the read model is behind the log, or slow", show.Duration(took))
+	r.add("store", status, fix, "a page of runs took %s; the read model is slow or behind the log", show.Duration(took))
 }
 
-// streamWait is how long the first event of a stream may take; a host sends what it has
-// at once.
+// streamWait is how long the first event of a stream may take. A host sends existing events
+// immediately.
 const streamWait = 3 * time.Second
 
-// stream says whether events come through while they happen.
+// stream checks that events are delivered live.
 func (r *report) stream(ctx context.Context, s *session.Session, c *client.Client) {
 	run, err := streamed(ctx, c)
 	if err != nil {
-		r.add("stream", skip, "", "%v: start one, and look again", err)
+		r.add("stream", skip, "", "%v; start a run and repeat the check", err)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, streamWait)
@@ -220,20 +220,20 @@ func (r *report) stream(ctx context.Context, s *session.Session, c *client.Clien
 		took := s.Now().Sub(began)
 		switch {
 		case err != nil && !errors.Is(err, context.DeadlineExceeded):
-			r.add("stream", fail, "see above", "%v", err)
+			r.add("stream", fail, "see the checks above", "%v", err)
 		case err != nil || state == client.Polling:
-			r.add("stream", fail, "switch off response buffering for /v1/runs/*/events in the proxy before the host, and let answers last",
-				"events of run %s are held back: none came within %s, though the run goes on", run.RunID, streamWait)
+			r.add("stream", fail, "disable response buffering and short timeouts for /v1/runs/*/events in the proxy",
+				"no event of the open run %s arrived within %s", run.RunID, streamWait)
 		case run.Status.Terminal():
-			r.add("stream", ok, "", "the first event came in %s; the run has ended, so look again while one goes on to see a proxy that buffers", show.Duration(took))
+			r.add("stream", ok, "", "first event after %s; the run has ended, so buffering by a proxy was not checked", show.Duration(took))
 		default:
-			r.add("stream", ok, "", "the first event came in %s, while the run goes on", show.Duration(took))
+			r.add("stream", ok, "", "first event after %s, from an open run", show.Duration(took))
 		}
 		return
 	}
 }
 
-// streamed is the run to look at: better one that goes on.
+// streamed returns the run to check: an open one if there is one.
 func streamed(ctx context.Context, c *client.Client) (*client.RunSummary, error) {
 	for _, status := range []string{"waiting-approval", "waiting-input", "waiting-external", "paused", "running"} {
 		page, err := c.Runs(ctx, client.RunQuery{Status: status, Limit: 1})

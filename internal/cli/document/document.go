@@ -1,4 +1,4 @@
-// Package document reads the files that a command line names.
+// Package document reads files named in arguments.
 package document
 
 import (
@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// maxDocument bounds what is read of one file: an envelope with the largest asset
-// that is taken, and more than any schema may be.
+// maxDocument is the maximum size of a file. It fits an envelope with the largest accepted asset,
+// and exceeds the limit on schemas.
 const maxDocument = accept.DefaultMaxMediaBytes + 4<<20
 
 // Read reads a file, or standard input for "-".
@@ -25,7 +25,7 @@ func Read(stdin io.Reader, name string) ([]byte, error) {
 		}
 		defer func() { _ = f.Close() }()
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return nil, fmt.Errorf("%w: %s is a folder without a %s; name files, or the folder of one pack", exit.ErrUsage, name, pack.File)
+			return nil, fmt.Errorf("%w: %s is a folder without a %s; want files or the folder of one pack", exit.ErrUsage, name, pack.File)
 		}
 		from = f
 	}
@@ -34,7 +34,7 @@ func Read(stdin io.Reader, name string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: read %s: %w", exit.ErrUsage, name, err)
 	}
 	if len(doc) > maxDocument {
-		return nil, fmt.Errorf("%w: %s has more than %d bytes", exit.ErrUsage, name, maxDocument)
+		return nil, fmt.Errorf("%w: %s exceeds the limit of %d bytes", exit.ErrUsage, name, maxDocument)
 	}
 	return doc, nil
 }

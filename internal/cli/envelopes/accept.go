@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
-// target is where `envelope accept` hands its envelope to.
+// target is the acceptor and the run that `envelope accept` submits to.
 type target struct {
 	peer.Address
 
@@ -25,19 +25,18 @@ type target struct {
 	untrusted                   bool
 }
 
-// Accept sends an envelope to an acceptor.
+// Accept is `waybill envelope accept`.
 func Accept() *cobra.Command {
 	var at target
 	c := &cobra.Command{
 		Use:   "accept FILE|-",
-		Short: "Hand an envelope to an acceptor",
-		Long: `Hands one envelope to an acceptor, as an agent runtime would, and prints the
-EnvelopeOutcome document. With --open the run is opened first, if it is not yet.
+		Short: "Submit an envelope to an acceptor",
+		Long: `Submits one envelope to an acceptor, as an agent runtime does, and prints the EnvelopeOutcome
+document. With --open, opens the run first if it is not open.
 
-Exits with 0 if it was accepted, also if that was decided before; 6 if it was refused: the
-member status of the document says whether it is invalid, gated or breached a limit; 5 if
-the run is not open; 7 if the acceptor cannot be reached or lacks what it needs, so that the
-same may be tried again; 2 if the command line or the file cannot be used.`,
+Exit status: 0 accepted, now or before; 6 rejected, with the reason in the document's status
+(invalid, gated, breached); 5 the run is not open; 7 the acceptor is unreachable or unavailable,
+retry; 2 usage, or an unreadable file.`,
 		Example: `  waybill envelope accept --open --run r1 --node ask answer.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,17 +49,17 @@ same may be tried again; 2 if the command line or the file cannot be used.`,
 	}
 	f := c.Flags()
 	f.StringVar(&at.Addr, "addr", "127.0.0.1:9091", "HOST:PORT of the acceptor")
-	f.StringVar(&at.CA, "ca", "", "PEM certificates that vouch for the acceptor; empty: those that the system trusts, and no TLS on loopback")
-	f.BoolVar(&at.Plaintext, "plaintext", false, "send the envelope and the token in clear, because something else guards the way")
+	f.StringVar(&at.CA, "ca", "", "PEM file of CAs for the acceptor; empty uses the system's CAs, and no TLS on loopback")
+	f.BoolVar(&at.Plaintext, "plaintext", false, "send the envelope and the token without TLS, for networks that are secured otherwise")
 	f.StringVar(&at.TokenFile, "token-file", "", "file with the acceptor's bearer token")
 	f.StringVar(&at.tenant, "tenant", "default", "tenant of the run")
 	f.StringVar(&at.workflow, "workflow", "agent", "workflow id of the run")
 	f.StringVar(&at.run, "run", "", "id of the run")
-	f.StringVar(&at.node, "node", "", "id of the node, or step, that asked the model")
-	f.BoolVar(&at.open, "open", false, "open the run, as one for which no secrets are registered, if it is not open yet")
-	f.BoolVar(&at.untrusted, "untrusted", false, "with --open: what comes in with the run is untrusted")
+	f.StringVar(&at.node, "node", "", "id of the node or step that called the model")
+	f.BoolVar(&at.open, "open", false, "open the run, without registered secrets, if it is not open")
+	f.BoolVar(&at.untrusted, "untrusted", false, "with --open: mark the input of the run as untrusted")
 	for _, name := range []string{"run", "node"} {
-		_ = c.MarkFlagRequired(name) // the flag is there: a line above
+		_ = c.MarkFlagRequired(name) // fails for unknown flags only
 	}
 	return c
 }
@@ -96,7 +95,7 @@ func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
 	return judged(accept.StatusOf(res.GetOutcome()))
 }
 
-// judged is how a command ends whose envelope was judged; nil when it was accepted.
+// judged maps an outcome to the error of the command; nil if the envelope was accepted.
 func judged(outcome accept.Status) error {
 	if outcome == accept.Accepted {
 		return nil

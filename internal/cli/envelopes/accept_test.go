@@ -24,23 +24,23 @@ func TestEnvelopeAccept_HasTheSameDefault(t *testing.T) {
 	require.ErrorContains(t, err, "one of the two")
 }
 
-func TestExitStatus_TellsEndsApart(t *testing.T) {
+func TestExitStatus_DependsOnTheError(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err  error
 		want int
 	}{
-		"done":                     {nil, 0},
-		"accepted":                 {judged(accept.Accepted), 0},
-		"a bad flag":               {fmt.Errorf("%w: --x", exit.ErrUsage), 2},
-		"anything else":            {errors.New("boom"), 1},
-		"invalid":                  {judged(accept.Invalid), 6},
-		"gated":                    {judged(accept.Gated), 6},
-		"breached":                 {judged(accept.Breached), 6},
-		"an outcome of the future": {judged("postponed"), 6},
-		"away":                     {fmt.Errorf("open run: %w", fault.New(fault.ServiceUnavailable, "away")), 7},
-		"silent":                   {context.DeadlineExceeded, 7},
-		"a run that is not open":   {fault.New(fault.RunNotFound, "none"), 5},
+		"done":                   {nil, 0},
+		"accepted":               {judged(accept.Accepted), 0},
+		"a bad flag":             {fmt.Errorf("%w: --x", exit.ErrUsage), 2},
+		"another error":          {errors.New("boom"), 1},
+		"invalid":                {judged(accept.Invalid), 6},
+		"gated":                  {judged(accept.Gated), 6},
+		"breached":               {judged(accept.Breached), 6},
+		"an unknown outcome":     {judged("postponed"), 6},
+		"away":                   {fmt.Errorf("open run: %w", fault.New(fault.ServiceUnavailable, "away")), 7},
+		"silent":                 {context.DeadlineExceeded, 7},
+		"a run that is not open": {fault.New(fault.RunNotFound, "none"), 5},
 	} {
 		require.Equal(t, tc.want, exit.Status(tc.err), name)
 	}

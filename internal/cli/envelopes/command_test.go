@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/cli/session"
 )
 
-// command runs a command line of this package's commands.
+// command runs a command of this package.
 func command(t *testing.T, stdin string, args ...string) (stdout string, err error) {
 	t.Helper()
 	c := &cobra.Command{Use: "envelope"}

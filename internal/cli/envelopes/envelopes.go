@@ -1,4 +1,4 @@
-// Package envelopes holds the command that explains what became of a model's answers.
+// Package envelopes has the commands that explain, validate and submit envelopes.
 package envelopes
 
 import (
@@ -21,14 +21,13 @@ import (
 func Explain(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain RUN [ENVELOPE]",
-		Short: "Say which gates a model's answers passed, and which one stopped them",
-		Long: `Draws the ladder of a run's answers: shape, kind, payload, contract, limits, redaction,
-dedup, routing. For the gate that refused it says the code, the place and what would be
-accepted; and who can do something about it. It reads nothing but the run's events.
+		Short: "Show which gates a model's answers passed, and which gate rejected them",
+		Long: `Shows how the answers of a run passed the gates: shape, kind, payload, contract, limits,
+redaction, dedup, routing. For a rejection it prints the error code, the place, the accepted values
+and who can fix it. It reads the run's events only.
 
-ENVELOPE is the id of an envelope, its correlation id, the id or the sequence of an event
-that recorded it, a node, or a key that this command prints. Without it, all answers of the
-run are drawn.
+ENVELOPE is an envelope id, a correlation id, the id or sequence of an event that recorded the
+envelope, a node, or a key printed by this command. Without it, shows all answers of the run.
 
 ` + exit.Help,
 		Example: `  waybill envelope explain @latest
@@ -51,7 +50,7 @@ run are drawn.
 				}
 			}
 			if len(all) == 0 && p.Format.ForPeople() {
-				session.Talk(cmd, "no model was asked in this run")
+				session.Notice(cmd, "no model calls in this run")
 			}
 			return p.Value(map[string]any{"runId": id, "executions": explained(all)}, id, func(w io.Writer) error {
 				return ladder.Write(w, all, p.Color)
@@ -62,7 +61,7 @@ run are drawn.
 	return c
 }
 
-// explanation is an execution, and its story.
+// explanation is an execution and its summary.
 type explanation struct {
 	ladder.Story
 	*ladder.Execution
@@ -76,7 +75,7 @@ func explained(all []*ladder.Execution) []explanation {
 	return out
 }
 
-// read gives the ladder of a run so far.
+// read returns the id and the model executions of a run so far.
 func read(cmd *cobra.Command, s *session.Session, name string) (string, []*ladder.Execution, error) {
 	c, err := s.Client(cmd)
 	if err != nil {
@@ -104,7 +103,7 @@ func found(all []*ladder.Execution, name string) ([]*ladder.Execution, error) {
 	if len(hint) == 0 {
 		hint = names[:min(len(names), 5)]
 	}
-	return nil, exit.With(exit.NotFound, fmt.Errorf("no answer of the run is called %q; there are %s", name, strings.Join(hint, ", ")))
+	return nil, exit.With(exit.NotFound, fmt.Errorf("no answer %q in the run; known: %s", name, strings.Join(hint, ", ")))
 }
 
 func complete(s *session.Session) cobra.CompletionFunc {

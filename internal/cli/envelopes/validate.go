@@ -22,10 +22,10 @@ import (
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
-// errRefused ends a command that has printed why its envelope was not accepted.
-var errRefused = errors.New("the envelope was refused")
+// errRefused ends a command that has printed why the envelope was rejected.
+var errRefused = errors.New("the envelope was rejected")
 
-// Validate runs an envelope through the accept pipeline of this process.
+// Validate is `waybill envelope validate`.
 func Validate(s *session.Session) *cobra.Command {
 	var (
 		folder, packsDir string
@@ -35,12 +35,12 @@ func Validate(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "validate FILE|-",
 		Aliases: []string{"lint"},
-		Short:   "Say whether an envelope would be accepted, without a host",
-		Long: `Runs one envelope through the accept pipeline within this process: shape, kind, version,
-payload, and with --accepts the node's contract. Nothing is recorded, no secret is
-known, and no other envelope counts.
+		Short:   "Check whether an envelope would be accepted, without a host",
+		Long: `Runs one envelope through the accept pipeline in this process: shape, kind, version, payload,
+and with --accepts the node's contract. It records nothing. Redaction of registered secrets,
+deduplication and limits are not checked.
 
-Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
+Exit status: 0 accepted; 1 rejected; 2 usage, or an unreadable file.`,
 		Example: `  waybill envelope validate answer.json --kinds ./kinds
   cat answer.json | waybill envelope validate - -o json`,
 		Args: cobra.ExactArgs(1),
@@ -65,10 +65,10 @@ Exits with 0 if it would be accepted, 1 if not, 2 if it cannot be read.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&folder, "kinds", "", "directory of further envelope kinds, one KIND.schema.json a file")
+	f.StringVar(&folder, "kinds", "", "directory of additional envelope kinds, one file KIND.schema.json per kind")
 	f.StringVar(&packsDir, "packs", "", "directory of packs, one folder with a pack.json each")
-	f.StringSliceVar(&accepts, "accepts", nil, "kinds that the node's contract accepts (repeatable); absent: no contract")
-	f.BoolVar(&strict, "strict", false, "refuse a schemaVersion below the advertised one")
+	f.StringSliceVar(&accepts, "accepts", nil, "kinds that the node's contract accepts (repeatable); unset means no contract")
+	f.BoolVar(&strict, "strict", false, "reject a schemaVersion below the advertised one")
 	s.FormatFlags(f)
 	return c
 }
@@ -85,7 +85,7 @@ func loadKindFiles(folder, packsDir string) (*kinds.Registry, error) {
 	if _, err := registry.LoadDir(files); err != nil {
 		return nil, fmt.Errorf("%w: --kinds: %w", exit.ErrUsage, err)
 	}
-	// The requirements of packs are not checked: there is no host here.
+	// Requirements of packs are not checked, because there is no host.
 	all, err := packs.Load(packsDir, pack.Host{Any: true}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func printVerdict(out io.Writer, res *accept.Result) error {
 	if res.Refusal == nil {
 		_, err := fmt.Fprintf(out, "accepted: %s, version %d\n", res.Attributes.Kind, res.Attributes.Version)
 		if err == nil && res.Attributes.Drift {
-			_, err = fmt.Fprintf(out, "  schemaVersion is below the advertised %d; a strict host refuses it\n", res.Attributes.AdvertisedVersion)
+			_, err = fmt.Fprintf(out, "  schemaVersion is below the advertised %d; a strict host rejects it\n", res.Attributes.AdvertisedVersion)
 		}
 		return err
 	}
@@ -135,14 +135,14 @@ func printVerdict(out io.Writer, res *accept.Result) error {
 	return nil
 }
 
-// nothingSecret is a redactor that knows no secrets.
+// nothingSecret is a redactor without secrets.
 type nothingSecret struct{}
 
 func (nothingSecret) Redact(_ context.Context, _ subject.Run, in accept.Texts) (accept.Texts, int, error) {
 	return in, 0, nil
 }
 
-// nothingRecorded is a ledger that keeps nothing.
+// nothingRecorded is a ledger that records nothing.
 type nothingRecorded struct{}
 
 func (nothingRecorded) Lookup(context.Context, accept.Target, string) (*accept.Record, error) {

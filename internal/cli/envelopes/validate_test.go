@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-func TestEnvelopeLint_KnowsTheKindsOfPacks(t *testing.T) {
+func TestEnvelopeValidate_LoadsTheKindsOfPacks(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
 		"notes/pack.json":         clitest.NotePack,
@@ -38,7 +38,7 @@ func envelopeOf(t *testing.T, kind string, version int, payload string) string {
 const sound = `{"type":"error","schemaVersion":1,"envelopeId":"e1","correlationId":"c1","payload":{"code":"x.y","message":"m"},` +
 	`"meta":{"source":"ai-generation","ts":"2026-01-31T12:00:00Z"}}`
 
-func TestEnvelopeLint_SaysWhatWouldHappen(t *testing.T) {
+func TestEnvelopeValidate_PrintsTheOutcome(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "vendor.acme.note.schema.json"), []byte(`{"type":"object","required":["text"]}`), 0o600))
@@ -67,7 +67,7 @@ func TestEnvelopeLint_SaysWhatWouldHappen(t *testing.T) {
 		"below the version": {
 			`{"type":"error","envelopeId":"e1","correlationId":"c1","payload":{"code":"x","message":"m"},"meta":{"source":"user","ts":"2026-01-31T12:00:00Z"}}`,
 			nil,
-			[]string{"accepted: error, version 0", "a strict host refuses it"},
+			[]string{"accepted: error, version 0", "a strict host rejects it"},
 			nil,
 		},
 		"below it, strictly": {

@@ -1,5 +1,4 @@
-// Package exit says how commands end: the status that the process gives to scripts,
-// and the sentence that it gives to people.
+// Package exit maps errors to exit statuses and error messages of commands.
 package exit
 
 import (
@@ -14,35 +13,35 @@ import (
 // The statuses of every command.
 const (
 	Done        = 0
-	Failed      = 1 // the run failed or was cancelled, or a check found something
-	Usage       = 2 // the command line, or a file that it names, cannot be used
-	Waiting     = 3 // the run waits for somebody
-	Denied      = 4 // not signed in, or not allowed
+	Failed      = 1 // the run failed or was cancelled, or a check failed
+	Usage       = 2 // invalid arguments, or a file that cannot be read
+	Waiting     = 3 // the run waits for an answer, or to be resumed
+	Denied      = 4 // the credential is missing, invalid or not permitted
 	NotFound    = 5
-	Refused     = 6 // a conflict, a refusal, a version that does not fit
-	Unreachable = 7 // the host cannot be reached, or takes too long
+	Refused     = 6 // rejected: a conflict, invalid values, an unsupported version
+	Unreachable = 7 // the host is unreachable, overloaded or too slow
 	Interrupted = 130
 )
 
-// Help is the part of a command's help that lists the statuses.
-const Help = `Exit status: 0 done; 1 the run failed or was cancelled, or a check found something;
-2 usage; 3 the run waits for somebody; 4 not signed in, or not allowed; 5 not found;
-6 conflict, refused, or version; 7 host unreachable or too slow; 130 interrupted.`
+// Help lists the statuses, for the help of commands.
+const Help = `Exit status: 0 success; 1 the run failed or was cancelled, or a check failed; 2 usage; 3 the run
+waits for an answer or to be resumed; 4 not authenticated or not permitted; 5 not found; 6 rejected;
+7 host unreachable or too slow; 130 interrupted.`
 
 // Error is an error that ends the process with a status of its own.
 type Error struct {
 	Status int
 	Err    error
-	// Said: the command has printed all there is to say.
-	Said bool
+	// Reported is true if the command has printed the outcome; Report then prints nothing.
+	Reported bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error within.
+// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// With gives an error a status; nil stays nil.
+// With wraps an error with a status; nil stays nil.
 func With(status int, err error) error {
 	if err == nil {
 		return nil
@@ -50,24 +49,24 @@ func With(status int, err error) error {
 	return &Error{Status: status, Err: err}
 }
 
-// Usagef is an error of the command line.
+// Usagef returns an error with the status Usage.
 func Usagef(format string, args ...any) error { return With(Usage, fmt.Errorf(format, args...)) }
 
-// Outcome ends a command whose output has said everything already.
+// Outcome ends a command with a status after it has printed its output.
 func Outcome(status int, why string) error {
 	if status == Done {
 		return nil
 	}
-	return &Error{Status: status, Err: errors.New(why), Said: true}
+	return &Error{Status: status, Err: errors.New(why), Reported: true}
 }
 
-// Status is what the process ends with after err.
+// Status returns the exit status for an error.
 func Status(err error) int {
 	if own, ok := errors.AsType[*Error](err); ok {
 		return own.Status
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok {
-		if refused.Fault.Code == fault.LogDamaged { // the host is reachable, and a later try does not help
+		if refused.Fault.Code == fault.LogDamaged { // a 500, but retries do not help
 			return Refused
 		}
 		return ofHTTP(refused.Status)
@@ -92,8 +91,8 @@ func Status(err error) int {
 	}
 }
 
-// ofFault is how a command ends that a service refused over gRPC. A code without an
-// HTTP status is one of a run, and says that it failed.
+// ofFault returns the status of an error of a gRPC service. Codes without an HTTP status are
+// failures of runs.
 func ofFault(f *fault.Error) int {
 	if r := f.Row(); r.HTTP != 0 {
 		return ofHTTP(r.HTTP)

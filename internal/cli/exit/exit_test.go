@@ -19,7 +19,7 @@ func refused(status int, code fault.Code) error {
 	return fmt.Errorf("outer: %w", &client.Error{Status: status, Fault: fault.New(code, "because")})
 }
 
-func TestStatus_IsThatOfTheKindOfFailure(t *testing.T) {
+func TestStatus_DependsOnTheKindOfError(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
@@ -34,7 +34,7 @@ func TestStatus_IsThatOfTheKindOfFailure(t *testing.T) {
 		{"no credential", refused(401, fault.Unauthenticated), exit.Denied},
 		{"no scope", refused(403, fault.Forbidden), exit.Denied},
 		{"absent", refused(404, fault.RunNotFound), exit.NotFound},
-		{"not as it must be", refused(400, fault.ValidationError), exit.Refused},
+		{"an invalid value", refused(400, fault.ValidationError), exit.Refused},
 		{"a conflict", refused(409, fault.Conflict), exit.Refused},
 		{"gone", refused(410, fault.InterruptGone), exit.Refused},
 		{"too old", refused(426, fault.ClientVersionUnsupported), exit.Refused},
@@ -59,7 +59,7 @@ func TestStatus_IsThatOfTheKindOfFailure(t *testing.T) {
 	require.NoError(t, exit.With(exit.Usage, nil))
 }
 
-func TestReport_SaysCodeSentenceAndNextStep(t *testing.T) {
+func TestReport_PrintsCodeMessageAndHint(t *testing.T) {
 	t.Parallel()
 	err := refused(404, fault.RunNotFound)
 	var text, doc bytes.Buffer
@@ -76,8 +76,8 @@ func TestReport_SaysCodeSentenceAndNextStep(t *testing.T) {
 	}, v)
 }
 
-// A code stands before each sentence of the command line's own, too, and once.
-func TestReport_NamesWhatTheCommandLineFinds(t *testing.T) {
+// Errors of the command line have a code, too, printed once.
+func TestReport_HasCodesForErrorsOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	for text, err := range map[string]error{
 		"error: usage: no such flag\n":    fmt.Errorf("%w: no such flag", exit.With(exit.Usage, errors.New("usage"))),
@@ -93,18 +93,18 @@ func TestReport_NamesWhatTheCommandLineFinds(t *testing.T) {
 	}
 }
 
-// What is wrong with several flags is told a line each; none passes for a message of its own, and
-// nothing that a terminal would obey gets through.
-func TestReport_TellsSeveralThingsALineEach(t *testing.T) {
+// Joined errors are printed one per line. Later lines are indented, so that none looks like a
+// message of its own. Control characters are escaped.
+func TestReport_PrintsJoinedErrorsOnePerLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	exit.Report(&out, exit.Usagef("%w", errors.Join(errors.New("--a: want 1"), errors.New("error: \x1b[2J--b"))), false)
 	require.Equal(t, "error: usage: --a: want 1\n  error: \\u001b[2J--b\n", out.String())
 }
 
-// Of files of the operator's all is told that is wrong with them; what a host would want to be sent
-// again is a host's to say.
-func TestReport_TellsEachFaultOfAFile(t *testing.T) {
+// All faults of a local file are printed. Only errors from a host have a hint, because hints are
+// about requests.
+func TestReport_PrintsEachFaultOfAFile(t *testing.T) {
 	t.Parallel()
 	one := fault.New(fault.ValidationError, "pack a: x").With("path", "/name")
 	two := fault.New(fault.HostCapabilityMissing, "pack b: y")
@@ -133,7 +133,7 @@ func TestReport_TellsEachFaultOfAFile(t *testing.T) {
 				"error": "validation_error", "exit": 2.0, "message": "pack a: x", "details": map[string]any{"path": "/name"},
 			},
 		},
-		// What is wrong beside it is no less wrong.
+		// Other errors that are joined with the fault are printed, too.
 		{
 			fmt.Errorf("%w: %w", exit.With(exit.Usage, errors.New("usage")), errors.Join(fmt.Errorf("a.json: %w", one), errors.New("open b.json: denied"))),
 			"error: usage: a.json: validation_error: pack a: x\n  open b.json: denied\n",
@@ -166,7 +166,7 @@ func TestReport_TellsEachFaultOfAFile(t *testing.T) {
 	}
 }
 
-func TestReport_IsSilentWhenAllIsSaid(t *testing.T) {
+func TestReport_PrintsNothingForAReportedOutcome(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	exit.Report(&out, exit.Outcome(exit.Failed, "the run failed"), false)

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// Codes of errors that no host gives.
+// Error codes of the command line.
 const (
 	codeUsage       fault.Code = "usage"
 	codeUnreachable fault.Code = "host_unreachable"
@@ -23,27 +23,26 @@ const (
 	codeFailed      fault.Code = "failed"
 )
 
-// report is an error as `-o json` writes it: the error envelope of the protocol, and
-// what the command line adds.
+// report is an error in JSON: the error envelope of the protocol, plus hint and exit status.
 type report struct {
 	Error   fault.Code     `json:"error"`
 	Message string         `json:"message"`
 	Details map[string]any `json:"details,omitempty"`
 	Hint    string         `json:"hint,omitempty"`
-	Exit    int            `json:"exit,omitempty"` // never 0 of a command that failed
+	Exit    int            `json:"exit,omitempty"` // unset in nested problems
 }
 
-// Report tells people, or with asJSON programs, how a command failed. It says nothing
-// of one that has said everything.
+// Report prints the error of a command, as text or as JSON. It prints nothing for an error that
+// was reported already.
 func Report(w io.Writer, err error, asJSON bool) {
-	if own, ok := errors.AsType[*Error](err); err == nil || ok && own.Said {
+	if own, ok := errors.AsType[*Error](err); err == nil || ok && own.Reported {
 		return
 	}
 	r := describe(err)
 	if asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
-		_ = enc.Encode(r) // there is nobody left to tell
+		_ = enc.Encode(r) // an error of stderr cannot be reported
 		return
 	}
 	if r.Error == codeFailed {
@@ -56,8 +55,8 @@ func Report(w io.Writer, err error, asJSON bool) {
 	}
 }
 
-// lines makes a message visible that may say several things, a line each. Those after the first
-// are set in, so that none of them passes for a message of its own.
+// lines escapes control characters in each line of a message. Lines after the first are indented,
+// so that none looks like a message of its own.
 func lines(message string) string {
 	all := strings.Split(message, "\n")
 	for i := range all {
@@ -69,7 +68,7 @@ func lines(message string) string {
 func describe(err error) report {
 	r := report{Error: codeFailed, Message: err.Error(), Exit: Status(err)}
 	faults := fault.All(err)
-	if len(faults) > 1 { // of a folder or a file: a host refuses with one
+	if len(faults) > 1 { // from local files; a host returns one
 		r.Details = map[string]any{"problems": problems(faults)}
 	}
 	switch {
@@ -80,9 +79,9 @@ func describe(err error) report {
 			r.Hint = fault.Lookup(f.Code).Next
 		}
 	case errors.Is(err, client.ErrUnreachable):
-		r.Error, r.Hint = codeUnreachable, "Is it running? `waybill dev` starts a host here; `waybill doctor` says what is in the way."
+		r.Error, r.Hint = codeUnreachable, "Start a host with `waybill dev`, or run `waybill doctor` to diagnose the connection."
 	case isForeign(err):
-		r.Error, r.Hint = codeForeign, "Check the URL and its base path: `waybill context show --source` says where it comes from."
+		r.Error, r.Hint = codeForeign, "Check the URL and its base path; `waybill context show --source` shows where it is set."
 	case errors.Is(err, context.Canceled):
 		r.Error, r.Message = codeInterrupted, "stopped before the end"
 	case r.Exit == Usage:
@@ -93,16 +92,16 @@ func describe(err error) report {
 	return r
 }
 
-// mixed reports whether an error joins others beside its faults: what is told of these is not all.
+// mixed reports whether an error joins other errors than faults, which the faults alone would omit.
 func mixed(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // taken apart here
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // unwrapped here
 	if !ok {
 		next := errors.Unwrap(err)
-		_, isFault := err.(*fault.Error) //nolint:errorlint // taken apart here
+		_, isFault := err.(*fault.Error) //nolint:errorlint // unwrapped here
 		return next != nil && !isFault && mixed(next)
 	}
 	for _, part := range joined.Unwrap() {
-		_, isStatus := part.(*Error) //nolint:errorlint // such as the mark of errors of the command line
+		_, isStatus := part.(*Error) //nolint:errorlint // such as ErrUsage
 		if len(fault.All(part)) == 0 && !isStatus || mixed(part) {
 			return true
 		}
@@ -110,7 +109,7 @@ func mixed(err error) bool {
 	return false
 }
 
-// problems are faults as the error envelope writes them.
+// problems converts faults to reports.
 func problems(faults []*fault.Error) []report {
 	out := make([]report, len(faults))
 	for i, f := range faults {

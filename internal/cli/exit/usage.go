@@ -2,5 +2,5 @@ package exit
 
 import "errors"
 
-// ErrUsage marks errors of the command line, and of files that it names.
+// ErrUsage marks errors in arguments and in the files they name.
 var ErrUsage = With(Usage, errors.New("usage"))

@@ -1,4 +1,4 @@
-// Package hostlog has the commands about the log that a host keeps.
+// Package hostlog has the commands about a host's stored log.
 package hostlog
 
 import (
@@ -34,14 +34,14 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// Command is about the log that a host keeps.
+// Command is `waybill log`.
 func Command(s *session.Session) *cobra.Command {
-	c := &cobra.Command{Use: "log", Short: "Look after the log that a host keeps"}
+	c := &cobra.Command{Use: "log", Short: "Verify the stored log of a host"}
 	c.AddCommand(logVerifyCommand(s))
 	return c
 }
 
-// logVerifyOptions say where the log is.
+// logVerifyOptions are the flags of `waybill log verify`.
 type logVerifyOptions struct {
 	dataDir, auditKey string
 	nats              natsstore.Address
@@ -51,18 +51,17 @@ func logVerifyCommand(s *session.Session) *cobra.Command {
 	o := logVerifyOptions{nats: natsstore.DefaultAddress()}
 	c := &cobra.Command{
 		Use:   "verify",
-		Short: "Look whether a host's stored log is as it was written",
-		Long: `Reads all of the log that a host keeps, and looks whether it is as it was written: each
-frame is there and matches its hash, the frames of each run follow one another, nothing
-follows the end of a run, and the events of each run keep what run verify looks at. Of the
-audit log it looks at the chain of each tenant, and at the checkpoints with the key that
-signed them.
+		Short: "Verify that a host's stored log is intact",
+		Long: `Reads the whole log of a host and checks that it is intact. Every frame must exist and match
+its hash, the frames of a run must be chained, no frame may follow the end of a run, and the events
+must pass the checks of run verify. In the audit log, it checks the hash chain of each tenant and
+the signatures of the checkpoints.
 
-The log is that of --nats, while its host serves, or that below --data-dir of a host that is
-stopped. The server of a data directory is started for as long as it takes, as the host would
-do it; nothing is appended. What a frame holds is not shown.
+With --nats, it reads the log of a running host. Without it, it reads the log in --data-dir of a
+stopped host, for which it starts a NATS server in this process. It appends nothing and does not
+print the content of frames.
 
-Exits with 0 if nothing was found, 1 if something was, 5 if there is no log.`,
+Exit status: 0 intact; 1 damaged; 5 no log.`,
 		Example: `  waybill log verify --data-dir .waybill
   waybill log verify --nats nats://nats:4222 --audit-key-file audit.key -o json`,
 		Args: cobra.NoArgs,
@@ -86,18 +85,18 @@ Exits with 0 if nothing was found, 1 if something was, 5 if there is no log.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.dataDir, "data-dir", ".waybill", "data directory of a host that is stopped; used without --nats")
-	f.StringVar(&o.auditKey, "audit-key-file", "", "file with the key that signs checkpoints of the audit log; empty: audit.key in --data-dir")
-	hostflags.NATSConnection(f, &o.nats, "empty: the log is below --data-dir")
+	f.StringVar(&o.dataDir, "data-dir", ".waybill", "data directory of a stopped host; used without --nats")
+	f.StringVar(&o.auditKey, "audit-key-file", "", "file with the key that signs audit log checkpoints; empty uses audit.key in --data-dir")
+	hostflags.NATSConnection(f, &o.nats, "empty uses the log in --data-dir")
 	s.OutputFlags(f)
 	return c
 }
 
-// verifiedLog is what was found in a log.
+// verifiedLog is the result of a verification.
 type verifiedLog struct {
 	log    *logverify.Report
 	audits map[string]audit.Result
-	// unaudited is why there are none.
+	// unaudited is why the audit log was not verified.
 	unaudited string
 }
 
@@ -122,7 +121,7 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 	return r, o.audit(ctx, nc, r)
 }
 
-// connect reaches the server of the log, or starts the one of the data directory.
+// connect connects to the NATS server of the log, or starts one for the data directory.
 func (o *logVerifyOptions) connect(log *slog.Logger) (*nats.Conn, func(), error) {
 	if o.nats.URL != "" {
 		nc, err := o.nats.Dial("log verify", log)
@@ -132,8 +131,8 @@ func (o *logVerifyOptions) connect(log *slog.Logger) (*nats.Conn, func(), error)
 		return nc, nc.Close, nil
 	}
 	dir := filepath.Join(o.dataDir, "nats")
-	if _, err := os.Stat(dir); err != nil { // a server would make one
-		return nil, nil, exit.With(exit.NotFound, fmt.Errorf("--data-dir %s: there is no log: %w", o.dataDir, err))
+	if _, err := os.Stat(dir); err != nil { // a server would create it
+		return nil, nil, exit.With(exit.NotFound, fmt.Errorf("--data-dir %s: no log: %w", o.dataDir, err))
 	}
 	unlock, err := hostfile.LockDir(o.dataDir)
 	if err != nil {
@@ -153,11 +152,11 @@ func (o *logVerifyOptions) connect(log *slog.Logger) (*nats.Conn, func(), error)
 	return nc, func() { nc.Close(); stop() }, nil
 }
 
-// audit verifies the audit log of each tenant, if its key is there.
+// audit verifies the audit log of each tenant, if its key is available.
 func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verifiedLog) error {
 	store, err := auditstore.Attach(ctx, nc)
 	if errors.Is(err, js.ErrStreamNotFound) {
-		r.unaudited = "there is no audit log"
+		r.unaudited = "no audit log"
 		return nil
 	}
 	if err != nil {
@@ -168,7 +167,7 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 		return fmt.Errorf("%w: --audit-key-file: %w", exit.ErrUsage, err)
 	}
 	if key == nil {
-		r.unaudited = "the key that signs its checkpoints is needed: --audit-key-file"
+		r.unaudited = "needs the key of the checkpoints; set --audit-key-file"
 		return nil
 	}
 	tenants, err := store.Tenants(ctx)
@@ -189,17 +188,17 @@ func (o *logVerifyOptions) audit(ctx context.Context, nc *nats.Conn, r *verified
 	return nil
 }
 
-// key is the key that signs checkpoints; nil: its place is unknown, or the host has no audit log.
+// key reads the key that signs checkpoints; nil if its path is unknown or the file does not exist.
 func (o *logVerifyOptions) key() (*audit.Key, error) {
 	if o.auditKey != "" {
 		return hostfile.ReadAuditKey(o.auditKey)
 	}
 	if o.nats.URL != "" {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no key
 	}
 	key, err := hostfile.ReadAuditKey(filepath.Join(o.dataDir, "audit.key"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no key
 	}
 	return key, err
 }
@@ -211,7 +210,7 @@ func (r *verifiedLog) about() map[string]any {
 	}
 }
 
-// checks are the rows of the report.
+// checks returns the rows of the report.
 func (r *verifiedLog) checks() []verdict.Check {
 	var out []verdict.Check
 	for _, row := range logverify.Rows() {
@@ -226,12 +225,12 @@ func (r *verifiedLog) checks() []verdict.Check {
 	chain := verdict.Check{
 		Name:   "audit-chain",
 		Status: verdict.OK,
-		Detail: "each entry of the audit log holds the hash of the one before",
+		Detail: "each entry of the audit log has the hash of the previous entry",
 	}
 	marks := verdict.Check{
 		Name:   "audit-checkpoints",
 		Status: verdict.OK,
-		Detail: "each checkpoint is signed, and is that of the entries",
+		Detail: "each checkpoint is signed and matches the entries",
 	}
 	if r.unaudited != "" {
 		chain.Status, chain.Detail, marks.Status, marks.Detail = verdict.Skipped, r.unaudited, verdict.Skipped, r.unaudited
@@ -239,16 +238,16 @@ func (r *verifiedLog) checks() []verdict.Check {
 	for _, tenant := range slices.Sorted(maps.Keys(r.audits)) {
 		v := r.audits[tenant]
 		for _, a := range v.Anomalies {
-			chain.Found(map[string]any{"tenant": tenant, "anomaly": a}, fmt.Sprintf("tenant %s: entry %d does not hold the hash of the one before", tenant, a.AtSeq))
+			chain.Found(map[string]any{"tenant": tenant, "anomaly": a}, fmt.Sprintf("tenant %s: entry %d does not have the hash of the previous entry", tenant, a.AtSeq))
 		}
 		if !v.CheckpointsValid {
-			marks.Found(map[string]any{"tenant": tenant}, fmt.Sprintf("tenant %s: not each of %d checkpoints is valid", tenant, len(v.Checkpoints)))
+			marks.Found(map[string]any{"tenant": tenant}, fmt.Sprintf("tenant %s: an invalid checkpoint among %d", tenant, len(v.Checkpoints)))
 		}
 	}
 	return append(out, chain, marks)
 }
 
-// describe is a finding for people.
+// describe formats a finding as text.
 func describe(f logverify.Finding) string {
 	var at []string
 	if f.RunID != "" {

@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// openNATS is a server with JetStream for everybody.
+// openNATS starts a NATS server with JetStream and without authentication.
 func openNATS(t *testing.T) (string, *nats.Conn) {
 	t.Helper()
 	s := natslinktest.Serve(t, &server.Options{JetStream: true, StoreDir: t.TempDir()})
@@ -31,7 +31,7 @@ func openNATS(t *testing.T) (string, *nats.Conn) {
 	return s.ClientURL(), nc
 }
 
-// The log of a host in several processes is read while it is written.
+// The log of a host with several processes can be verified while it is written.
 func TestLogVerify_ReadsTheLogOfANATSServer(t *testing.T) {
 	t.Parallel()
 	url, nc := openNATS(t)
@@ -69,7 +69,7 @@ func TestLogVerify_ReadsTheLogOfANATSServer(t *testing.T) {
 
 	_, err = auditstore.Open(t.Context(), nc, 1, nil)
 	require.NoError(t, err)
-	require.Equal(t, "skipped", statuses()["audit-checkpoints"], "its key is needed")
+	require.Equal(t, "skipped", statuses()["audit-checkpoints"], "no key was given")
 	key := filepath.Join(t.TempDir(), "audit.key")
 	_, err = hostfile.AuditKey(filepath.Dir(key))
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/protocol/interrupt"
 )
 
-// answerFlags are those of `interrupt answer`, as they are given.
+// answerFlags are the flags of `interrupt answer`.
 type answerFlags struct {
 	value, action, feedback, edited, question, voter, key string
 	answers                                               []string
@@ -29,13 +29,12 @@ func answerCommand(s *session.Session) *cobra.Command {
 	var o answerFlags
 	c := &cobra.Command{
 		Use:   "answer RUN [NODE]",
-		Short: "Answer what a run asks",
-		Long: `Answers what a node of a run asks. NODE may be left out where the run asks one thing.
+		Short: "Answer an interrupt of a run",
+		Long: `Answers an interrupt of a run. NODE is optional if the run has one open interrupt.
 
-An approval takes an --action that it offers: accept, reject, refine (with --feedback),
-edit-accept (with --edited), ask (with --question). A clarification takes an --answer for
-each question, a form one for each field. Everything takes the whole answer as JSON:
---value, from a file with @FILE, from standard input with -.
+Approvals need an --action: accept, reject, refine (with --feedback), edit-accept (with --edited)
+or ask (with --question). Clarifications need an --answer per question, forms an --answer per field.
+--value sets the whole answer of any kind: JSON, @FILE, or - for standard input.
 
 ` + exit.Help,
 		Example: `  waybill interrupt answer RUN gate --action accept
@@ -47,21 +46,21 @@ each question, a form one for each field. Everything takes the whole answer as J
 		RunE:              func(cmd *cobra.Command, args []string) error { return answer(cmd, s, args, o) },
 	}
 	f := c.Flags()
-	f.StringVar(&o.action, "action", "", "what to do with an approval: accept, reject, refine, edit-accept or ask")
-	f.StringVar(&o.feedback, "feedback", "", "what to say with it")
-	f.StringVar(&o.edited, "edited", "", "the edited artifact, for edit-accept: JSON, @FILE or -")
-	f.StringVar(&o.question, "question", "", "what to ask, for ask")
-	f.StringVar(&o.voter, "voter", "", "who votes, where the credential is of nobody in particular")
-	f.StringArrayVar(&o.answers, "answer", nil, "ID=VALUE: the answer to one question, or one field of a form; JSON, or else text (repeatable)")
-	f.StringVar(&o.value, "value", "", "the whole answer: JSON, @FILE or -")
-	f.StringVar(&o.key, "key", "", "Idempotency-Key: the same key answers once")
+	f.StringVar(&o.action, "action", "", "action on an approval: accept, reject, refine, edit-accept or ask")
+	f.StringVar(&o.feedback, "feedback", "", "feedback for the action")
+	f.StringVar(&o.edited, "edited", "", "edited artifact, for edit-accept: JSON, @FILE or -")
+	f.StringVar(&o.question, "question", "", "question, for ask")
+	f.StringVar(&o.voter, "voter", "", "voter id, for credentials that several people share")
+	f.StringArrayVar(&o.answers, "answer", nil, "ID=VALUE, the answer to a question or the value of a form field, as JSON or text (repeatable)")
+	f.StringVar(&o.value, "value", "", "whole answer: JSON, @FILE or -")
+	f.StringVar(&o.key, "key", "", "Idempotency-Key; repeats with the same key answer once")
 	c.MarkFlagsMutuallyExclusive("value", "action", "answer")
 	return c
 }
 
 func answer(cmd *cobra.Command, s *session.Session, args []string, o answerFlags) error {
 	if o.value == "" && o.action == "" && len(o.answers) == 0 {
-		return exit.Usagef("nothing to answer with: give --action, --answer or --value; waybill interrupt show %s says which", strings.Join(args, " "))
+		return exit.Usagef("no answer: set --action, --answer or --value; waybill interrupt show %s shows which", strings.Join(args, " "))
 	}
 	p, err := s.Printer(cmd)
 	if err != nil {
@@ -94,10 +93,10 @@ func answer(cmd *cobra.Command, s *session.Session, args []string, o answerFlags
 	return answered(cmd, p, a, q)
 }
 
-// offers refuses an action that the question does not offer, and says which it does. A
-// node that asks nothing is the host's to refuse: it knows why.
+// offers rejects an action that the approval does not offer, and lists the offered ones. Without an
+// open interrupt it rejects nothing: the host returns the reason.
 func (o *open) offers(action string) error {
-	if action == "" || o.asked == nil || o.asked.Kind != interrupt.Approval {
+	if action == "" || o.interrupt == nil || o.interrupt.Kind != interrupt.Approval {
 		return nil
 	}
 	offered := o.data().Actions
@@ -108,16 +107,16 @@ func (o *open) offers(action string) error {
 	for i, a := range offered {
 		names[i] = string(a)
 	}
-	return exit.With(exit.Refused, fault.New(fault.ValidationError, "%q is not offered here: want %s", action, strings.Join(names, ", ")).With("allowedActions", names))
+	return exit.With(exit.Refused, fault.New(fault.ValidationError, "--action %q is not offered; want %s", action, strings.Join(names, ", ")).With("allowedActions", names))
 }
 
-// build is the answer that the flags make.
+// build returns the answer of the flags; nil for --answer, which needs the interrupt.
 func (o answerFlags) build(stdin io.Reader) (json.RawMessage, error) {
 	switch {
 	case o.value != "":
 		return document(stdin, "--value", o.value)
 	case len(o.answers) > 0:
-		return nil, nil // it depends on what is asked
+		return nil, nil
 	}
 	v := map[string]any{"action": o.action}
 	set := func(name, text string) {
@@ -129,7 +128,7 @@ func (o answerFlags) build(stdin io.Reader) (json.RawMessage, error) {
 	set("question", o.question)
 	if o.action == string(interrupt.Refine) {
 		if o.feedback == "" {
-			return nil, exit.Usagef("--action refine: say with --feedback what to change")
+			return nil, exit.Usagef("--action refine needs --feedback")
 		}
 		v["refineFeedback"] = map[string]string{"scope": "whole", "text": o.feedback}
 	} else {
@@ -142,7 +141,7 @@ func (o answerFlags) build(stdin io.Reader) (json.RawMessage, error) {
 		}
 		v["editedArtifactData"] = doc
 	} else if o.action == string(interrupt.EditAccept) {
-		return nil, exit.Usagef("--action edit-accept: give the edited artifact with --edited")
+		return nil, exit.Usagef("--action edit-accept needs --edited")
 	}
 	return render.Encode(v)
 }
@@ -158,7 +157,7 @@ func document(stdin io.Reader, name, text string) (json.RawMessage, error) {
 	return b, nil
 }
 
-// answered shows what became of an answer.
+// answered prints the result of an answer.
 func answered(cmd *cobra.Command, p *render.Printer, a *client.Answer, q *open) error {
 	var v struct {
 		Status    string `json:"status"`
@@ -170,12 +169,12 @@ func answered(cmd *cobra.Command, p *render.Printer, a *client.Answer, q *open) 
 		return err
 	}
 	if a.Replayed {
-		session.Talk(cmd, "replayed: this key has answered before")
+		session.Notice(cmd, "replayed: the interrupt was answered with this key before")
 	}
 	return p.Document(a.Body, q.runID, func(w io.Writer) error {
 		text := "answered"
 		if v.Interrupt != nil && v.Interrupt.Required > v.Interrupt.Accepts {
-			text = fmt.Sprintf("counted: %d of %d", v.Interrupt.Accepts, v.Interrupt.Required)
+			text = fmt.Sprintf("recorded: %d of %d approvals", v.Interrupt.Accepts, v.Interrupt.Required)
 		}
 		_, err := fmt.Fprintf(w, "%s; run %s is %s\n", text, term.Clean(q.runID), term.Clean(v.Status))
 		return err

@@ -15,10 +15,9 @@ import (
 	"waybill.dev/waybill/protocol/interrupt"
 )
 
-// form is the surface that is to be filled in; nil where the question is none, or a
-// surface that cannot be read.
+// form returns the form of the interrupt; nil if it has none, or an invalid one.
 func (o *open) form() *a2ui.Surface {
-	if o.asked == nil || o.asked.Kind != interrupt.Custom {
+	if o.interrupt == nil || o.interrupt.Kind != interrupt.Custom {
 		return nil
 	}
 	d := o.data()
@@ -32,20 +31,20 @@ func (o *open) form() *a2ui.Surface {
 	return s
 }
 
-// The components that are filled in, and the one that is ticked.
+// The components that take input, and the checkbox.
 const (
 	fieldPrefix   = "field."
 	fieldCheckbox = "field.checkbox"
 )
 
-// fields are those of a surface that are filled in.
+// fields returns the components that take input.
 func fields(s *a2ui.Surface) []a2ui.Component {
 	return slices.DeleteFunc(slices.Clone(s.Components), func(c a2ui.Component) bool { return !strings.HasPrefix(c.Kind, fieldPrefix) })
 }
 
-// writeForm shows a form to people. The workflow or a model wrote it.
+// writeForm prints a form.
 func writeForm(w io.Writer, s *a2ui.Surface) error {
-	if _, err := fmt.Fprintln(w, "\na form, written by the workflow or a model:"); err != nil {
+	if _, err := fmt.Fprintln(w, "\nform (text from the workflow or a model):"); err != nil {
 		return err
 	}
 	for _, c := range s.Components {
@@ -71,7 +70,7 @@ func writeForm(w io.Writer, s *a2ui.Surface) error {
 	return nil
 }
 
-// howForm is the end of a command that fills a form in.
+// howForm returns the flags that answer a form.
 func howForm(s *a2ui.Surface) string {
 	var out []string
 	for _, c := range fields(s) {
@@ -82,8 +81,8 @@ func howForm(s *a2ui.Surface) string {
 	return strings.Join(out, " ")
 }
 
-// replies makes an answer of ID=VALUE pairs: of a form its values, of a clarification the
-// answers to its questions.
+// replies builds an answer from ID=VALUE pairs: the values of a form, or the answers of a
+// clarification.
 func (o *open) replies(pairs []string) (json.RawMessage, error) {
 	s := o.form()
 	all := map[string]json.RawMessage{}
@@ -108,7 +107,7 @@ func (o *open) replies(pairs []string) (json.RawMessage, error) {
 	return render.Encode(map[string]any{"answers": all})
 }
 
-// ticked reports a field that takes true or false; the others take text.
+// ticked reports whether a field is a checkbox, which has a boolean value. Others have text.
 func ticked(s *a2ui.Surface, id string) bool {
 	return slices.ContainsFunc(s.Components, func(c a2ui.Component) bool { return c.ID == id && c.Kind == fieldCheckbox })
 }

@@ -1,4 +1,4 @@
-// Package interrupts holds the commands about questions that runs ask people.
+// Package interrupts has the commands that list, show and answer interrupts.
 package interrupts
 
 import (
@@ -28,8 +28,8 @@ func Command(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "interrupt",
 		Aliases: []string{"interrupts"},
-		Short:   "See what runs ask people, and answer",
-		Long: `Lists and answers what runs wait for: approvals, clarifications, events from outside.
+		Short:   "List and answer interrupts: questions of runs to people",
+		Long: `Lists and answers the interrupts that runs wait for: approvals, clarifications, external events.
 
 ` + exit.Help,
 		Example: `  waybill interrupt list
@@ -45,12 +45,12 @@ func listCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
-		Short:   "List what runs ask and nobody has answered",
+		Short:   "List open interrupts",
 		Example: `  waybill interrupt list --eligible`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Limit < 0 || q.Limit > 200 {
-				return exit.Usagef("--limit %d: want 1 to 200", q.Limit)
+				return exit.Usagef("--limit %d: must be 1 to 200", q.Limit)
 			}
 			p, err := s.Printer(cmd)
 			if err != nil {
@@ -67,20 +67,20 @@ func listCommand(s *session.Session) *cobra.Command {
 			err = render.Rows(p, page.Doc, page.Interrupts, func(i client.OpenInterrupt) []byte { return i.Doc },
 				func(i client.OpenInterrupt) string { return i.RunID + "/" + i.Interrupt.NodeID }, columns(s.Now()))
 			if err == nil && p.Format.ForPeople() && len(page.Interrupts) == 0 {
-				session.Talk(cmd, "nobody is asked anything")
+				session.Notice(cmd, "no open interrupts")
 			}
 			if err == nil && p.Format.ForPeople() && page.NextCursor != "" {
-				session.Talk(cmd, "there are more: --cursor %s", page.NextCursor)
+				session.Notice(cmd, "more interrupts: use --cursor %s", page.NextCursor)
 			}
 			return err
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&q.WorkflowID, "workflow", "", "only of runs of this workflow")
-	f.StringVar(&q.Kind, "kind", "", "only of this kind: approval, clarification, external-event, custom, low-confidence")
-	f.BoolVar(&q.Eligible, "eligible", false, "only what you may answer")
-	f.IntVar(&q.Limit, "limit", 50, "how many at most, 1 to 200")
-	f.StringVar(&q.Cursor, "cursor", "", "where the page begins: what the page before gave")
+	f.StringVar(&q.WorkflowID, "workflow", "", "only interrupts of runs of this workflow")
+	f.StringVar(&q.Kind, "kind", "", "only interrupts of this kind: approval, clarification, external-event, custom, low-confidence")
+	f.BoolVar(&q.Eligible, "eligible", false, "only interrupts that you may answer")
+	f.IntVar(&q.Limit, "limit", 50, "interrupts per page, 1 to 200")
+	f.StringVar(&q.Cursor, "cursor", "", "cursor of the previous page")
 	return c
 }
 
@@ -98,14 +98,14 @@ func columns(now time.Time) []render.Column[client.OpenInterrupt] {
 	}
 }
 
-// open is a question, and the run that asks it.
+// open is an open interrupt and its run.
 type open struct {
-	runID  string
-	asked  *runstate.OpenInterrupt // nil: the node asks nothing
-	nodeID string
+	runID     string
+	interrupt *runstate.OpenInterrupt // nil if the node has no open interrupt
+	nodeID    string
 }
 
-// find gives what a node of a run asks; without a node, what the run asks first.
+// find returns the open interrupt of a node; without a node, the first one of the run.
 func find(ctx context.Context, c *client.Client, run, node string) (*open, error) {
 	id, err := runs.Named(ctx, c, run)
 	if err != nil {
@@ -118,19 +118,19 @@ func find(ctx context.Context, c *client.Client, run, node string) (*open, error
 	o := &open{runID: id, nodeID: node}
 	switch {
 	case node == "" && r.Interrupt == nil:
-		return nil, exit.With(exit.NotFound, fmt.Errorf("run %s asks nothing: it is %s", id, r.Status))
+		return nil, exit.With(exit.NotFound, fmt.Errorf("run %s has no open interrupt; it is %s", id, r.Status))
 	case r.Interrupt != nil && (node == "" || r.Interrupt.NodeID == node):
-		o.asked, o.nodeID = r.Interrupt, r.Interrupt.NodeID
+		o.interrupt, o.nodeID = r.Interrupt, r.Interrupt.NodeID
 		return o, nil
 	}
-	for q := (client.InterruptQuery{WorkflowID: r.WorkflowID, Limit: 200}); r.Interrupt != nil; { // one of several questions of the run
+	for q := (client.InterruptQuery{WorkflowID: r.WorkflowID, Limit: 200}); r.Interrupt != nil; { // the run has several open interrupts
 		page, err := c.Interrupts(ctx, q)
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range page.Interrupts {
 			if i.RunID == id && i.Interrupt.NodeID == node {
-				o.asked = &i.Interrupt
+				o.interrupt = &i.Interrupt
 				return o, nil
 			}
 		}
@@ -144,7 +144,7 @@ func find(ctx context.Context, c *client.Client, run, node string) (*open, error
 func showCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show RUN [NODE]",
-		Short:             "Show what a run asks, and how to answer",
+		Short:             "Show an interrupt and how to answer it",
 		Example:           `  waybill interrupt show @latest`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: complete(s),
@@ -161,10 +161,10 @@ func showCommand(s *session.Session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.asked == nil {
-				return fault.New(fault.InterruptNotFound, "node %q of run %s asks nothing", o.nodeID, o.runID)
+			if o.interrupt == nil {
+				return fault.New(fault.InterruptNotFound, "node %q of run %s has no open interrupt", o.nodeID, o.runID)
 			}
-			return p.Value(o.asked, o.asked.InterruptID, o.write)
+			return p.Value(o.interrupt, o.interrupt.InterruptID, o.write)
 		},
 	}
 }
@@ -176,7 +176,7 @@ func second(args []string) string {
 	return ""
 }
 
-// data is what people see of a question, whatever its kind.
+// data has the displayed members of all kinds of interrupts.
 type data struct {
 	Title             string             `json:"title"`
 	Description       string             `json:"description"`
@@ -200,13 +200,13 @@ type question struct {
 
 func (o *open) data() data {
 	var d data
-	_ = json.Unmarshal(o.asked.Payload.Data, &d) // what is of another shape is shown as far as it fits
+	_ = json.Unmarshal(o.interrupt.Payload.Data, &d) // members of another type are not shown
 	return d
 }
 
-// write shows a question to people.
+// write prints an interrupt.
 func (o *open) write(w io.Writer) error {
-	d, a := o.data(), o.asked
+	d, a := o.data(), o.interrupt
 	actions := make([]string, len(d.Actions))
 	for i, x := range d.Actions {
 		actions[i] = string(x)
@@ -220,7 +220,7 @@ func (o *open) write(w io.Writer) error {
 	}
 	due := ""
 	if a.Payload.TimeoutMs > 0 {
-		due = show.Duration(time.Duration(a.Payload.TimeoutMs)*time.Millisecond) + " after it was asked"
+		due = show.Duration(time.Duration(a.Payload.TimeoutMs)*time.Millisecond) + " after the request"
 	}
 	err := render.Pairs(w, "run", o.runID, "node", o.nodeID, "kind", string(a.Kind), "asked", a.RequestedAt, "due", due, "title", d.Title,
 		"description", d.Description, "actions", strings.Join(actions, ", "), "needs", votes, "approvers", strings.Join(d.ApproversList, ", "),
@@ -249,7 +249,7 @@ func (o *open) write(w io.Writer) error {
 	return err
 }
 
-// how is the end of a command that answers.
+// how returns the flags that answer an interrupt.
 func how(kind interrupt.Kind, d data) string {
 	switch {
 	case kind == interrupt.Approval && len(d.Actions) > 0:
@@ -265,7 +265,7 @@ func how(kind interrupt.Kind, d data) string {
 	}
 }
 
-// complete offers runs that wait, and their nodes.
+// complete completes runs with open interrupts, and their nodes.
 func complete(s *session.Session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c, err := s.Client(cmd)

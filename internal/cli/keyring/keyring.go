@@ -1,6 +1,5 @@
-// Package keyring keeps credentials of contexts in the keyring of the operating system:
-// the Secret Service of a desktop, the keychain of macOS, the credential manager of
-// Windows.
+// Package keyring stores credentials of contexts in the operating system's keyring: the Secret
+// Service of a Linux desktop, the keychain of macOS, the credential manager of Windows.
 package keyring
 
 import (
@@ -12,39 +11,38 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// service is what keyrings show entries under.
+// service is the name of the entries in the keyring.
 const service = "waybill"
 
-// patience is how long a keyring may take: it asks whoever sits there to unlock it, and
-// where nobody does, it never answers.
+// patience limits the wait for a keyring. A locked keyring prompts the user, and never returns if
+// the prompt is not answered.
 const patience = time.Minute
 
-// ErrNone says that the keyring has no such credential.
+// ErrNone is returned if the keyring has no such credential.
 var ErrNone = errors.New("the keyring has no credential of this context and URL")
 
-// Entry names a credential. The URL is part of it, so that what is kept for one host is
-// never found for another.
+// Entry identifies a credential. It has the URL, so that the credential of one host is never used
+// for another.
 type Entry struct{ Context, URL string }
 
 func (e Entry) user() string { return e.Context + " at " + e.URL }
 
-// Get gives the credential of an entry. Errors: ErrNone.
+// Get returns the credential of an entry. Errors: ErrNone.
 func Get(ctx context.Context, e Entry) (string, error) {
 	return within(ctx, func() (string, error) { return keyring.Get(service, e.user()) })
 }
 
-// ErrTooLong says that there is a keyring which does not take a credential of that length:
-// that of Windows ends at 2,560 bytes and that of macOS at some 3,000, and a token with many
-// claims is longer.
-var ErrTooLong = errors.New("the credential is longer than this keyring takes")
+// ErrTooLong is returned if the credential exceeds the keyring's limit: 2,560 bytes on Windows,
+// about 3,000 on macOS. A token with many claims can be longer.
+var ErrTooLong = errors.New("the credential is too long for this keyring")
 
-// Set keeps the credential of an entry. Errors: ErrTooLong.
+// Set stores the credential of an entry. Errors: ErrTooLong.
 func Set(ctx context.Context, e Entry, secret string) error {
 	_, err := within(ctx, func() (string, error) { return "", keyring.Set(service, e.user(), secret) })
 	return err
 }
 
-// Delete forgets an entry. That there is none is no error.
+// Delete deletes an entry. A missing entry is not an error.
 func Delete(ctx context.Context, e Entry) error {
 	_, err := within(ctx, func() (string, error) { return "", keyring.Delete(service, e.user()) })
 	if errors.Is(err, ErrNone) {
@@ -53,9 +51,9 @@ func Delete(ctx context.Context, e Entry) error {
 	return err
 }
 
-// within does not wait for ever: the library has no way to be told to stop, and what it
-// still does ends with the process.
-func within(ctx context.Context, ask func() (string, error)) (string, error) {
+// within calls the keyring with a time limit. The library takes no context, so a call that exceeds
+// the limit continues until the process ends.
+func within(ctx context.Context, call func() (string, error)) (string, error) {
 	type answer struct {
 		secret string
 		err    error
@@ -64,7 +62,7 @@ func within(ctx context.Context, ask func() (string, error)) (string, error) {
 	defer cancel()
 	answered := make(chan answer, 1)
 	go func() {
-		secret, err := ask()
+		secret, err := call()
 		answered <- answer{secret, err}
 	}()
 	var a answer
@@ -81,10 +79,10 @@ func within(ctx context.Context, ask func() (string, error)) (string, error) {
 	case errors.Is(a.err, keyring.ErrSetDataTooBig):
 		return "", ErrTooLong
 	case errors.Is(a.err, context.DeadlineExceeded):
-		return "", fmt.Errorf("the keyring did not answer within %s: is it locked, and nobody there to unlock it", patience)
+		return "", fmt.Errorf("the keyring did not answer within %s; unlock it", patience)
 	case errors.Is(a.err, context.Canceled):
 		return "", a.err
 	default:
-		return "", fmt.Errorf("this session has no keyring that can be used: %w", a.err)
+		return "", fmt.Errorf("no usable keyring in this session: %w", a.err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package learn holds the commands that explain, without a host: codes, event types,
-// and how things are done.
+// Package learn has the commands that work without a host: explanations of codes and event types,
+// command examples, the version.
 package learn
 
 import (
@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// code is what the table says of an error.
+// code is the explanation of an error code.
 type code struct {
 	Code    fault.Code  `json:"code"`
 	HTTP    int         `json:"http,omitempty"`
@@ -32,7 +32,7 @@ type code struct {
 	Next    string      `json:"next"`
 }
 
-// eventType is what the catalogue says of an event.
+// eventType is the explanation of an event type.
 type eventType struct {
 	Type    wire.EventType `json:"type"`
 	Group   wire.Group     `json:"group"`
@@ -43,11 +43,11 @@ type eventType struct {
 func Explain(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain [CODE|EVENT]",
-		Short: "Say what an error code or an event type means, and what to do",
-		Long: `Says what an error code means, who can do something about it, and how; or what an event
-type means; without a name, lists all of them. It needs no host.
+		Short: "Explain an error code or an event type",
+		Long: `Explains what an error code means, who can fix it and how, or what an event type means.
+Without a name, lists all of them. No host is needed.
 
-Exits with 0, or with 5 if there is no such name; then it suggests some.`,
+Exit status: 0 found; 5 unknown name, with suggestions.`,
 		Example: `  waybill explain envelope_contract_violation
   waybill explain node.suspended -o json
   waybill explain | grep envelope`,
@@ -85,14 +85,14 @@ Exits with 0, or with 5 if there is no such name; then it suggests some.`,
 }
 
 func (c code) write(w io.Writer) error {
-	where := "in the error of a run or node"
+	where := "error of a run or node"
 	if c.HTTP != 0 {
 		where = fmt.Sprintf("HTTP %d", c.HTTP)
 	}
 	if c.Retry {
-		where += "; the same request may succeed later"
+		where += "; a retry may succeed"
 	}
-	return render.Pairs(w, "code", string(c.Code), "means", c.Meaning, "stands", where, "who", string(c.Owner), "next", c.Next)
+	return render.Pairs(w, "code", string(c.Code), "means", c.Meaning, "found in", where, "owner", string(c.Owner), "next", c.Next)
 }
 
 func names() []string {
@@ -106,14 +106,14 @@ func names() []string {
 	return out
 }
 
-// entry is a name that can be explained.
+// entry is a code or event type in a list.
 type entry struct {
 	Name    string `json:"name"`
 	Is      string `json:"is"`
 	Meaning string `json:"meaning"`
 }
 
-// list shows all that can be explained, a line each.
+// list prints all codes and event types, one per line.
 func list(p *render.Printer) error {
 	var all []entry
 	for _, c := range fault.Codes() {
@@ -128,7 +128,7 @@ func list(p *render.Printer) error {
 		return err
 	}
 	row := func(e entry) []byte {
-		b, _ := render.Encode(e) // three texts are never refused
+		b, _ := render.Encode(e) // strings always encode
 		return b
 	}
 	return render.Rows(p, doc, all, row, func(e entry) string { return e.Name }, []render.Column[entry]{
@@ -138,12 +138,12 @@ func list(p *render.Printer) error {
 	})
 }
 
-func unknown(asked string) error {
-	hint := "; waybill explain lists what there is"
-	if all := suggest.Names(asked, names(), 3); len(all) > 0 {
+func unknown(name string) error {
+	hint := "; waybill explain lists all names"
+	if all := suggest.Names(name, names(), 3); len(all) > 0 {
 		hint = "; did you mean " + strings.Join(all, " or ") + "?"
 	}
-	return exit.With(exit.NotFound, fmt.Errorf("%q is no error code and no event type%s", asked, hint))
+	return exit.With(exit.NotFound, fmt.Errorf("%q is not an error code or event type%s", name, hint))
 }
 
 //go:embed cheat
@@ -153,7 +153,7 @@ var sheets embed.FS
 func Cheat(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cheat [TOPIC]",
-		Short: "Show commands for a topic, to copy",
+		Short: "Show command examples for a topic",
 		Example: `  waybill cheat
   waybill cheat runs`,
 		Args: cobra.MaximumNArgs(1),
@@ -177,7 +177,7 @@ func Cheat(s *session.Session) *cobra.Command {
 			text, err := sheets.ReadFile("cheat/" + args[0] + ".txt")
 			if err != nil {
 				hint := cmp.Or(strings.Join(suggest.Names(args[0], topics(), 1), ""), strings.Join(topics(), ", "))
-				return exit.With(exit.NotFound, fmt.Errorf("no sheet of %q; there is %s", args[0], hint))
+				return exit.With(exit.NotFound, fmt.Errorf("no topic %q; topics: %s", args[0], hint))
 			}
 			return p.Value(map[string]any{"topic": args[0], "text": string(text)}, args[0], func(w io.Writer) error {
 				_, err := w.Write(text)
@@ -202,7 +202,7 @@ func topics() []string {
 	return out
 }
 
-// build is what `waybill version` tells.
+// build is the output of `waybill version`.
 type build struct {
 	Product  string `json:"product"`
 	Version  string `json:"version"`
@@ -215,7 +215,7 @@ type build struct {
 func Version(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which program and build this is",
+		Short:   "Print the version",
 		Example: `  waybill version -o json`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -6,53 +6,53 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-// Topics are pages of help that are no commands: `waybill help exit-status`.
+// Topics are the help pages that are not commands, such as `waybill help exit-status`.
 func Topics() []*cobra.Command {
 	return []*cobra.Command{
 		{
 			Use:   "exit-status",
-			Short: "What commands end with",
+			Short: "Exit statuses of commands",
 			Long:  exit.Help,
 		},
 		{
 			Use:   "environment",
-			Short: "Variables that commands look at",
+			Short: "Environment variables of commands",
 			Long: `WAYBILL_URL         URL of the host, with its base path
-WAYBILL_TOKEN       the credential
+WAYBILL_TOKEN       credential
 WAYBILL_TOKEN_FILE  file with the credential
-WAYBILL_CA          file of PEM certificates that vouch for the host
+WAYBILL_CA          PEM file of CAs for the host
 WAYBILL_CONTEXT     context to use
-XDG_CONFIG_HOME     where waybill/contexts.yaml is; else ~/.config
-NO_COLOR, TERM      no colors if the one is set, or the other is dumb
-COLUMNS             how wide tables may be where there is no terminal
+XDG_CONFIG_HOME     directory of waybill/contexts.yaml; default ~/.config
+NO_COLOR, TERM      no colors if NO_COLOR is set or TERM is dumb
+COLUMNS             width of tables without a terminal
 HTTP_PROXY, HTTPS_PROXY, NO_PROXY
 
-A flag beats the environment beats the context beats the default; waybill context show
---source says which holds. A host reads variables of its own: waybill dev --help.`,
+Order of precedence: flag, environment, context, default. waybill context show --source prints the
+source of each setting. For the variables of a host, see waybill dev --help.`,
 		},
 		{
 			Use:   "topics",
-			Short: "What there is to read here",
-			Long: `waybill help COMMAND      what a command does, its options, and examples
-waybill help exit-status  what commands end with
-waybill help environment  variables that commands look at
-waybill help output       forms that results are written in
-waybill cheat TOPIC       commands to copy: contexts, envelopes, interrupts, runs, scripts
-waybill explain NAME      what an error code or an event type means, and what to do`,
+			Short: "Help topics",
+			Long: `waybill help COMMAND      description, flags and examples of a command
+waybill help exit-status  exit statuses of commands
+waybill help environment  environment variables of commands
+waybill help output       output formats
+waybill cheat TOPIC       command examples: contexts, envelopes, interrupts, runs, scripts
+waybill explain NAME      meaning of an error code or event type`,
 		},
 		{
 			Use:   "output",
-			Short: "Forms that results are written in",
-			Long: `-o table   for people; --columns a,b chooses columns
--o wide    with more columns
--o json    one document, as the host sent it
--o jsonl   one document a line: rows, or events while they happen
--o yaml    the same as json
--o name    ids, one a line
+			Short: "Output formats",
+			Long: `-o table   table; --columns a,b selects columns
+-o wide    table with more columns
+-o json    one JSON document, as sent by the host
+-o jsonl   one JSON document per line: rows, or live events
+-o yaml    the same as json, as YAML
+-o name    ids, one per line
 
-Data is on standard output, talk on standard error. With -o json, jsonl an error is a document
-on standard error: error, message, details, hint, exit. --query takes a jq
-expression, --template a template of Go.`,
+Data is written to standard output, messages to standard error. With -o json or jsonl, an error is a
+JSON document on standard error: error, message, details, hint, exit. --query takes a jq
+expression, --template a Go template.`,
 		},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/cli/session"
 )
 
-// command runs `schema lint` or `workflow lint`.
+// command runs a command of this package.
 func command(t *testing.T, stdin string, args ...string) (stdout string, err error) {
 	t.Helper()
 	c := Schema(session.New())

@@ -15,13 +15,13 @@ type finding struct {
 	Path    string   `json:"path"`
 	Rule    string   `json:"rule"`
 	Vendors []string `json:"vendors,omitempty"`
-	// Warning marks a finding that no host refuses.
+	// Warning marks a finding that hosts accept.
 	Warning bool   `json:"warning,omitempty"`
 	Message string `json:"message"`
 }
 
-// reportFindings writes the findings: a line each for people, and for tools that jump to
-// where the line says.
+// reportFindings writes the findings, one per line in the format of compilers, so that editors can
+// jump to the place.
 func reportFindings(p *render.Printer, all []finding) error {
 	if !p.Format.ForPeople() || p.Query != nil {
 		doc, err := render.Encode(append([]finding{}, all...))

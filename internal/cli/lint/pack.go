@@ -12,8 +12,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// lintPack finds what is wrong with a pack, and where the schemas of its kinds
-// leave the subset.
+// lintPack returns the errors of a pack and the findings in the schemas of its kinds.
 func lintPack(dir string, rules lint) ([]finding, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -34,10 +33,10 @@ func lintPack(dir string, rules lint) ([]finding, error) {
 	return out, nil
 }
 
-// rulePack is the rule of findings about a manifest and the files it names.
+// rulePack is the rule of findings in a manifest and the files it names.
 const rulePack = "not-a-pack"
 
-// packFindings are the errors of a pack, one finding each.
+// packFindings converts the errors of a pack, one finding each.
 func packFindings(dir string, err error) []finding {
 	var out []finding
 	for _, e := range fault.All(err) {
@@ -49,10 +48,10 @@ func packFindings(dir string, err error) []finding {
 	return out
 }
 
-// ruleTemplate is the rule of findings about prompt templates.
+// ruleTemplate is the rule of findings in prompt templates.
 const ruleTemplate = "not-a-template"
 
-// templateFindings is what is wrong with the prompt templates of a pack.
+// templateFindings returns the errors of a pack's prompt templates.
 func templateFindings(dir string, p *pack.Pack) []finding {
 	var out []finding
 	for _, f := range p.Prompts {

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-func TestSchemaLint_TakesAPack(t *testing.T) {
+func TestSchemaLint_ChecksAPack(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
 		"pack.json":         clitest.NotePack,
@@ -50,8 +50,8 @@ func TestSchemaLint_TakesAPack(t *testing.T) {
 	require.Empty(t, out)
 }
 
-// A pack may ask for what only other hosts offer; the linting client has none of it.
-func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
+// A pack may require capabilities of a host. The linter has no host and ignores them.
+func TestSchemaLint_IgnoresRequiredHostCapabilities(t *testing.T) {
 	t.Parallel()
 	needy := strings.Replace(clitest.NotePack, `"engines"`, `"peerDependencies":{"aiProviders":{"modelCapabilities":["vision-input"]}},"engines"`, 1)
 	dir := clitest.Folder(t, map[string]string{
@@ -67,7 +67,7 @@ func TestSchemaLint_AsksNothingOfAHost(t *testing.T) {
 	require.Len(t, fault.All(err), 1)
 }
 
-func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
+func TestSchemaLint_RejectsAFolderWithoutAPack(t *testing.T) {
 	t.Parallel()
 	_, err := command(t, "", "schema", "lint", t.TempDir())
 	require.ErrorIs(t, err, exit.ErrUsage)
@@ -76,7 +76,7 @@ func TestSchemaLint_SaysThatAFolderIsNoPack(t *testing.T) {
 
 const clerk = `{"templateId":"clerk","version":"1.0.0","kind":"system","text":"You are a clerk."}`
 
-func TestSchemaLint_JudgesThePromptTemplatesOfAPack(t *testing.T) {
+func TestSchemaLint_ChecksThePromptTemplatesOfAPack(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
 		"pack.json":    clitest.NotePack,

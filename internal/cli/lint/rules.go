@@ -10,11 +10,10 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// allVendors stands for every vendor of the table.
+// allVendors selects every vendor.
 const allVendors = "all"
 
-// lint is what schemas are held to: the static check at a level, and a projection
-// for each vendor.
+// lint is the set of checks: the static check at a level, and the projection for each vendor.
 type lint struct {
 	level   schema.Level
 	vendors []projection.Vendor
@@ -47,8 +46,8 @@ func (l lint) schema(name string, doc []byte) []finding {
 	return append(out, l.projected(doc, out)...)
 }
 
-// projected returns the places that cannot be projected for a vendor, without those that the static
-// check has found. A problem of several vendors is one finding.
+// projected returns the places that cannot be projected for a vendor, except those that the static
+// check found. A problem for several vendors is one finding.
 func (l lint) projected(doc []byte, known []finding) []finding {
 	var out []finding
 	for _, v := range l.vendors {

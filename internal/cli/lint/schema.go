@@ -15,9 +15,9 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// Schema is the group of commands about JSON Schemas.
+// Schema is `waybill schema`.
 func Schema(s *session.Session) *cobra.Command {
-	c := &cobra.Command{Use: "schema", Short: "Look at JSON Schemas of envelope payloads"}
+	c := &cobra.Command{Use: "schema", Short: "Check JSON Schemas of envelope payloads"}
 	c.AddCommand(schemaLintCommand(s))
 	return c
 }
@@ -26,21 +26,20 @@ func schemaLintCommand(s *session.Session) *cobra.Command {
 	var level, vendor string
 	c := &cobra.Command{
 		Use:   "lint FILE|PACK...",
-		Short: "Say where payload schemas leave the subset that models can be held to",
-		Long: `Checks payload schemas against the structured-output subset of OpenWOP (Tier 1), and
-says for each finding where it is, which rule it breaks, whose models it concerns,
-and what to write instead. A file named - is standard input. A folder with a pack.json
-is a pack: its manifest is checked, and the schema of each kind that it brings.
+		Short: "Check payload schemas against the subset that models support",
+		Long: `Checks payload schemas against the structured-output subset of OpenWOP (Tier 1). Each finding
+has the place, the rule, the vendors it concerns and a fix. - is standard input. For a folder with
+a pack.json, checks the manifest of the pack and the schemas of its kinds.
 
---level always holds for every envelope kind: no oneOf and its relatives, depth, a
-discriminator for each variant. --level strict adds what the vendors' strict modes
-demand: closed objects, every property required, no constraints.
+--level always checks the rules for all envelope kinds: no oneOf and similar keywords, depth, a
+discriminator for each variant. --level strict adds the rules of the vendors' strict modes: closed
+objects, every property required, no constraints.
 
-What a strict mode demands the host says for itself: it asks a model for a projection
-of the schema. Where a vendor cannot be asked, because the schema is too deep for it or
-says what it has no words for, the finding names the vendor; --vendor looks at one only.
+Schemas need not follow the strict rules: the host sends a model a projection of the schema. A
+finding names a vendor if the schema cannot be projected for it, for example because it is too
+deep. --vendor checks one vendor only.
 
-Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be read.`,
+Exit status: 0 no findings; 1 findings; 2 usage, or an unreadable file.`,
 		Example: `  waybill schema lint kinds/*.schema.json
   waybill schema lint --level strict -o json ticket.schema.json
   waybill schema lint ./packs/acme-notes`,
@@ -62,12 +61,12 @@ Exits with 0 if nothing was found, 1 if something was, 2 if a file cannot be rea
 		},
 	}
 	c.Flags().StringVar(&level, "level", "always", "always or strict")
-	c.Flags().StringVar(&vendor, "vendor", allVendors, "whose strict mode the schemas are projected for: openai, anthropic, gemini or all")
+	c.Flags().StringVar(&vendor, "vendor", allVendors, "vendor to project the schemas for: openai, anthropic, gemini or all")
 	s.FormatFlags(c.Flags())
 	return c
 }
 
-// lintSchemas reports the findings of all files, then fails if there were any.
+// lintSchemas reports the findings in all files, and fails if there are any.
 func lintSchemas(stdin io.Reader, p *render.Printer, files []string, rules lint) error {
 	var all []finding
 	for _, name := range files {

@@ -18,7 +18,7 @@ func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args  []string
 		doc   string
-		lines []string // nil: nothing is found
+		lines []string // nil means no findings
 	}{
 		"sound":            {nil, `{"type":"object","additionalProperties":false}`, nil},
 		"a property named": {nil, `{"type":"object","properties":{"not":{"type":"string"},"oneOf":{"type":"string"}}}`, nil},
@@ -38,14 +38,14 @@ func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 		"a recursion that one vendor refuses": {nil, recursive, []string{
 			"-: /properties/parts/items: no-recursive-ref [anthropic]: the reference leads back to itself; unroll",
 		}},
-		"of another vendor": {[]string{"--vendor", "openai"}, recursive, nil},
-		"what no vendor can say": {nil, `{"allOf":[{"patternProperties":{"x":true}},{"properties":{"a":true}}]}`, []string{
+		"another vendor": {[]string{"--vendor", "openai"}, recursive, nil},
+		"not projectable for any vendor": {nil, `{"allOf":[{"patternProperties":{"x":true}},{"properties":{"a":true}}]}`, []string{
 			"-: /allOf: forbidden-keyword", "-: (root): all-of-not-plain [openai, anthropic, gemini]: ",
 		}},
 		"an open object is no finding": {nil, `{"type":"object"}`, nil},
 		"no JSON":                      {nil, `{`, []string{"-: (root): not-a-schema: "}},
 		"no schema":                    {nil, `{"type":"thing"}`, []string{"-: (root): not-a-schema: "}},
-		"a reference outside": {
+		"an external reference": {
 			nil, `{"$ref":"https://schemas.example/x.json"}`,
 			[]string{"-: (root): not-a-schema: "},
 		},
@@ -85,7 +85,7 @@ func TestSchemaLint_ReadsSeveralFilesAndWritesJSON(t *testing.T) {
 	require.JSONEq(t, `[]`, out)
 }
 
-func TestSchemaLint_NamesAWrongCommandLine(t *testing.T) {
+func TestSchemaLint_RejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"level":  {"--level", "lax", "-"},

@@ -17,22 +17,21 @@ import (
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
-// Workflow checks workflow definitions.
+// Workflow is `waybill workflow lint`.
 func Workflow(s *session.Session) *cobra.Command {
 	limits := runlimits.Default()
 	c := &cobra.Command{
 		Use:     "lint FILE|-...",
 		Aliases: []string{"validate"},
-		Short:   "Say what a host would refuse in definitions, and what it would warn of",
+		Short:   "Check workflow definitions as a host does",
 		Long: `Checks workflow definitions as a host does when they are registered: their shape, their
-references, and that every condition and expression compiles. It says for each finding
-where it is, which rule it breaks and what would be right. A file named - is standard
-input. What a host takes all the same and is hardly meant, such as a node that no run
-gets to, is a warning. Types that only packs bring are not looked into. Give the limits
-of your host if they are not the defaults.
+references, and that every condition and expression compiles. Each finding has the place, the rule
+and the expected value. Warnings are about definitions that a host accepts and that are likely
+mistakes, such as an unreachable node. - is standard input. Settings of node types from packs are
+not checked. Set the limits of your host if they are not the defaults.
 
-Exits with 0 if nothing but warnings were found, 1 if a host would refuse a definition,
-2 if a file cannot be read.`,
+Exit status: 0 no findings, or warnings only; 1 a host would reject a definition; 2 usage, or an
+unreadable file.`,
 		Example: `  waybill workflow lint workflows/*.json
   waybill workflow lint -o json - < workflow.json`,
 		Args: cobra.MinimumNArgs(1),
@@ -52,8 +51,7 @@ Exits with 0 if nothing but warnings were found, 1 if a host would refuse a defi
 	return c
 }
 
-// lintWorkflows reports what is found in all files, then fails if a host would refuse
-// any of them.
+// lintWorkflows reports the findings in all files, and fails if a host would reject a definition.
 func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, files []string) error {
 	var all []finding
 	refused := 0
@@ -80,7 +78,7 @@ func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, files
 	return nil
 }
 
-// reviewWorkflow finds what a host refuses, and what it warns of.
+// reviewWorkflow returns the errors and the warnings of a definition.
 func reviewWorkflow(doc []byte, limits node.Limits) (found, warned []workflow.Problem) {
 	def, found := workflow.Parse(doc)
 	if len(found) > 0 {

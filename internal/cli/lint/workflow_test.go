@@ -20,14 +20,14 @@ func delayDoc(ms string) string {
 		"nodes":[{"id":"a","typeId":"core.delay","name":"a","position":{"x":0,"y":0},"config":{"delayMs":` + ms + `},"inputs":{}}],"edges":[]}`
 }
 
-func TestWorkflowLint_SaysWhatAHostWould(t *testing.T) {
+func TestWorkflowLint_FindsWhatAHostFinds(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, flowDoc(`,"triggerRule":"all_complete"`), "workflow", "lint", "-")
 	require.NoError(t, err)
 	require.Empty(t, out)
 
 	out, err = command(t, flowDoc(""), "workflow", "lint", "-")
-	require.NoError(t, err, "a warning refuses nothing")
+	require.NoError(t, err, "a warning is not an error")
 	require.Contains(t, out, "-: /nodes/1: warning: never-runs: no run gets to this node")
 
 	out, err = command(t, flowDoc(`,"condition":{"expression":"output > 1"}`), "workflow", "lint", "-o", "json", "-")

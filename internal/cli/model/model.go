@@ -16,22 +16,22 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-// Command is the group of commands about the model catalogue.
+// Command is `waybill model`.
 func Command(s *session.Session) *cobra.Command {
 	var overlay string
 	c := &cobra.Command{
 		Use:   "model",
-		Short: "Look at what the host knows of models: capabilities, limits, prices",
-		Long: `Looks at the model catalogue: what models can do, how much they take, and what they
-cost. It comes with the host; --models lays a file of the same form over it.`,
+		Short: "Show the model catalogue: capabilities, limits, prices",
+		Long: `Shows the model catalogue: capabilities, limits and prices of models. The catalogue is built in;
+--models names a file of the same format that overrides it.`,
 	}
-	c.PersistentFlags().StringVar(&overlay, "models", "", "JSON file of models, rules and prices that is laid over the built-in catalogue")
+	c.PersistentFlags().StringVar(&overlay, "models", "", "JSON file of models, rules and prices that overrides the built-in catalogue")
 	s.FormatFlags(c.PersistentFlags())
 	c.AddCommand(modelListCommand(s, &overlay), modelShowCommand(s, &overlay), modelDiffCommand(s, &overlay))
 	return c
 }
 
-// errUnknownModel ends a command that was asked for what the catalogue has not.
+// errUnknownModel is returned for a provider or model without a catalogue entry.
 var errUnknownModel = exit.With(exit.NotFound, errors.New("not in the catalogue"))
 
 func modelListCommand(s *session.Session, overlay *string) *cobra.Command {
@@ -39,8 +39,8 @@ func modelListCommand(s *session.Session, overlay *string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the models of the catalogue",
-		Long: `Lists the models of the catalogue, and the rules that speak for models that are not
-listed. Prices are US dollars for a million tokens; - is what is not known.`,
+		Long: `Lists the models of the catalogue, and the rules for models that are not listed. Prices are US
+dollars per million tokens; - means unknown.`,
 		Example: `  waybill model list --provider anthropic
   waybill model list -o json --models ours.json`,
 		Args: cobra.NoArgs,
@@ -62,11 +62,11 @@ listed. Prices are US dollars for a million tokens; - is what is not known.`,
 			return p.Value(l, l.names(), l.table)
 		},
 	}
-	c.Flags().StringVar(&provider, "provider", "", "only models of this provider, and rules that speak for it")
+	c.Flags().StringVar(&provider, "provider", "", "only models and rules of this provider")
 	return c
 }
 
-// listing is what `model list` shows.
+// listing is the output of `model list`.
 type listing struct {
 	AsOf   string            `json:"asOf"`
 	Digest string            `json:"digest"`
@@ -74,7 +74,7 @@ type listing struct {
 	Rules  []catalogue.Rule  `json:"rules"`
 }
 
-// names are those of the models, one a line.
+// names returns the names of the models, one per line.
 func (l *listing) names() string {
 	out := make([]string, len(l.Models))
 	for i, e := range l.Models {
@@ -93,10 +93,10 @@ func (l *listing) only(c *catalogue.Catalogue, provider string) error {
 	if len(l.Models)+len(l.Rules) > 0 {
 		return nil
 	}
-	return fmt.Errorf("provider %s: %w; it lists %s", provider, errUnknownModel, strings.Join(providersOf(c), ", "))
+	return fmt.Errorf("provider %s: %w; known: %s", provider, errUnknownModel, strings.Join(providersOf(c), ", "))
 }
 
-// providersOf names the providers of which something is listed, sorted.
+// providersOf returns the providers of the catalogue, sorted.
 func providersOf(c *catalogue.Catalogue) []string {
 	var out []string
 	for _, e := range c.Entries() {
@@ -114,10 +114,10 @@ func providersOf(c *catalogue.Catalogue) []string {
 func modelShowCommand(s *session.Session, overlay *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show PROVIDER/MODEL",
-		Short: "Say what is known of one model",
-		Long: `Says what is known of a model, found by its name, an alias, a dated version, or a rule.
+		Short: "Show the catalogue entry of a model",
+		Long: `Shows the catalogue entry of a model, found by name, alias, dated version or rule.
 
-Exits with 0 if something is, 5 if nothing is; then it suggests names that are near.`,
+Exit status: 0 found; 5 not in the catalogue, with suggestions.`,
 		Example: `  waybill model show anthropic/claude-opus-5-5
   waybill model show lab/Qwen/Qwen3-8B -o yaml`,
 		Args: cobra.ExactArgs(1),
@@ -143,14 +143,14 @@ Exits with 0 if something is, 5 if nothing is; then it suggests names that are n
 	}
 }
 
-// suggestions bounds the names that are suggested instead of an unknown one.
+// suggestions is the maximum number of suggested names.
 const suggestions = 3
 
 func unknownModel(c *catalogue.Catalogue, provider, model string) error {
 	err := fmt.Errorf("model %s/%s: %w", provider, model, errUnknownModel)
 	near := c.Near(provider, model, suggestions)
 	if len(near) == 0 {
-		return fmt.Errorf("%w; `waybill model list` shows what is, and --models adds to it", err)
+		return fmt.Errorf("%w; see `waybill model list`, or add it with --models", err)
 	}
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
@@ -158,12 +158,11 @@ func unknownModel(c *catalogue.Catalogue, provider, model string) error {
 func modelDiffCommand(s *session.Session, overlay *string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FILE | OLD NEW",
-		Short: "Say what a catalogue changes",
-		Long: `With one file, says what it changes when it is laid over the built-in catalogue (and
-over that of --models, if one is named). With two files, says what is different in the
-second, each as it stands. A file named - is standard input.
+		Short: "Compare catalogues",
+		Long: `With one file, shows what it changes in the built-in catalogue (and in that of --models, if set).
+With two files, shows the differences between them. - is standard input.
 
-Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be read.`,
+Exit status: 0 no differences; 1 differences; 2 usage, or an unreadable file.`,
 		Example: `  waybill model diff ours.json
   waybill model diff -o json last-year.json ours.json`,
 		Args: cobra.RangeArgs(1, 2),
@@ -189,10 +188,10 @@ Exits with 0 if nothing is different, 1 if something is, 2 if a file cannot be r
 // errDifferences ends a command that has printed differences.
 var errDifferences = errors.New("difference(s)")
 
-// compared are the two catalogues that `model diff` holds against each other.
+// compared returns the two catalogues that `model diff` compares.
 func compared(stdin io.Reader, overlay string, files []string) (before, after *catalogue.Catalogue, err error) {
 	if len(files) == 2 && overlay != "" {
-		return nil, nil, errors.New("--models: two files are compared as they stand; leave it out")
+		return nil, nil, errors.New("--models cannot be used with two files")
 	}
 	var read []*catalogue.Catalogue
 	for _, name := range files {

@@ -28,7 +28,7 @@ func modelsFile(t *testing.T, doc string) string {
 	return file
 }
 
-func TestModelList_ShowsWhatIsKnown(t *testing.T) {
+func TestModelList_ShowsModelsAndRules(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "", "model", "list")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestModelList_ShowsWhatIsKnown(t *testing.T) {
 		"shed-*", "lab", "function-calling", "vision-input",
 	}, strings.Fields(rows[4]), "rules of the file come first")
 	require.NotContains(t, out, "sample/")
-	require.Contains(t, out, "gpt-oss*", "a provider that is not listed is spoken for by rules")
+	require.Contains(t, out, "gpt-oss*", "rules cover unlisted providers")
 }
 
 func TestModelList_WritesTheSameAsJSONAndYAML(t *testing.T) {
@@ -62,23 +62,23 @@ func TestModelList_WritesTheSameAsJSONAndYAML(t *testing.T) {
 
 	asYAML, err := command(t, "", "model", "list", "-o", "yaml", "--models", file)
 	require.NoError(t, err)
-	require.NotContains(t, asYAML, "{", "written as YAML is")
+	require.NotContains(t, asYAML, "{", "block style")
 	var fromYAML, fromJSON any
 	require.NoError(t, yaml.Unmarshal([]byte(asYAML), &fromYAML))
 	require.NoError(t, yaml.Unmarshal([]byte(asJSON), &fromJSON))
 	require.Equal(t, fromJSON, fromYAML)
 }
 
-func TestModelList_NamesTheProvidersForOneThatIsNotThere(t *testing.T) {
+func TestModelList_NamesTheProvidersForAnUnknownOne(t *testing.T) {
 	t.Parallel()
 	whole := modelsFile(t, `{"version":1,"asOf":"2026-01-31","providers":{"lab":{"name":"The lab"}}}`)
 	_, err := command(t, "", "model", "list", "--provider", "lab", "--models", whole)
 	require.ErrorIs(t, err, errUnknownModel)
-	require.ErrorContains(t, err, "provider lab: not in the catalogue; it lists anthropic, gemini, mock, openai, sample")
+	require.ErrorContains(t, err, "provider lab: not in the catalogue; known: anthropic, gemini, mock, openai, sample")
 	require.Equal(t, exit.NotFound, exit.Status(err))
 }
 
-func TestModelShow_TellsAllOfOneModel(t *testing.T) {
+func TestModelShow_PrintsTheWholeEntry(t *testing.T) {
 	t.Parallel()
 	out, err := command(t, "", "model", "show", "lab/house", "--models", modelsFile(t, ourModels))
 	require.NoError(t, err)
@@ -87,12 +87,12 @@ func TestModelShow_TellsAllOfOneModel(t *testing.T) {
 		lines = append(lines, strings.Join(strings.Fields(line), " "))
 	}
 	require.Equal(t, []string{
-		"model lab/house-7b", "also called house", "retires 2027-01-01", "has reasoning",
+		"model lab/house-7b", "aliases house", "retires 2027-01-01", "has reasoning",
 		"lacks structured-output, discriminator-enum, long-context, function-calling, audio-input, audio-output, image-output",
 		"unknown vision-input", "context 8000", "answer -", "schema -", "sampling yes",
-		"prices input 0.25, output -, cache read -, cache write - (USD for a million tokens)", "until 2026-06-30",
-		"prices then input 0.5, output 2, cache read -, cache write - (USD for a million tokens)",
-		"input over 4000 input 1, output -, cache read -, cache write - (USD for a million tokens)",
+		"prices input 0.25, output -, cache read -, cache write - (USD per million tokens)", "until 2026-06-30",
+		"prices then input 0.5, output 2, cache read -, cache write - (USD per million tokens)",
+		"input over 4000 input 1, output -, cache read -, cache write - (USD per million tokens)",
 		"note ours",
 	}, lines)
 
@@ -106,22 +106,22 @@ func TestModelShow_TellsAllOfOneModel(t *testing.T) {
 	require.Contains(t, out, "model: gpt-4o\n")
 }
 
-func TestModelShow_SuggestsNamesForOneThatIsUnknown(t *testing.T) {
+func TestModelShow_SuggestsNamesForAnUnknownModel(t *testing.T) {
 	t.Parallel()
-	for asked, want := range map[string]string{
+	for name, want := range map[string]string{
 		"openai/gpt-4-o":          "model openai/gpt-4-o: not in the catalogue; did you mean openai/gpt-4o",
 		"google/gemini-3.8-flash": "did you mean gemini/gemini-3.8-flash",
-		"lab/homegrown":           "model lab/homegrown: not in the catalogue; `waybill model list` shows what is, and --models adds to it",
+		"lab/homegrown":           "model lab/homegrown: not in the catalogue; see `waybill model list`, or add it with --models",
 	} {
-		out, err := command(t, "", "model", "show", asked)
-		require.ErrorIs(t, err, errUnknownModel, asked)
+		out, err := command(t, "", "model", "show", name)
+		require.ErrorIs(t, err, errUnknownModel, name)
 		require.ErrorContains(t, err, want)
 		require.Equal(t, exit.NotFound, exit.Status(err))
 		require.Empty(t, out)
 	}
 }
 
-func TestModelDiff_SaysWhatAFileChanges(t *testing.T) {
+func TestModelDiff_ShowsWhatAFileChanges(t *testing.T) {
 	t.Parallel()
 	file := modelsFile(t, ourModels)
 	out, err := command(t, "", "model", "diff", file)
@@ -135,11 +135,11 @@ sample/sample-1: prices.cacheRead: 0 -> nothing
 `, strings.Join(strings.SplitAfter(out, "\n")[:4], ""))
 
 	out, err = command(t, ourModels, "model", "diff", "-", "--models", file)
-	require.NoError(t, err, "once it is laid over, it changes nothing more")
+	require.NoError(t, err, "applied twice, it changes nothing")
 	require.Empty(t, out)
 }
 
-func TestModelDiff_ComparesTwoFilesAsTheyStand(t *testing.T) {
+func TestModelDiff_ComparesTwoFiles(t *testing.T) {
 	t.Parallel()
 	old := modelsFile(t, ourModels)
 	out, err := command(t, strings.Replace(ourModels, `"input":0.25`, `"input":0.125`, 1), "model", "diff", old, "-", "-o", "json")
@@ -151,7 +151,7 @@ func TestModelDiff_ComparesTwoFilesAsTheyStand(t *testing.T) {
 	require.Equal(t, "[]\n", out)
 }
 
-func TestModel_NamesAWrongCommandLine(t *testing.T) {
+func TestModel_RejectsInvalidArguments(t *testing.T) {
 	t.Parallel()
 	bad := modelsFile(t, `{"version":1,"asOf":"2026-01-31","models":[{"provider":"lab","model":"a","prices":{"input":-1,"output":"x"}}]}`)
 	good := modelsFile(t, ourModels)
@@ -172,7 +172,7 @@ func TestModel_NamesAWrongCommandLine(t *testing.T) {
 			"--models " + bad + " is no model catalogue:\nat \"/models/0/prices/input\": ",
 		},
 		"all its faults": {[]string{"diff", bad}, "at \"/models/0/prices/output\": "},
-		"three files":    {[]string{"diff", good, "--models", good, good}, "two files are compared as they stand"},
+		"three files":    {[]string{"diff", good, "--models", good, good}, "--models cannot be used with two files"},
 	} {
 		_, err := command(t, "", append([]string{"model"}, tc.args...)...)
 		require.ErrorContains(t, err, tc.want, name)

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-// table shows the listing to people.
+// table prints the listing as a table.
 func (l listing) table(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(l.Models) > 0 {
@@ -31,7 +31,7 @@ func (l listing) table(w io.Writer) error {
 		}
 		fmt.Fprintln(t, "RULE\tPROVIDER\tHAS\tLACKS")
 		for _, r := range l.Rules {
-			of := "any that is not listed"
+			of := "(any unlisted)"
 			if r.Provider != "" {
 				of = r.Provider
 			}
@@ -42,7 +42,7 @@ func (l listing) table(w io.Writer) error {
 	return t.Flush()
 }
 
-// describe prints all that is known of a model.
+// describe prints a catalogue entry.
 func describe(w io.Writer, c *catalogue.Catalogue, e catalogue.Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
@@ -51,8 +51,8 @@ func describe(w io.Writer, c *catalogue.Catalogue, e catalogue.Entry) error {
 		}
 	}
 	line("model", e.Name())
-	line("by rule", e.Rule)
-	line("also called", strings.Join(slices.Concat(e.Aliases, e.Snapshots), ", "))
+	line("rule", e.Rule)
+	line("aliases", strings.Join(slices.Concat(e.Aliases, e.Snapshots), ", "))
 	line("retires", e.Retires)
 	line("has", words(e.Capabilities))
 	line("lacks", words(lacking(e)))
@@ -82,7 +82,7 @@ func describe(w io.Writer, c *catalogue.Catalogue, e catalogue.Entry) error {
 	return t.Flush()
 }
 
-// lacking are the protocol's capabilities that the model surely has not.
+// lacking returns the protocol's capabilities that the model is known to lack.
 func lacking(e catalogue.Entry) []string {
 	return slices.DeleteFunc(catalogue.Capabilities(), func(id string) bool {
 		has, known := e.Has(id)
@@ -107,7 +107,7 @@ func rate(r *catalogue.Rate) string {
 }
 
 func rates(r catalogue.Rates) string {
-	return fmt.Sprintf("input %s, output %s, cache read %s, cache write %s (USD for a million tokens)",
+	return fmt.Sprintf("input %s, output %s, cache read %s, cache write %s (USD per million tokens)",
 		rate(r.Input), rate(r.Output), rate(r.CacheRead), rate(r.CacheWrite))
 }
 

@@ -18,37 +18,36 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// natsConsumerOptions are the flags of `waybill nats consumer`.
+// natsConsumerOptions are the flags of `waybill nats consumer create` and `delete`.
 type natsConsumerOptions struct {
 	consumer natsperm.Consumer
 	nats     natsstore.Address
 }
 
-// Consumer is the group of commands about the consumers that readers use. Readers cannot make them;
-// see natsperm.
+// Consumer is `waybill nats consumer`. Readers have no permission to create consumers; see natsperm.
 func Consumer() *cobra.Command {
-	c := &cobra.Command{Use: "consumer", Short: "Make and delete the consumers that readers of events read from"}
+	c := &cobra.Command{Use: "consumer", Short: "Create and delete NATS consumers for readers of events"}
 	var o, d natsConsumerOptions
-	o.nats.Replicas, d.nats.Replicas = 1, 1 // nothing here makes a log
-	// delete has no flags for what a consumer is made with, and would fail the check of them.
+	o.nats.Replicas, d.nats.Replicas = 1, 1 // unused: no log is created
+	// delete has no flags for the settings of a new consumer. Defaults pass their check.
 	d.consumer.AckWait, d.consumer.MaxPending = natsperm.DefaultAckWait, 1
-	create := o.command("create", "Make a durable consumer of a tenant's events", natsperm.Consumer.Make)
-	create.Long = `Makes a durable pull consumer of a tenant's events, which the server knows as TENANT=NAME, for
-the readers that "waybill nats creds" lets in. One that is there already stays as it is.
+	create := o.command("create", "Create a durable consumer of a tenant's events", natsperm.Consumer.Make)
+	create.Long = `Creates a durable pull consumer of a tenant's events, called TENANT=NAME on the server, for
+readers with credentials of "waybill nats creds". An existing consumer is not changed.
 
-Connects as the host does: its account has the log.`
+Connect with the credentials of the host, whose account has the log.`
 	create.Example = `  waybill nats consumer create --tenant acme --name billing --nats nats://nats:4222 --nats-creds host.creds`
 	f := create.Flags()
-	f.BoolVar(&o.consumer.New, "new", false, "leave out the events that are there already")
-	f.DurationVar(&o.consumer.AckWait, "ack-wait", natsperm.DefaultAckWait, "how long a reader may take with a frame before it is handed out again")
-	f.IntVar(&o.consumer.MaxPending, "max-pending", 1, "how many frames are with readers at a time; with more than one, what comes again may come after what follows it")
-	del := d.command("delete", "Delete a consumer, and where its readers are in the log", natsperm.Consumer.Delete)
+	f.BoolVar(&o.consumer.New, "new", false, "skip events that exist already")
+	f.DurationVar(&o.consumer.AckWait, "ack-wait", natsperm.DefaultAckWait, "time until a frame without an acknowledgement is delivered again")
+	f.IntVar(&o.consumer.MaxPending, "max-pending", 1, "maximum unacknowledged frames; with more than 1, redelivered frames may arrive out of order")
+	del := d.command("delete", "Delete a consumer and its position in the log", natsperm.Consumer.Delete)
 	del.Example = `  waybill nats consumer delete --tenant acme --name billing --nats nats://nats:4222 --nats-creds host.creds`
 	c.AddCommand(create, del)
 	return c
 }
 
-// command makes a command that calls do with the consumer of its flags.
+// command returns a command that calls do with the consumer of the flags.
 func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consumer, context.Context, js.JetStream) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
@@ -73,7 +72,7 @@ func (o *natsConsumerOptions) command(use, short string, do func(natsperm.Consum
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.consumer.Tenant, "tenant", "", "whose events are read; required")
+	f.StringVar(&o.consumer.Tenant, "tenant", "", "tenant whose events are read; required")
 	f.StringVar(&o.consumer.Name, "name", subject.DefaultConsumer, "name of the consumer")
 	hostflags.NATSConnection(f, &o.nats, "required")
 	return c
@@ -86,7 +85,7 @@ func (o *natsConsumerOptions) check(cmd *cobra.Command) error {
 	}
 	var errs []error
 	if o.nats.URL == "" {
-		errs = append(errs, errors.New("--nats: say where the log is"))
+		errs = append(errs, errors.New("--nats is required"))
 	}
 	for _, f := range []struct{ flag, value string }{{"tenant", o.consumer.Tenant}, {"name", o.consumer.Name}} {
 		if !subject.Token(f.value) {
@@ -94,15 +93,15 @@ func (o *natsConsumerOptions) check(cmd *cobra.Command) error {
 		}
 	}
 	if o.consumer.AckWait <= 0 {
-		errs = append(errs, fmt.Errorf("--ack-wait %s: want more than 0s", o.consumer.AckWait))
+		errs = append(errs, fmt.Errorf("--ack-wait %s: must be greater than 0s", o.consumer.AckWait))
 	}
 	if o.consumer.MaxPending < 1 {
-		errs = append(errs, fmt.Errorf("--max-pending %d: want 1 or more", o.consumer.MaxPending))
+		errs = append(errs, fmt.Errorf("--max-pending %d: must be at least 1", o.consumer.MaxPending))
 	}
 	return errors.Join(append(errs, o.nats.Validate())...)
 }
 
-// consumerError gives an error of the server the status of its kind.
+// consumerError wraps an error of the server with an exit status.
 func consumerError(err error) error {
 	switch {
 	case err == nil:

@@ -1,4 +1,4 @@
-// Package natscmd has the commands that let readers of events into a NATS server.
+// Package natscmd has the commands that give clients read access to events over NATS.
 package natscmd
 
 import (
@@ -23,17 +23,16 @@ type natsCredsOptions struct {
 	seedFile     string
 }
 
-// Creds makes the credentials of a reader.
+// Creds is `waybill nats creds`.
 func Creds() *cobra.Command {
 	var o natsCredsOptions
 	c := &cobra.Command{
 		Use:   "creds",
-		Short: "Make the credentials of a client that reads a tenant's events",
-		Long: `Makes an nkey for a client that may read the run events of one tenant over NATS, from
-durable consumers that "waybill nats consumer create" makes, and nothing else. The seed goes to
---seed-file, and is the client's; what is printed is an account for the block accounts of the
-server's configuration, and holds no secret. The host's account has to export what
-docs/streams.md says.`,
+		Short: "Create credentials for a client that reads a tenant's events",
+		Long: `Creates an nkey for a client that may only read the run events of one tenant over NATS, from
+durable consumers created with "waybill nats consumer create". The seed is written to --seed-file
+for the client. The printed account has no secrets; add it to the accounts block of the server's
+configuration. The host's account needs the exports listed in docs/streams.md.`,
 		Example: `  waybill nats creds --tenant acme --user acme-billing --consumer billing --seed-file acme-billing.nk >> readers.conf`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -41,10 +40,10 @@ docs/streams.md says.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.tenant, "tenant", "", "whose events may be read; required")
-	f.StringVar(&o.user, "user", "", "name of the client, of which its account and its inbox have their names; empty: the tenant")
-	f.StringSliceVar(&o.consumers, "consumer", []string{subject.DefaultConsumer}, "name of a durable consumer of the tenant's that it may read from (repeatable); the server knows it as TENANT=NAME")
-	f.StringVar(&o.seedFile, "seed-file", "", "file to write the seed of the nkey to; it must not be there yet; required")
+	f.StringVar(&o.tenant, "tenant", "", "tenant whose events the client may read; required")
+	f.StringVar(&o.user, "user", "", "name of the client, part of the names of its account and inbox; empty uses the tenant")
+	f.StringSliceVar(&o.consumers, "consumer", []string{subject.DefaultConsumer}, "name of a durable consumer the client may read from (repeatable), called TENANT=NAME on the server")
+	f.StringVar(&o.seedFile, "seed-file", "", "new file for the seed of the nkey; required")
 	return c
 }
 
@@ -84,10 +83,10 @@ func (o natsCredsOptions) reader() (natsperm.Reader, error) {
 		r.User = o.tenant
 	}
 	if o.tenant == "" {
-		return r, errors.New("--tenant: say whose events may be read")
+		return r, errors.New("--tenant is required")
 	}
 	if o.seedFile == "" {
-		return r, errors.New("--seed-file: say where the seed goes")
+		return r, errors.New("--seed-file is required")
 	}
 	for _, f := range []struct{ flag, value string }{{"tenant", o.tenant}, {"user", r.User}} {
 		if !subject.Token(f.value) {
@@ -102,12 +101,12 @@ func (o natsCredsOptions) reader() (natsperm.Reader, error) {
 	return r, nil
 }
 
-// notToken is the error of a flag whose value cannot be a part of a subject.
+// notToken returns the error for a value that is not a valid token of a subject.
 func notToken(flag, value string) error {
-	return fmt.Errorf("--%s %q: want letters, digits, _ and -", flag, value)
+	return fmt.Errorf("--%s %q: use letters, digits, _ and - only", flag, value)
 }
 
-// entry is that of the server's configuration.
+// entry returns the account for the server's configuration.
 func entry(r natsperm.Reader, public string) string {
 	list := func(form string, subjects []string) string {
 		var b strings.Builder

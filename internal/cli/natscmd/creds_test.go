@@ -27,8 +27,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// configured are the options of a server with the configuration of docs/streams.md that
-// lets in the readers that the command has made credentials for.
+// configured returns the options of a server with the configuration of docs/streams.md and the
+// accounts that the command printed.
 func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/streams.md")
@@ -37,7 +37,7 @@ func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	require.True(t, found)
 	accounts, _, _ = strings.Cut(accounts, "```")
 	exports := regexp.MustCompile(`\{service: "(.*?)"(, response_type: stream)?, response_threshold: "(\w+)"\}`).FindAllStringSubmatch(accounts, -1)
-	require.Len(t, exports, len(natsperm.Exports()), "no more than these")
+	require.Len(t, exports, len(natsperm.Exports()), "the page exports what natsperm lists")
 	for i, e := range natsperm.Exports() {
 		within, err := time.ParseDuration(exports[i][3])
 		require.NoError(t, err)
@@ -53,7 +53,7 @@ func configured(t *testing.T, dir string, entries ...string) *server.Options {
 	return opts
 }
 
-// asReader connects with the seed that the command wrote.
+// asReader connects with the seed written by the command.
 func asReader(t *testing.T, url, seed, user string) *nats.Conn {
 	t.Helper()
 	own, err := nats.NkeyOptionFromSeed(seed)
@@ -64,7 +64,7 @@ func asReader(t *testing.T, url, seed, user string) *nats.Conn {
 	return nc
 }
 
-// written puts a run of one event into the log.
+// written appends a run of one event to the log.
 func written(t *testing.T, log *jetstream.Log, tenant, id string) {
 	t.Helper()
 	run := subject.Run{Tenant: tenant, WorkflowID: "w", RunID: id}
@@ -77,7 +77,7 @@ func written(t *testing.T, log *jetstream.Log, tenant, id string) {
 	require.NoError(t, err)
 }
 
-func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
+func TestNATSCreds_AllowOnlyReadsOfTheTenant(t *testing.T) {
 	dir := t.TempDir()
 	acme, beta := filepath.Join(dir, "acme.nk"), filepath.Join(dir, "beta.nk")
 	first, err := command(t, "", "nats", "creds", "--tenant", "acme", "--user", "acme-billing", "--consumer", "billing,audit", "--seed-file", acme)
@@ -107,7 +107,7 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 		{acme, "acme-billing", "acme", "audit"},
 		{beta, "beta", "beta", subject.DefaultConsumer},
 	} {
-		makes(t, r.tenant, r.consumer, asHost(url)...)
+		createConsumer(t, r.tenant, r.consumer, asHost(url)...)
 		sub, err := subscribe.Open(t.Context(), asReader(t, url, r.seed, r.user), subscribe.Config{Tenant: r.tenant, Consumer: r.consumer})
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -125,13 +125,13 @@ func TestNATSCreds_LetAReaderReadItsTenantAndNothingElse(t *testing.T) {
 	natspermtest.Fenced(t, asReader(t, url, acme, reader.User), api, reader, "beta")
 }
 
-// asHost are the flags that connect as the host does.
+// asHost returns the flags that connect with the host's credentials.
 func asHost(url string) []string {
 	return []string{"--nats", strings.Replace(url, "//", "//waybill:secret@", 1)}
 }
 
-// makes makes a tenant's consumer with the command.
-func makes(t *testing.T, tenant, name string, flags ...string) {
+// createConsumer creates a tenant's consumer with the command.
+func createConsumer(t *testing.T, tenant, name string, flags ...string) {
 	t.Helper()
 	_, err := command(t, "", append([]string{
 		"nats", "consumer", "create", "--tenant", tenant, "--name", name,
@@ -139,9 +139,9 @@ func makes(t *testing.T, tenant, name string, flags ...string) {
 	require.NoError(t, err)
 }
 
-// A server that is told to read its configuration again makes a new account the first time,
-// and lets it ask the second time.
-func TestNATSCreds_LetAReaderInWhoCameLater(t *testing.T) {
+// A new account takes two reloads of the configuration: the server creates it in the first, and
+// grants its requests in the second.
+func TestNATSCreds_WorkAfterReloadsOfTheServer(t *testing.T) {
 	dir := t.TempDir()
 	opts := configured(t, dir)
 	opts.ConfigFile = filepath.Join(dir, "nats.conf")
@@ -152,7 +152,7 @@ func TestNATSCreds_LetAReaderInWhoCameLater(t *testing.T) {
 	log, err := jetstream.Open(t.Context(), host, jetstream.DefaultConfig())
 	require.NoError(t, err)
 	written(t, log, "acme", "one")
-	makes(t, "acme", subject.DefaultConsumer, asHost(srv.ClientURL())...)
+	createConsumer(t, "acme", subject.DefaultConsumer, asHost(srv.ClientURL())...)
 
 	seed := filepath.Join(dir, "acme.nk")
 	entry, err := command(t, "", "nats", "creds", "--tenant", "acme", "--seed-file", seed)
@@ -168,8 +168,8 @@ func TestNATSCreds_LetAReaderInWhoCameLater(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who answers a reader is another server than the one that it is connected to.
-func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
+// In a cluster, the server with the consumer's leader answers, not the one the reader connects to.
+func TestNATSCreds_WorkOnAnyServerOfACluster(t *testing.T) {
 	seed := filepath.Join(t.TempDir(), "seed.nk")
 	entry, err := command(t, "", "nats", "creds", "--tenant", "acme", "--consumer", "a,b,c", "--seed-file", seed)
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	cfg := jetstream.DefaultConfig()
 	cfg.Replicas = 3
 	var log *jetstream.Log
-	require.Eventually(t, func() bool { // a new cluster has to choose its leaders first
+	require.Eventually(t, func() bool { // a new cluster elects its leaders first
 		log, err = jetstream.Open(t.Context(), host, cfg)
 		return err == nil
 	}, 30*time.Second, 100*time.Millisecond)
@@ -189,7 +189,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	}
 	consumers := []string{"a", "b", "c"}
 	for i, consumer := range consumers {
-		makes(t, "acme", consumer, asHost(servers[i].ClientURL())...)
+		createConsumer(t, "acme", consumer, asHost(servers[i].ClientURL())...)
 		nc := asReader(t, servers[i].ClientURL(), seed, "acme")
 		sub, err := subscribe.Open(t.Context(), nc, subscribe.Config{Tenant: "acme", Consumer: consumer})
 		require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 		nc.Close()
 		require.Equal(t, []string{"one", "two"}, got)
 	}
-	makes(t, "beta", subject.DefaultConsumer, asHost(host.ConnectedUrl())...)
+	createConsumer(t, "beta", subject.DefaultConsumer, asHost(host.ConnectedUrl())...)
 	api, err := js.New(host)
 	require.NoError(t, err)
 	for i, srv := range servers {
@@ -215,7 +215,7 @@ func TestNATSCreds_LetAReaderReadAtAnyServerOfACluster(t *testing.T) {
 	}
 }
 
-func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
+func TestNATSConsumer_CreatesAndDeletes(t *testing.T) {
 	srv := natslinktest.Serve(t, configured(t, t.TempDir()))
 	host := asHost(srv.ClientURL())
 	nc, err := nats.Connect(host[1])
@@ -229,7 +229,7 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 
 	api, err := js.New(nc)
 	require.NoError(t, err)
-	makes(t, "acme", "billing", append(host, "--new", "--ack-wait", "2m", "--max-pending", "8")...)
+	createConsumer(t, "acme", "billing", append(host, "--new", "--ack-wait", "2m", "--max-pending", "8")...)
 	is, err := api.Consumer(t.Context(), subject.Stream, "acme=billing")
 	require.NoError(t, err)
 	cfg := is.CachedInfo().Config
@@ -238,12 +238,12 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 	require.Equal(t, 2*time.Minute, cfg.AckWait)
 	require.Equal(t, 8, cfg.MaxAckPending)
 	require.Equal(t, time.Minute, cfg.MaxRequestExpires)
-	makes(t, "acme", "billing", host...)
+	createConsumer(t, "acme", "billing", host...)
 	is, err = api.Consumer(t.Context(), subject.Stream, "acme=billing")
 	require.NoError(t, err)
-	require.Equal(t, cfg, is.CachedInfo().Config, "it stays as it is")
+	require.Equal(t, cfg, is.CachedInfo().Config, "it is not changed")
 
-	// One that pushes was not made here: it stays what it is until somebody deletes it.
+	// A push consumer was not created by this command and is not changed.
 	_, err = api.CreatePushConsumer(t.Context(), subject.Stream, js.ConsumerConfig{
 		Durable:        "acme=pushed",
 		FilterSubject:  subject.Tenant("acme"),
@@ -264,16 +264,16 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 			"nats", "consumer", "delete", "--tenant", "acme", "--name", name,
 		}, host...)...)
 		require.NoError(t, err)
-		makes(t, "acme", name, host...)
+		createConsumer(t, "acme", name, host...)
 	}
 	for want, args := range map[string][]string{
-		"--nats: say":      {"--tenant", "acme"},
-		"--tenant":         host,
-		`--name "a=b"`:     append(host, "--tenant", "acme", "--name", "a=b"),
-		"--ack-wait -1s":   append(host, "--tenant", "acme", "--ack-wait", "-1s"),
-		"--ack-wait 0s":    append(host, "--tenant", "acme", "--ack-wait", "0s"),
-		"--max-pending -1": append(host, "--tenant", "acme", "--max-pending", "-1"),
-		"--max-pending 0":  append(host, "--tenant", "acme", "--max-pending", "0"),
+		"--nats is required": {"--tenant", "acme"},
+		"--tenant":           host,
+		`--name "a=b"`:       append(host, "--tenant", "acme", "--name", "a=b"),
+		"--ack-wait -1s":     append(host, "--tenant", "acme", "--ack-wait", "-1s"),
+		"--ack-wait 0s":      append(host, "--tenant", "acme", "--ack-wait", "0s"),
+		"--max-pending -1":   append(host, "--tenant", "acme", "--max-pending", "-1"),
+		"--max-pending 0":    append(host, "--tenant", "acme", "--max-pending", "0"),
 	} {
 		_, err = command(t, "", append([]string{"nats", "consumer", "create"}, args...)...)
 		require.ErrorIs(t, err, exit.ErrUsage)
@@ -283,16 +283,16 @@ func TestNATSConsumer_MakesAndDeletesThoseOfReaders(t *testing.T) {
 	require.Equal(t, exit.NotFound, exit.Status(err), "%v", err)
 }
 
-func TestNATSCreds_RefusesWhatItCannotMake(t *testing.T) {
+func TestNATSCreds_RejectsInvalidFlags(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "seed.nk")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
 	for want, args := range map[string][]string{
-		"--tenant":           {"--seed-file", file + "1"},
-		"--seed-file: say":   {"--tenant", "acme"},
-		"a.b":                {"--tenant", "a.b", "--seed-file", file + "1"},
-		"--consumer \"a=b\"": {"--tenant", "acme", "--consumer", "a=b", "--seed-file", file + "1"},
-		"exists":             {"--tenant", "acme", "--seed-file", file},
+		"--tenant":                {"--seed-file", file + "1"},
+		"--seed-file is required": {"--tenant", "acme"},
+		"a.b":                     {"--tenant", "a.b", "--seed-file", file + "1"},
+		"--consumer \"a=b\"":      {"--tenant", "acme", "--consumer", "a=b", "--seed-file", file + "1"},
+		"exists":                  {"--tenant", "acme", "--seed-file", file},
 	} {
 		_, err := command(t, "", append([]string{"nats", "creds"}, args...)...)
 		require.ErrorIs(t, err, exit.ErrUsage)

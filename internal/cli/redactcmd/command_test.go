@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/internal/cli/session"
 )
 
-// command runs the command line of this package's command.
+// command runs `waybill redact`.
 func command(t *testing.T, stdin string, args ...string) (stdout string, err error) {
 	t.Helper()
 	return clitest.Run(t, Command(session.New()), stdin, args...)

@@ -1,4 +1,4 @@
-// Package redactcmd has the command that shows what a host takes out of a text.
+// Package redactcmd has the command that shows what a host redacts in a text.
 package redactcmd
 
 import (
@@ -26,21 +26,21 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// Command is about what is taken out of whatever becomes durable or visible.
+// Command is `waybill redact`.
 func Command(s *session.Session) *cobra.Command {
-	c := &cobra.Command{Use: "redact", Short: "Try what a host takes out of texts and documents"}
+	c := &cobra.Command{Use: "redact", Short: "Test redaction of texts and documents"}
 	c.AddCommand(redactTestCommand(s))
 	return c
 }
 
-// What is redacted is read as.
+// Values of --as.
 const (
 	asAuto = "auto"
 	asJSON = "json"
 	asText = "text"
 )
 
-// redactOptions are the flags of `waybill redact test`, named as those of a host.
+// redactOptions are the flags of `waybill redact test`, with the names of the host's flags.
 type redactOptions struct {
 	secretsFile, as string
 	shapes          bool
@@ -50,17 +50,16 @@ func redactTestCommand(s *session.Session) *cobra.Command {
 	var o redactOptions
 	c := &cobra.Command{
 		Use:   "test FILE|-",
-		Short: "Show what a host would take out of a text or a JSON document",
-		Long: `Redacts a file, or standard input, as a host would before it records it, and says which rule
-took something out and where: the places are those of what is left. A rule is the id of a
-secret that is known, or the shape of text that looks like one. Known are the secrets of
---secrets-file and the keys of providers in the environment; those that tenants and runs
-register are known to a host alone.
+		Short: "Show what a host would redact in a text or JSON document",
+		Long: `Redacts a file or standard input as a host does before recording, and prints each rule that
+matched with its place in the redacted output. A rule is the id of a registered secret, or the
+shape of text that looks like a secret. The registered secrets are those of --secrets-file and the
+provider keys in the environment. Secrets that tenants and runs register on a host are not used.
 
-In JSON, names of members say what their values are: "password" is enough. Nothing leaves
-this machine, and what was taken out is never shown.
+In JSON, member names such as "password" mark their values as secret. Nothing is sent to a host, and
+redacted text is never printed.
 
-Exits with 0 if nothing was taken out, 1 if something was.`,
+Exit status: 0 nothing redacted; 1 something redacted.`,
 		Example: `  waybill redact test mail.txt
   kubectl logs my-agent | waybill redact test - -o json | jq .finds
   waybill redact test --secrets-file secrets.yaml --as json payload.json`,
@@ -83,20 +82,20 @@ Exits with 0 if nothing was taken out, 1 if something was.`,
 				return err
 			}
 			if len(r.Finds) == 0 && p.Format.ForPeople() {
-				session.Talk(cmd, "nothing would be taken out")
+				session.Notice(cmd, "nothing would be redacted")
 			}
 			return r.write(p)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values, as a host has it")
-	f.BoolVar(&o.shapes, "redact-shapes", true, "also take out text that looks like a secret, though nobody has registered it")
-	f.StringVar(&o.as, "as", asAuto, "read it as json or text; auto: as JSON if it is an object or an array")
+	f.StringVar(&o.secretsFile, "secrets-file", "", "YAML file of secret ids and values, as for a host")
+	f.BoolVar(&o.shapes, "redact-shapes", true, "also redact unregistered text that looks like a secret")
+	f.StringVar(&o.as, "as", asAuto, "json, text or auto; auto reads objects and arrays as JSON")
 	s.OutputFlags(f)
 	return c
 }
 
-// scrubber takes out what a host with these settings would, for every tenant.
+// scrubber returns the scrubber of a host with these settings.
 func (o *redactOptions) scrubber() (*redact.Scrubber, error) {
 	if !slices.Contains([]string{asAuto, asJSON, asText}, o.as) {
 		return nil, fmt.Errorf("%w: --as %q: want %s, %s or %s", exit.ErrUsage, o.as, asAuto, asJSON, asText)
@@ -116,7 +115,7 @@ func (o *redactOptions) scrubber() (*redact.Scrubber, error) {
 	return scrubber, nil
 }
 
-// redaction is what was taken out, and what is left.
+// redaction is the redacted document and the matches.
 type redaction struct {
 	Format string `json:"format"`
 	Taken  int    `json:"taken"`
@@ -125,10 +124,10 @@ type redaction struct {
 	Redacted json.RawMessage `json:"redacted"`
 }
 
-// find is what one rule took out of one place.
+// find counts the matches of one rule at one place.
 type find struct {
 	Rule string `json:"rule"`
-	// Layer is known for a secret that somebody has named, shape for what looks like one.
+	// Layer is known for a registered secret, shape for text that looks like one.
 	Layer string `json:"layer"`
 	// Place is a JSON pointer, or a line and column.
 	Place string `json:"place"`
@@ -152,7 +151,7 @@ func redacted(s *redact.Scrubber, doc []byte, as string) (*redaction, error) {
 	cfg := redactor.DefaultConfig()
 	out, n, err := s.JSON(doc, strictjson.Limits{MaxBytes: cfg.MaxBytes, MaxDepth: cfg.MaxDepth})
 	if wrong, ok := errors.AsType[*strictjson.Error](err); ok {
-		return nil, fmt.Errorf("%w: byte %d: %s", exit.ErrUsage, wrong.Offset, wrong.Reason) // its path has names of the document
+		return nil, fmt.Errorf("%w: byte %d: %s", exit.ErrUsage, wrong.Offset, wrong.Reason) // without the path: member names may be secret
 	}
 	if err != nil {
 		return nil, err
@@ -164,13 +163,13 @@ func redacted(s *redact.Scrubber, doc []byte, as string) (*redaction, error) {
 	return r, r.inJSON(before, after, "")
 }
 
-// markers are what stands in the place of a secret.
+// markers matches the replacements of secrets.
 var markers = regexp.MustCompile(`\[REDACTED:([^\[\]]+)\]`)
 
-// shapeIDs begins the ids of rules of the second layer.
+// shapeIDs is the prefix of rule ids of the layer shape.
 const shapeIDs = "shape."
 
-// added gives the markers that a text has gained, with where they begin.
+// added calls each for every marker that redaction added to a text.
 func added(before, after string, each func(rule string, at int)) {
 	there := map[string]int{}
 	for _, m := range markers.FindAllStringSubmatch(before, -1) {
@@ -206,8 +205,8 @@ func (r *redaction) inText(before, after string) {
 	})
 }
 
-// inJSON walks a document and what is left of it, which have the same form. Pointers are
-// those of what is left: a name may be a secret, too.
+// inJSON walks a document and its redacted copy, which have the same structure. Pointers are those
+// of the redacted copy, because a name may be a secret, too.
 func (r *redaction) inJSON(before, after *json.Decoder, at string) error {
 	old, new, err := step(before, after)
 	if err != nil {
@@ -262,10 +261,10 @@ func (r *redaction) write(p *render.Printer) error {
 	if err != nil || r.Taken == 0 {
 		return err
 	}
-	return exit.Outcome(exit.Failed, "something was taken out")
+	return exit.Outcome(exit.Failed, "something was redacted")
 }
 
-// left prints what is left.
+// left prints the redacted document.
 func (r *redaction) left(w io.Writer) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-// anthropicKey looks like a key, and is none.
+// anthropicKey has the shape of a key, but is not one.
 const anthropicKey = "sk-" + "ant-api03-abcdefghijklmnopqrstuvwxyz0123"
 
-func TestRedactTest_NamesRuleLayerAndPlace(t *testing.T) {
+func TestRedactTest_ReportsRuleLayerAndPlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	secrets := filepath.Join(dir, "secrets.yaml")
@@ -66,8 +66,8 @@ func TestRedactTest_NamesRuleLayerAndPlace(t *testing.T) {
 			[]find{},
 			`"[REDACTED:shape.openai-key] stays"`,
 		},
-		"known values alone": {anthropicKey, []string{"--redact-shapes=false"}, asText, []find{}, `"` + anthropicKey + `"`},
-		"nothing":            {"", nil, asText, []find{}, `""`},
+		"known values only": {anthropicKey, []string{"--redact-shapes=false"}, asText, []find{}, `"` + anthropicKey + `"`},
+		"nothing":           {"", nil, asText, []find{}, `""`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,8 +86,8 @@ func TestRedactTest_NamesRuleLayerAndPlace(t *testing.T) {
 	}
 }
 
-// What was taken out stands in no line of what is printed, whatever the format.
-func TestRedactTest_NeverShowsWhatItTookOut(t *testing.T) {
+// Redacted text is not printed in any format.
+func TestRedactTest_NeverPrintsRedactedText(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"table", "wide", "json", "jsonl", "yaml", "name"} {
 		for _, in := range []string{anthropicKey, `{"` + anthropicKey + `":["` + anthropicKey + `"]}`} {
@@ -99,12 +99,12 @@ func TestRedactTest_NeverShowsWhatItTookOut(t *testing.T) {
 	}
 }
 
-func TestRedactTest_ErrorsHoldNothingOfTheDocument(t *testing.T) {
+func TestRedactTest_ErrorsDoNotQuoteTheDocument(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	open := filepath.Join(dir, "open.yaml")
 	require.NoError(t, os.WriteFile(open, []byte("id: "+anthropicKey+"\n"), 0o600))
-	require.NoError(t, os.Chmod(open, 0o644)) //nolint:gosec // G302: others may read it, which is what is refused
+	require.NoError(t, os.Chmod(open, 0o644)) //nolint:gosec // G302: the command must reject a readable file
 	for name, tc := range map[string]struct {
 		in   string
 		args []string
@@ -113,7 +113,7 @@ func TestRedactTest_ErrorsHoldNothingOfTheDocument(t *testing.T) {
 		"a value that is wrong": {`{"` + anthropicKey + `":` + anthropicKey + `}`, []string{"--as", "json", "-"}},
 		"no such form":          {"", []string{"--as", "xml", "-"}},
 		"no such file":          {"", []string{filepath.Join(dir, "none")}},
-		"secrets for everybody": {"", []string{"--secrets-file", open, "-"}},
+		"readable secrets":      {"", []string{"--secrets-file", open, "-"}},
 		"no such column":        {"", []string{"--columns", "ghost", "-"}},
 	} {
 		out, err := command(t, tc.in, append([]string{"redact", "test"}, tc.args...)...)

@@ -1,4 +1,4 @@
-// Package reference has the hidden command that writes manuals of all commands.
+// Package reference has the hidden command that writes reference pages of all commands.
 package reference
 
 import (
@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/version"
 )
 
-// Command writes pages about all commands; the docs and packages are made with it.
+// Command is `waybill reference`, used to build docs and packages.
 func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "reference",
@@ -24,14 +24,14 @@ func Command() *cobra.Command {
 	}
 	c.AddCommand(&cobra.Command{
 		Use:     "man DIR",
-		Short:   "Write a man page for each command to a directory",
+		Short:   "Write a man page per command to a directory",
 		Example: `  waybill reference man /usr/local/share/man/man1`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // G301: manuals are for everybody
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // G301: man pages are public
 				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 			}
-			epoch := time.Unix(0, 0).UTC() // the same build gives the same pages
+			epoch := time.Unix(0, 0).UTC() // reproducible builds
 			return doc.GenManTree(cmd.Root(), &doc.GenManHeader{
 				Section: "1",
 				Source:  version.Name + " " + version.Version,
@@ -52,8 +52,8 @@ func Command() *cobra.Command {
 
 const referenceHead = `# Commands
 
-Generated from the commands by ` + "`make gen`" + `; do not edit. Every command with its flags; ` + "`waybill COMMAND --help`" + ` says the same. The options of a group of
-commands hold for each command of it.
+Every command with its flags, as in ` + "`waybill COMMAND --help`" + `. Flags of a group of commands apply to
+all its commands. Generated from the commands by ` + "`make gen`" + `; do not edit.
 `
 
 // reference writes one page of all commands.

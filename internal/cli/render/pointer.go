@@ -1,6 +1,6 @@
 package render
 
-// Pointer is a JSON pointer for display; the empty pointer is shown as nothing.
+// Pointer formats a JSON pointer for display.
 func Pointer(pointer string) string {
 	if pointer == "" {
 		return "(root)"

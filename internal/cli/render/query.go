@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-// CompileQuery reads --query, an expression of jq. It ends with ctx: an expression may have
-// no end of its own.
+// CompileQuery compiles --query, a jq expression. Evaluation stops when ctx ends, because an
+// expression can loop forever.
 func CompileQuery(ctx context.Context, text string) (func(doc []byte, each func([]byte) error) error, error) {
 	q, err := gojq.Parse(text)
 	if err != nil {
@@ -48,30 +48,30 @@ func CompileQuery(ctx context.Context, text string) (func(doc []byte, each func(
 	}, nil
 }
 
-// failed is the error of an expression that the document does not fit.
+// failed returns the error of an evaluation; nil for halt.
 func failed(err error) error {
 	var halt *gojq.HaltError
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.As(err, &halt) && halt.Value() == nil:
-		return nil // it says itself that this is its end
+		return nil // halt without an error
 	default:
 		return exit.Usagef("--query: %w", err)
 	}
 }
 
-// place is where an expression cannot be read on.
+// place describes the position of a syntax error.
 func place(text string, err error) string {
 	var wrong *gojq.ParseError
 	if !errors.As(err, &wrong) {
 		return ""
 	}
 	at := min(max(wrong.Offset-len(wrong.Token), 0), len(text))
-	return fmt.Sprintf("at character %d, behind %q: ", utf8.RuneCountInString(text[:at])+1, tail(text[:at]))
+	return fmt.Sprintf("at character %d, after %q: ", utf8.RuneCountInString(text[:at])+1, tail(text[:at]))
 }
 
-// tail is the end of a text, as much as tells where it is.
+// tail returns the last characters of a text.
 func tail(text string) string {
 	const most = 20
 	if r := []rune(text); len(r) > most {
@@ -80,7 +80,7 @@ func tail(text string) string {
 	return text
 }
 
-// decode reads a document; large numbers stay what they are.
+// decode decodes a document without rounding large numbers.
 func decode(doc []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()

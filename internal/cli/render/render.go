@@ -1,5 +1,5 @@
-// Package render writes what commands find: as tables for people, as JSON, YAML or
-// names for programs. The shape depends on the flags alone.
+// Package render writes the output of commands as tables, JSON, YAML or names. The format depends
+// on flags only, not on the terminal.
 package render
 
 import (
@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/cli/term"
 )
 
-// Format is one of --output.
+// Format is a value of --output.
 type Format string
 
 // The formats.
@@ -28,13 +28,13 @@ const (
 	Name  Format = "name"
 )
 
-// Formats are all of them, as help lists them.
+// Formats are all formats, in the order of the help.
 var Formats = []Format{Table, Wide, JSON, JSONL, YAML, Name}
 
-// text is what some commands have always called their table.
+// text is an alias of table, kept for scripts.
 const text Format = "text"
 
-// ParseFormat reads --output.
+// ParseFormat parses --output.
 func ParseFormat(output string) (Format, error) {
 	if Format(output) == text {
 		return Table, nil
@@ -49,22 +49,21 @@ func ParseFormat(output string) (Format, error) {
 	return "", fmt.Errorf("--output %q: want %s", output, strings.Join(names, ", "))
 }
 
-// ForPeople reports a format that is read by people.
+// ForPeople reports whether the format is a table.
 func (f Format) ForPeople() bool { return f == Table || f == Wide }
 
 // Printer writes in one format.
 type Printer struct {
 	Out     io.Writer
 	Format  Format
-	Columns []string // those of --columns; empty: the usual ones
+	Columns []string // of --columns; empty uses the default columns
 	Color   bool
-	Width   int // of the terminal; 0: nobody's lines are cut
-	// Query transforms documents before they are written; nil: they stay as they are.
+	Width   int // of the terminal; 0 means lines are not cut
+	// Query transforms documents before they are written; nil disables it.
 	Query func(doc []byte, each func([]byte) error) error
 }
 
-// Document writes one JSON document; people get what human writes, and name is the
-// one name of `-o name`.
+// Document writes one JSON document. human writes the table formats; name is written for `-o name`.
 func (p *Printer) Document(doc []byte, name string, human func(io.Writer) error) error {
 	if p.Query == nil && p.Format.ForPeople() {
 		return human(p.Out)
@@ -78,7 +77,7 @@ func (p *Printer) Document(doc []byte, name string, human func(io.Writer) error)
 	return p.Query(doc, p.one)
 }
 
-// one writes a document in a format of programs.
+// one writes a document as JSON, YAML or a line.
 func (p *Printer) one(doc []byte) error {
 	switch p.Format {
 	case YAML:
@@ -94,7 +93,7 @@ func (p *Printer) one(doc []byte) error {
 	}
 }
 
-// Value is Document for a value that has no document yet.
+// Value is Document for a value to be encoded.
 func (p *Printer) Value(v any, name string, human func(io.Writer) error) error {
 	doc, err := Encode(v)
 	if err != nil {
@@ -103,7 +102,7 @@ func (p *Printer) Value(v any, name string, human func(io.Writer) error) error {
 	return p.Document(doc, name, human)
 }
 
-// Encode leaves text as it is: nobody reads it as HTML.
+// Encode encodes a value as JSON without escaping HTML.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -112,8 +111,8 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
-// WriteJSON writes a document with its members where and as they are. What a terminal
-// would obey is escaped.
+// WriteJSON writes an indented document without changing order or numbers. Control characters are
+// escaped.
 func WriteJSON(w io.Writer, doc []byte) error {
 	var b bytes.Buffer
 	if err := json.Indent(&b, doc, "", "  "); err != nil {
@@ -122,7 +121,7 @@ func WriteJSON(w io.Writer, doc []byte) error {
 	return line(w, term.EscapeJSON(b.String()))
 }
 
-// WriteYAML writes the same members in the same order as WriteJSON.
+// WriteYAML writes a document as YAML, with members in the same order as WriteJSON.
 func WriteYAML(w io.Writer, doc []byte) error {
 	var n yaml.Node
 	if err := yaml.Unmarshal(doc, &n); err != nil { // JSON is YAML
@@ -137,8 +136,7 @@ func WriteYAML(w io.Writer, doc []byte) error {
 	return enc.Close()
 }
 
-// plain takes away the brackets and quotes of JSON; the encoder puts quotes where
-// text would be read as something else.
+// plain removes the flow style and quotes of JSON. The encoder adds quotes where YAML needs them.
 func plain(n *yaml.Node) {
 	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
 		n.Style = 0

@@ -68,10 +68,10 @@ func TestRows_AreWrittenInEachFormat(t *testing.T) {
 		require.Equal(t, tc.want, got, name)
 	}
 	_, err = rows(t, render.Printer{Format: render.Table, Columns: []string{"ghost"}})
-	require.EqualError(t, err, `--columns: no column "ghost"; there are name, status, long, more`)
+	require.EqualError(t, err, `--columns: unknown column "ghost"; want name, status, long, more`)
 }
 
-func TestCompileQuery_RefusesWhatIsNoQuery(t *testing.T) {
+func TestCompileQuery_RejectsInvalidQueries(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{".[", "nosuchfunction", `import "x" as x; .`} {
 		_, err := render.CompileQuery(t.Context(), bad)
@@ -87,18 +87,18 @@ func TestCompileQuery_RefusesWhatIsNoQuery(t *testing.T) {
 	require.NoError(t, err)
 	var got []string
 	require.NoError(t, env([]byte(`{}`), func(b []byte) error { got = append(got, string(b)); return nil }))
-	require.Equal(t, []string{"{}", "{}"}, got, "the environment holds credentials, and is not to be asked")
+	require.Equal(t, []string{"{}", "{}"}, got, "queries cannot read the environment, which holds credentials")
 }
 
-// Who wrote a long expression wants to know where it is wrong.
-func TestCompileQuery_SaysWhereItCannotBeReadOn(t *testing.T) {
+// Errors in long expressions need a position.
+func TestCompileQuery_ReportsThePositionOfASyntaxError(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		".[":                        `--query: at character 3, behind ".[": unexpected EOF`,
+		".[":                        `--query: at character 3, after ".[": unexpected EOF`,
 		".events[] | select(.type)": "",
-		".events[] | select(.type":  `--query: at character 25, behind "…nts[] | select(.type": unexpected EOF`,
-		`."ä" | ]`:                  `--query: at character 8, behind ".\"ä\" | ": unexpected token "]"`,
-		`"abc`:                      `--query: at character 5, behind "\"abc": unterminated string literal`,
+		".events[] | select(.type":  `--query: at character 25, after "…nts[] | select(.type": unexpected EOF`,
+		`."ä" | ]`:                  `--query: at character 8, after ".\"ä\" | ": unexpected token "]"`,
+		`"abc`:                      `--query: at character 5, after "\"abc": unterminated string literal`,
 		"nosuchfunction":            "--query: function not defined: nosuchfunction/0",
 	} {
 		_, err := render.CompileQuery(t.Context(), text)
@@ -110,7 +110,7 @@ func TestCompileQuery_SaysWhereItCannotBeReadOn(t *testing.T) {
 	}
 }
 
-func TestCompileQuery_EndsWithItsCaller(t *testing.T) {
+func TestCompileQuery_StopsWithTheContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	q, err := render.CompileQuery(ctx, "repeat(.)")
@@ -131,7 +131,7 @@ func TestCompileQuery_EndsWithItsCaller(t *testing.T) {
 	require.Equal(t, []string{"1"}, got)
 }
 
-func TestParseFormat_NamesThem(t *testing.T) {
+func TestParseFormat_ListsTheFormats(t *testing.T) {
 	t.Parallel()
 	_, err := render.ParseFormat("xml")
 	require.EqualError(t, err, `--output "xml": want table, wide, json, jsonl, yaml, name`)

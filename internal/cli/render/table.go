@@ -10,20 +10,20 @@ import (
 	"waybill.dev/waybill/internal/cli/term"
 )
 
-// Column is one of a table of Ts.
+// Column is a column of a table of Ts.
 type Column[T any] struct {
 	Name string
-	// Wide columns are shown by -o wide, or when they are named.
+	// Wide columns are shown with -o wide or if named in --columns.
 	Wide bool
-	// Flex columns are cut where the line would be longer than the terminal is wide.
+	// Flex columns are cut if the line exceeds the width of the terminal.
 	Flex  bool
 	Value func(T) string
-	// Word is what the color of the value goes by; nil: it has none.
+	// Word returns the word that determines the color; nil disables color.
 	Word func(T) string
 }
 
-// Rows writes a list: doc is the document of all of it, row that of one, name what
-// stands for one. A list without rows is said to be empty on a table only.
+// Rows writes a list. doc is the JSON document of the list, row returns the document of a row, name
+// its id.
 func Rows[T any](p *Printer, doc []byte, rows []T, row func(T) []byte, name func(T) string, columns []Column[T]) error {
 	shown, err := pick(columns, p.Columns, p.Format == Wide)
 	if err != nil {
@@ -53,7 +53,7 @@ func Rows[T any](p *Printer, doc []byte, rows []T, row func(T) []byte, name func
 	}
 }
 
-// pick chooses columns by name, in the order that they were asked for.
+// pick selects columns by name, in the order of names.
 func pick[T any](all []Column[T], names []string, wide bool) ([]Column[T], error) {
 	var out []Column[T]
 	if len(names) == 0 {
@@ -76,13 +76,13 @@ func pick[T any](all []Column[T], names []string, wide bool) ([]Column[T], error
 			for _, c := range all {
 				known = append(known, strings.ToLower(c.Name))
 			}
-			return nil, exit.Usagef("--columns: no column %q; there are %s", n, strings.Join(known, ", "))
+			return nil, exit.Usagef("--columns: unknown column %q; want %s", n, strings.Join(known, ", "))
 		}
 	}
 	return out, nil
 }
 
-// gap is between two columns, narrowest what a cut column keeps.
+// gap is the space between columns, narrowest the minimum width of a cut column.
 const (
 	gap       = 2
 	narrowest = 5
@@ -126,7 +126,7 @@ func writeTable[T any](p *Printer, rows []T, columns []Column[T]) error {
 	return nil
 }
 
-// fit takes from the widest flexible columns until a line fits.
+// fit narrows the widest flexible columns until the line fits.
 func fit[T any](widths []int, columns []Column[T], width int) {
 	for width > 0 {
 		total, widest := gap*(len(widths)-1), -1
@@ -143,7 +143,7 @@ func fit[T any](widths []int, columns []Column[T], width int) {
 	}
 }
 
-// Cut shortens a text to so many characters, and marks that it did.
+// Cut shortens a text to width characters and marks the cut with an ellipsis.
 func Cut(text string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return text
@@ -152,7 +152,7 @@ func Cut(text string, width int) string {
 	return string(r[:width-1]) + "…"
 }
 
-// Pairs writes names and values below each other; pairs without a value are left out.
+// Pairs writes one name and value per line, without pairs that have an empty value.
 func Pairs(w io.Writer, pairs ...string) error {
 	width := 0
 	for i := 0; i+1 < len(pairs); i += 2 {

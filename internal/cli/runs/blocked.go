@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/internal/cli/show"
 )
 
-// limited is the limit that a run waits for, in words; empty: none.
+// limited describes the limit that a run waits for; empty if there is none.
 func limited(l *client.Limit, now time.Time) string {
 	if l == nil {
 		return ""
@@ -18,12 +18,12 @@ func limited(l *client.Limit, now time.Time) string {
 		text += ", since " + l.Since + " (" + show.Age(l.Since, now) + ")"
 	}
 	if l.Until != "" {
-		text += ", until " + l.Until + " at least"
+		text += ", until at least " + l.Until
 	}
 	return text
 }
 
-// limitWords names a limit: its kind, its value and where it is set.
+// limitWords describes a limit: its kind, its value and where it is set.
 func limitWords(l *client.Limit) string {
 	setBy := "the workflow's"
 	if l.Scope == "tenant" {
@@ -42,13 +42,13 @@ func limitWords(l *client.Limit) string {
 		period := show.Duration(time.Duration(l.PeriodMs) * time.Millisecond)
 		return fmt.Sprintf("%s rate limit: %d starts in %s%s", setBy, l.Limit, period, perKey)
 	case "retry":
-		return "the next try, after one that failed"
+		return "a retry after a failed attempt"
 	default:
 		return l.Reason
 	}
 }
 
-// remedies are what helps a quarantined run, by reason.
+// remedies are the fixes for quarantined runs, by reason.
 var remedies = map[string]string{ //nolint:gochecknoglobals // a constant
 	"log_damaged":        "its log is damaged: restore the log from a backup; until then it cannot be ended",
 	"definition_missing": "its workflow definition is missing: restore it from a backup",
@@ -57,7 +57,7 @@ var remedies = map[string]string{ //nolint:gochecknoglobals // a constant
 	"cannot_continue":    "the dispatcher's log has the error",
 }
 
-// quarantined is why a run is quarantined and since when; empty: it is not.
+// quarantined describes why and since when a run is quarantined; empty if it is not.
 func quarantined(q *client.QuarantinedRun, now time.Time) string {
 	if q == nil {
 		return ""
@@ -72,7 +72,7 @@ func quarantined(q *client.QuarantinedRun, now time.Time) string {
 	return text
 }
 
-// release is how to retry or end a quarantined run; empty: it is not quarantined.
+// release describes how to retry or end a quarantined run; empty if it is not quarantined.
 func release(q *client.QuarantinedRun) string {
 	if q == nil {
 		return ""

@@ -21,9 +21,9 @@ func pauseCommand(s *session.Session) *cobra.Command {
 	var reason, drain string
 	c := &cobra.Command{
 		Use:   "pause RUN",
-		Short: "Pause a run; no model is asked until it is resumed",
-		Long: `Pauses a run. With --drain drain-current-node, the host's default, the node at work ends
-first; with immediate it is stopped, and begins anew when the run is resumed.`,
+		Short: "Pause a run; it makes no model calls until it is resumed",
+		Long: `Pauses a run. With --drain drain-current-node, the host's default, the running node ends first.
+With immediate, the node is stopped and restarted when the run is resumed.`,
 		Example:           `  waybill run pause RUN --reason 'wrong price list'`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: CompleteIDs(s),
@@ -36,7 +36,7 @@ first; with immediate it is stopped, and begins anew when the run is resumed.`,
 			return o.done(a, err)
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why; recorded with the event")
+	c.Flags().StringVar(&reason, "reason", "", "reason, recorded with the event")
 	c.Flags().StringVar(&drain, "drain", "", "immediate or drain-current-node")
 	return c
 }
@@ -45,7 +45,7 @@ func resumeCommand(s *session.Session) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use:               "resume RUN",
-		Short:             "Let a paused run go on",
+		Short:             "Resume a paused run",
 		Example:           `  waybill run resume RUN`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: CompleteIDs(s),
@@ -58,11 +58,11 @@ func resumeCommand(s *session.Session) *cobra.Command {
 			return o.done(a, err)
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why; recorded with the event")
+	c.Flags().StringVar(&reason, "reason", "", "reason, recorded with the event")
 	return c
 }
 
-// done shows the answer to a write that names a run and its status.
+// done prints the response to a change of a run: its id and status.
 func (o *one) done(a *client.Answer, err error) error {
 	if err != nil {
 		return err
@@ -78,14 +78,14 @@ func (o *one) done(a *client.Answer, err error) error {
 	return o.print.Document(a.Body, v.RunID, func(w io.Writer) error {
 		had := ""
 		if v.AlreadyTerminal {
-			had = " (it had ended before)"
+			had = " (had ended before)"
 		}
 		_, err := fmt.Fprintf(w, "%s %s%s\n", term.Clean(v.RunID), v.Status, had)
 		return err
 	})
 }
 
-// cancelFlags are those of `run cancel`.
+// cancelFlags are the flags of `run cancel`.
 type cancelFlags struct {
 	reason      string
 	query       client.RunQuery
@@ -97,11 +97,11 @@ func cancelCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cancel RUN... | --filter WORDS",
 		Short: "Cancel runs",
-		Long: `Cancels a run; one that has ended stays as it is. Several runs, or those that fit --filter,
---status, --workflow or --tag, are listed first, and cancelled after a question is answered
-with yes, or with --yes. --dry-run only lists them.
+		Long: `Cancels runs. A run that has ended is not changed. Several runs, or those selected with --filter,
+--status, --workflow or --tag, are listed first, and cancelled after confirmation or with --yes.
+--dry-run only lists them.
 
-Of several runs, each has its own answer; exits with 6 if one could not be cancelled.`,
+With several runs, prints the outcome of each. Exit status 6 if one could not be cancelled.`,
 		Example: `  waybill run cancel RUN --reason 'wrong input'
   waybill run cancel --filter 'workflow:triage status:running' --dry-run`,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -110,7 +110,7 @@ Of several runs, each has its own answer; exits with 6 if one could not be cance
 		RunE: func(cmd *cobra.Command, args []string) error {
 			byQuery := o.query != (client.RunQuery{})
 			if byQuery == (len(args) > 0) {
-				return exit.Usagef("name runs, or say with --filter which; not both")
+				return exit.Usagef("want run ids or --filter, not both")
 			}
 			if len(args) == 1 && !o.dryRun {
 				at, err := about(cmd, s, args[0])
@@ -125,16 +125,16 @@ Of several runs, each has its own answer; exits with 6 if one could not be cance
 	}
 	queryFlags(c, &o.query)
 	f := c.Flags()
-	f.StringVar(&o.reason, "reason", "", "why; recorded with the event")
-	f.BoolVar(&o.dryRun, "dry-run", false, "list the runs, and cancel none")
-	f.BoolVar(&o.yes, "yes", false, "ask no question")
+	f.StringVar(&o.reason, "reason", "", "reason, recorded with the event")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only list the runs")
+	f.BoolVar(&o.yes, "yes", false, "skip the confirmation")
 	return c
 }
 
-// batch is how many runs a host cancels at a time (OpenWOP host contract §2.6).
+// batch is the maximum number of runs in one cancel request (OpenWOP host contract §2.6).
 const batch = 100
 
-// cancelled is what became of one of several runs.
+// cancelled is the outcome for one of several runs.
 type cancelled struct {
 	RunID  string          `json:"runId"`
 	OK     bool            `json:"ok"`
@@ -168,7 +168,7 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 		}
 	}
 	if len(ids) == 0 {
-		session.Talk(cmd, "no runs that go on fit")
+		session.Notice(cmd, "no matching open runs")
 	}
 	if o.dryRun {
 		return printCancelled(p, named(ids))
@@ -198,13 +198,13 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 	}
 	for _, r := range all {
 		if !r.OK {
-			return exit.Outcome(exit.Refused, "not every run could be cancelled")
+			return exit.Outcome(exit.Refused, "a run could not be cancelled")
 		}
 	}
 	return nil
 }
 
-// fitsQuery looks again at what the host has selected: what is cancelled stays cancelled.
+// fitsQuery checks the host's selection again, because a cancellation cannot be undone.
 func fitsQuery(r client.RunSummary, q client.RunQuery) bool {
 	return (q.Status == "" || q.Status == string(r.Status)) && (q.WorkflowID == "" || q.WorkflowID == r.WorkflowID) &&
 		(q.Tag == "" || slices.Contains(r.Tags, q.Tag))
@@ -235,21 +235,21 @@ func printCancelled(p *render.Printer, all []cancelled) error {
 		{Name: "STATUS", Value: func(r cancelled) string { return r.Status }},
 		{Name: "ERROR", Flex: true, Value: func(r cancelled) string {
 			var e struct{ Error, Message string }
-			_ = json.Unmarshal(r.Error, &e) // there may be none
+			_ = json.Unmarshal(r.Error, &e) // empty on success
 			return strings.Trim(e.Error+": "+e.Message, ": ")
 		}},
 	})
 }
 
-// confirm asks a person. Where there is none, the answer has to be a flag.
+// confirm prompts for confirmation on a terminal. Without one, --yes is required.
 func confirm(cmd *cobra.Command, what string) error {
 	if !term.IsTTY(cmd.InOrStdin()) || !term.IsTTY(cmd.ErrOrStderr()) {
-		return exit.Usagef("this would %s: say so with --yes, or look with --dry-run", what)
+		return exit.Usagef("this would %s; confirm with --yes, or list them with --dry-run", what)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s? type yes: ", what)
-	said, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	if err != nil || strings.TrimSpace(said) != "yes" {
-		return exit.Usagef("nothing was done")
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s? Type yes to confirm: ", what)
+	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != "yes" {
+		return exit.Usagef("not confirmed; no run was cancelled")
 	}
 	return nil
 }

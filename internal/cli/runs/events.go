@@ -22,9 +22,9 @@ func eventsCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events RUN",
 		Short: "List the events of a run so far",
-		Long: `Lists the events that a run has recorded so far; ` + "`run watch`" + ` goes on to its end. --type
-takes the name of a type, of the protocol or of a vendor, or a pattern such as envelope.*;
-waybill explain TYPE says what one means. A type that no event can have is refused.`,
+		Long: `Lists the recorded events of a run; ` + "`run watch`" + ` follows it to its end. --type takes an event
+type of the protocol or a vendor, or a pattern such as envelope.*. waybill explain TYPE explains a
+type.`,
 		Example: `  waybill run events @latest
   waybill run events RUN --type 'envelope.*' -o jsonl
   waybill run events RUN --group interrupt --columns seq,type,detail`,
@@ -35,7 +35,7 @@ waybill explain TYPE says what one means. A type that no event can have is refus
 				return err
 			}
 			if from < 0 || limit < 0 {
-				return exit.Usagef("--from and --limit: want 0 or more")
+				return exit.Usagef("--from and --limit must be at least 0")
 			}
 			o, err := about(cmd, s, args[0])
 			if err != nil {
@@ -46,14 +46,14 @@ waybill explain TYPE says what one means. A type that no event can have is refus
 	}
 	f := c.Flags()
 	f.IntVar(&from, "from", 0, "first sequence to list")
-	f.IntVar(&limit, "limit", 0, "how many events at most; 0: all")
-	f.StringSliceVar(&w.types, "type", nil, "only events of these types, or of those that a pattern fits (repeatable)")
+	f.IntVar(&limit, "limit", 0, "maximum number of events; 0 means all")
+	f.StringSliceVar(&w.types, "type", nil, "only events of this type or pattern (repeatable)")
 	f.StringVar(&w.group, "group", "", "only events of this group: "+strings.Join(groups(), ", "))
 	return c
 }
 
-// Each hands over what a run has recorded, from a sequence on, until each wants no more. The
-// page is the last one, and says where the run stands.
+// Each calls each for the recorded events of a run from a sequence on, until it returns false. It
+// returns the last page, which has the status of the run.
 func Each(ctx context.Context, c *client.Client, id string, from int, each func(client.Event) (more bool)) (*client.EventPage, error) {
 	for {
 		page, err := c.Events(ctx, id, client.EventQuery{From: from})
@@ -70,13 +70,13 @@ func Each(ctx context.Context, c *client.Client, id string, from int, each func(
 		}
 		next := page.Events[len(page.Events)-1].Sequence + 1
 		if next <= from {
-			return nil, fmt.Errorf("the host gives events before %d again, after it was asked for those from there on", from)
+			return nil, fmt.Errorf("the host returned events before the requested sequence %d", from)
 		}
 		from = next
 	}
 }
 
-// events lists what a run has recorded.
+// events lists the recorded events of a run.
 func (o *one) events(cmd *cobra.Command, from, limit int, want func(client.Event) bool) error {
 	all, docs := []client.Event{}, []json.RawMessage{}
 	page, err := Each(cmd.Context(), o.client, o.id, from, func(e client.Event) bool {

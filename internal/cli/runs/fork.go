@@ -27,14 +27,13 @@ func forkCommand(s *session.Session) *cobra.Command {
 	var wait bool
 	c := &cobra.Command{
 		Use:   "fork RUN",
-		Short: "Do a run again from one of its events, as a run of its own",
-		Long: `Makes a new run that begins as another did: what that has recorded before --from is kept,
-the rest is done anew. The other run stays as it is.
+		Short: "Fork a run: repeat it from one of its events as a new run",
+		Long: `Creates a new run with the events of another run before --from, and executes the rest. The other
+run is not changed.
 
---mode replay gives each model call and each other effect its recorded outcome again, so
-that nothing happens outside; it takes no options. --mode branch carries effects out for
-real, and may have other options: side effects happen again, webhooks are called. Without
---mode, a fork with --from is a branch, and one without is a replay.`,
+--mode replay returns the recorded outcome of each model call and other effect; it makes no external
+calls and takes no options. --mode branch executes effects again, including webhooks and other side
+effects, and takes new options. The default mode is branch with --from, replay without.`,
 		Example: `  waybill run fork RUN --from 12 --configurable '{"ai.model":"claude-opus-5-5"}'
   waybill run fork RUN --mode replay --wait && waybill run diff RUN @latest`,
 		Args:              cobra.ExactArgs(1),
@@ -66,12 +65,12 @@ real, and may have other options: side effects happen again, webhooks are called
 	}
 	f := c.Flags()
 	f.StringVar(&mode, "mode", "", "replay or branch")
-	f.IntVar(&from, "from", 0, "sequence of the first event that is done anew")
-	f.StringVar(&configurable, "configurable", "", "options of a branch, laid over those of the run: a JSON object, or @FILE")
-	f.StringVar(&metadata, "metadata", "", "metadata of a branch: a JSON object, or @FILE")
+	f.IntVar(&from, "from", 0, "sequence of the first event to repeat")
+	f.StringVar(&configurable, "configurable", "", "options of a branch, merged into those of the run: JSON object or @FILE")
+	f.StringVar(&metadata, "metadata", "", "metadata of a branch: JSON object or @FILE")
 	f.StringArrayVar(&tags, "tag", nil, "tag of a branch (repeatable)")
-	f.StringVar(&key, "key", "", "Idempotency-Key: the same key makes no second fork")
-	f.BoolVar(&wait, "wait", false, "wait for the end of the fork, or until it waits for somebody")
+	f.StringVar(&key, "key", "", "Idempotency-Key; repeats with the same key create one fork")
+	f.BoolVar(&wait, "wait", false, "wait until the fork ends or waits for an answer")
 	return c
 }
 
@@ -85,9 +84,9 @@ func fork(cmd *cobra.Command, s *session.Session, id string, f client.Fork, wait
 		return err
 	}
 	if f.Mode == "branch" {
-		session.Talk(cmd, "a branch: effects from event %d on happen again", made.FromSeq)
+		session.Notice(cmd, "branch: effects from event %d on are executed again", made.FromSeq)
 	} else {
-		session.Talk(cmd, "a replay: effects get their recorded outcomes; nothing happens outside")
+		session.Notice(cmd, "replay: effects return their recorded outcomes; external calls are disabled")
 	}
 	link(cmd, o.client, made.RunID)
 	if wait {
@@ -100,11 +99,11 @@ func fork(cmd *cobra.Command, s *session.Session, id string, f client.Fork, wait
 func diffCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff RUN RUN",
-		Short: "Say how two runs differ",
-		Long: `Compares the events and the outcome of two runs. What differs by nature, such as ids and
-times, does not count.
+		Short: "Compare two runs",
+		Long: `Compares the events and the outcome of two runs. Values that differ between any two runs, such
+as ids and times, are ignored.
 
-Exits with 0 if nothing differs, 1 if something does.`,
+Exit status: 0 no differences; 1 differences.`,
 		Example: `  waybill run diff RUN @latest
   waybill run diff A B -o json | jq .divergedAtSeq`,
 		Args: cobra.ExactArgs(2),
@@ -138,7 +137,7 @@ Exits with 0 if nothing differs, 1 if something does.`,
 	}
 }
 
-// diff shows how two runs differ.
+// diff prints the differences of two runs.
 func (o *one) diff(d *client.Diff) error {
 	if !o.print.Format.ForPeople() || o.print.Query != nil {
 		return o.print.Document(d.Doc, o.id, nil)
@@ -177,7 +176,7 @@ func (o *one) diff(d *client.Diff) error {
 		}
 	}
 	if d.Truncated {
-		_, err = fmt.Fprintln(w, "not all that differs is told")
+		_, err = fmt.Fprintln(w, "(more differences not shown)")
 	}
 	return err
 }
@@ -186,10 +185,10 @@ func exportCommand(s *session.Session) *cobra.Command {
 	var what, file string
 	c := &cobra.Command{
 		Use:   "export RUN",
-		Short: "Write a run to a file: its debug bundle, or its events",
-		Long: `Writes the debug bundle of a run, which has its course and not its content, or its events,
-one JSON document a line, to standard output or a file. A file that is there is not
-written over.`,
+		Short: "Export the debug bundle or the events of a run",
+		Long: `Writes the debug bundle of a run, or its events as one JSON document per line, to standard
+output or a file. The debug bundle has no content, such as prompts and answers. An existing file is
+not overwritten.`,
 		Example: `  waybill run export RUN --file bundle.json
   waybill run export RUN --what events > events.jsonl`,
 		Args:              cobra.ExactArgs(1),
@@ -203,20 +202,20 @@ written over.`,
 				return err
 			}
 			if o.print.Query != nil {
-				return exit.Usagef("--query: what is exported is all that there is; run events takes it")
+				return exit.Usagef("--query is not supported by export; use it with run events")
 			}
 			return export(cmd, o, what, file)
 		},
 	}
 	c.Flags().StringVar(&what, "what", "bundle", "bundle or events")
-	c.Flags().StringVarP(&file, "file", "f", "", "file to write; none: standard output")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write; empty uses standard output")
 	return c
 }
 
 func export(cmd *cobra.Command, o *one, what, file string) (err error) {
 	out := cmd.OutOrStdout()
 	if file != "" {
-		// What is exported may be confidential: it is for its owner alone.
+		// The export may be confidential, so only its owner may read the file.
 		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the user names the file
 		if err != nil {
 			return exit.Usagef("--file: %w", err)
@@ -243,9 +242,9 @@ func export(cmd *cobra.Command, o *one, what, file string) (err error) {
 	if err := json.Unmarshal(a.Body, &b); err != nil {
 		return err
 	}
-	session.Talk(cmd, "redaction: %s", b.RedactionMode)
+	session.Notice(cmd, "redaction: %s", b.RedactionMode)
 	if b.Truncated {
-		session.Talk(cmd, "truncated: %s", b.TruncatedReason)
+		session.Notice(cmd, "truncated: %s", b.TruncatedReason)
 	}
 	return nil
 }

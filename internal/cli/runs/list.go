@@ -27,38 +27,38 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List runs, newest first",
-		Long: `Lists the runs of the tenant, newest first. --filter takes the words that the console
-takes: status:failed workflow:triage code:envelope_invalid tag:night kind:error provider:openai since:2h;
-the host says which it knows.`,
+		Long: `Lists the runs of the tenant, newest first. --filter has the syntax of the console's filter:
+status:failed workflow:triage code:envelope_invalid tag:night kind:error provider:openai since:2h.
+The error for an unknown term lists the terms that the host supports.`,
 		Example: `  waybill run list --status failed
   waybill run list --filter 'workflow:triage since:2h' -o json
   waybill run list -o name --limit 10 | xargs -n1 waybill run get`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if q.Limit < 0 || q.Limit > 200 {
-				return exit.Usagef("--limit %d: want 1 to 200; --all goes on after that", q.Limit)
+				return exit.Usagef("--limit %d: must be 1 to 200; use --all for more", q.Limit)
 			}
 			return list(cmd, s, q, all)
 		},
 	}
 	queryFlags(c, &q)
 	f := c.Flags()
-	f.IntVar(&q.Limit, "limit", 50, "runs on a page, 1 to 200")
-	f.StringVar(&q.Cursor, "cursor", "", "where the page begins: what the page before gave")
-	f.BoolVar(&all, "all", false, "all pages")
+	f.IntVar(&q.Limit, "limit", 50, "runs per page, 1 to 200")
+	f.StringVar(&q.Cursor, "cursor", "", "cursor of the previous page")
+	f.BoolVar(&all, "all", false, "list all pages")
 	return c
 }
 
-// queryFlags select runs.
+// queryFlags adds the flags that select runs.
 func queryFlags(c *cobra.Command, q *client.RunQuery) {
 	f := c.Flags()
-	f.StringVar(&q.Filter, "filter", "", "words that runs have to fit, such as 'status:failed since:2h'")
-	f.StringVar(&q.Status, "status", "", "only runs of this status")
+	f.StringVar(&q.Filter, "filter", "", "filter terms, such as 'status:failed since:2h'")
+	f.StringVar(&q.Status, "status", "", "only runs with this status")
 	f.StringVar(&q.WorkflowID, "workflow", "", "only runs of this workflow")
 	f.StringVar(&q.Tag, "tag", "", "only runs with this tag")
 }
 
-// columns are those of a list of runs.
+// columns returns the columns of a list of runs.
 func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
 	word := func(r client.RunSummary) string { return string(r.Status) }
 	return []render.Column[client.RunSummary]{
@@ -78,7 +78,7 @@ func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
 	}
 }
 
-// detail is why a run is where it is: its error, or what it waits for.
+// detail returns the error of a run, or what it waits for.
 func detail(r client.RunSummary) string {
 	if r.Quarantine != nil {
 		return "quarantined: " + r.Quarantine.Reason
@@ -93,7 +93,7 @@ func detail(r client.RunSummary) string {
 	return text
 }
 
-// awaited is what a run waits for; empty: nothing.
+// awaited describes what a run waits for; empty if it does not wait.
 func awaited(w *client.Wait) string {
 	if w == nil {
 		return ""
@@ -114,8 +114,8 @@ func awaited(w *client.Wait) string {
 	return text
 }
 
-// next says who has to act for a run to go on, and since when nothing was heard of it if
-// that is too long; empty: nobody.
+// next describes what a run waits for, how to continue it, or how long it has been stalled; empty
+// if it is none of these.
 func next(r *client.Run, now time.Time) string {
 	if r.Quarantine != nil {
 		return release(r.Quarantine)
@@ -123,7 +123,7 @@ func next(r *client.Run, now time.Time) string {
 	if r.Waits != nil && r.Waits.Limit != nil {
 		return "waits for " + limited(r.Waits.Limit, now)
 	}
-	text := show.Who(r.Snapshot)
+	text := show.WaitReason(r.Snapshot)
 	if text == "" && r.Waits != nil {
 		text = "waits for " + awaited(r.Waits)
 		if r.Waits.HeldBy != "" {
@@ -131,7 +131,7 @@ func next(r *client.Run, now time.Time) string {
 		}
 	}
 	if r.Stalled(now) {
-		text = strings.TrimSuffix("stalled: nothing was heard for "+show.Age(r.LastEventAt, now)+"; "+text, "; ")
+		text = strings.TrimSuffix("stalled: no event for "+show.Age(r.LastEventAt, now)+"; "+text, "; ")
 	}
 	return text
 }
@@ -155,22 +155,22 @@ func list(cmd *cobra.Command, s *session.Session, q client.RunQuery, all bool) e
 		return err
 	}
 	if len(page.Runs) == 0 && p.Format.ForPeople() {
-		session.Talk(cmd, "no runs%s", emptyHint(q))
+		session.Notice(cmd, "%s", emptyHint(q))
 	}
 	if page.NextCursor != "" && p.Format.ForPeople() {
-		session.Talk(cmd, "there are more: waybill %s --cursor %s", strings.Join(cmdline(cmd), " "), page.NextCursor)
+		session.Notice(cmd, "more runs: waybill %s --cursor %s", strings.Join(cmdline(cmd), " "), page.NextCursor)
 	}
 	return nil
 }
 
 func emptyHint(q client.RunQuery) string {
 	if q.Filter+q.Status+q.WorkflowID+q.Tag != "" {
-		return " fit"
+		return "no matching runs"
 	}
-	return " yet; start one: waybill run start WORKFLOW"
+	return "no runs yet; start one with waybill run start WORKFLOW"
 }
 
-// cmdline is the command with the flags that select.
+// cmdline returns the command with its selecting flags.
 func cmdline(cmd *cobra.Command) []string {
 	out := []string{"run", "list"}
 	for _, name := range []string{"filter", "status", "workflow", "tag", "limit"} {
@@ -181,14 +181,14 @@ func cmdline(cmd *cobra.Command) []string {
 	return out
 }
 
-// noFilter is a filter that is none: a host that takes it knows no filters.
+// noFilter is an invalid filter. A host that accepts it ignores filters.
 const noFilter = ":"
 
-// filters makes sure that a host does not leave --filter out, and gives every run.
+// filters returns an error if the host ignores filters and would return every run.
 func filters(ctx context.Context, c *client.Client) error {
 	_, err := c.Runs(ctx, client.RunQuery{Filter: noFilter, Limit: 1})
 	if err == nil {
-		return exit.With(exit.Refused, errors.New("this host knows no --filter, and would give every run; use --status, --workflow and --tag"))
+		return exit.With(exit.Refused, errors.New("the host does not support --filter; use --status, --workflow and --tag"))
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusBadRequest {
 		return nil
@@ -206,7 +206,7 @@ func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*
 	if !all {
 		page, err := c.Runs(cmd.Context(), q)
 		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusBadRequest {
-			return nil, exit.With(exit.Usage, err) // words of the command line
+			return nil, exit.With(exit.Usage, err) // a term of --filter is invalid
 		}
 		return page, err
 	}
@@ -231,7 +231,7 @@ func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*
 func getCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get RUN",
-		Short: "Show a run: where it stands, who has to act, what came out",
+		Short: "Show a run: status, what it waits for, outputs",
 		Example: `  waybill run get @latest
   waybill run get RUN -o json | jq .outputs`,
 		Args:              cobra.ExactArgs(1),
@@ -250,7 +250,7 @@ func getCommand(s *session.Session) *cobra.Command {
 	}
 }
 
-// snapshot shows a run.
+// snapshot prints a run.
 func (o *one) snapshot(r *client.Run, now time.Time) error {
 	return o.print.Document(r.Doc, r.RunID, func(w io.Writer) error {
 		status := string(r.Status)

@@ -19,7 +19,7 @@ type node struct {
 	runstate.NodeState
 }
 
-// nodes shows what became of each node, in the order in which it did.
+// nodes prints the nodes of a run in the order of their first events.
 func (o *one) nodes(w io.Writer, r *client.Run) error {
 	if len(r.NodeStates) == 0 {
 		return nil

@@ -21,7 +21,7 @@ run, shows the slot or limit that it waits for, or why it is quarantined. The st
   none      no dispatcher owns the run
   owned     the dispatcher's lease is valid
   released  the dispatcher has released the run
-  expired   the dispatcher's lease has expired; another one takes the run over
+  expired   the dispatcher's lease has expired; another dispatcher takes the run over
   unknown   the host does not record owners`,
 		Example: `  waybill run owner @latest
   waybill run owner RUN -o json | jq -r .expiresAt`,

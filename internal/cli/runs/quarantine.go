@@ -48,7 +48,7 @@ func quarantineListCommand(s *session.Session) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 || limit > 200 {
-				return exit.Usagef("--limit %d: want 1 to 200", limit)
+				return exit.Usagef("--limit %d: must be 1 to 200", limit)
 			}
 			p, err := s.Printer(cmd)
 			if err != nil {
@@ -67,14 +67,14 @@ func quarantineListCommand(s *session.Session) *cobra.Command {
 			switch {
 			case err != nil || !p.Format.ForPeople():
 			case page.NextCursor != "":
-				session.Talk(cmd, "there are more: --cursor %s", page.NextCursor)
+				session.Notice(cmd, "more runs: use --cursor %s", page.NextCursor)
 			case len(page.Runs) == 0:
-				session.Talk(cmd, "no quarantined runs")
+				session.Notice(cmd, "no quarantined runs")
 			}
 			return err
 		},
 	}
-	c.Flags().IntVar(&limit, "limit", 50, "runs on a page, 1 to 200")
+	c.Flags().IntVar(&limit, "limit", 50, "runs per page, 1 to 200")
 	c.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
 	return c
 }
@@ -101,8 +101,8 @@ func quarantineRetryCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry RUN",
 		Short: "Put a quarantined run back into the queue",
-		Long: `Puts a quarantined run back into the queue now. A run that still cannot be loaded stays
-quarantined; the error says why.`,
+		Long: `Puts a quarantined run back into the queue. If it still cannot be loaded, it stays quarantined
+and the error has the reason.`,
 		Example:           `  waybill run quarantine retry RUN`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeQuarantined(s),
@@ -149,7 +149,7 @@ panics. A run with a damaged log cannot be ended.`,
 			return o.done(a, err)
 		},
 	}
-	c.Flags().StringVar(&reason, "reason", "", "why; recorded with the event")
+	c.Flags().StringVar(&reason, "reason", "", "reason, recorded with the event")
 	return c
 }
 

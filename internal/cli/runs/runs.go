@@ -1,5 +1,4 @@
-// Package runs holds the commands about runs: start them, look at them, wait for them,
-// steer them.
+// Package runs has the commands that start, show, follow and control runs.
 package runs
 
 import (
@@ -25,9 +24,9 @@ import (
 func Command(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
-		Short: "Start runs, look at them, wait for them, steer them",
-		Long: `Starts runs, looks at them, waits for them, steers them. A run is named by its id, or
-as @latest: the newest of the tenant.
+		Short: "Start, show, follow and control runs",
+		Long: `Starts, shows, follows and controls runs. RUN is a run id, or @latest for the newest run of the
+tenant.
 
 ` + exit.Help,
 		Example: `  waybill run start triage --input @mail.json --wait
@@ -41,17 +40,17 @@ as @latest: the newest of the tenant.
 	return c
 }
 
-// latest stands for the newest run.
+// latest is the argument for the newest run.
 const latest = "@latest"
 
-// one is a command about one run.
+// one has what a command about one run needs.
 type one struct {
 	client *client.Client
 	print  *render.Printer
 	id     string
 }
 
-// about prepares a command about the run that its first argument names.
+// about returns the client, the printer and the id for a command about one run.
 func about(cmd *cobra.Command, s *session.Session, id string) (*one, error) {
 	p, err := s.Printer(cmd)
 	if err != nil {
@@ -65,7 +64,7 @@ func about(cmd *cobra.Command, s *session.Session, id string) (*one, error) {
 	return &one{client: c, print: p, id: id}, err
 }
 
-// Named is the id of the run that somebody named.
+// Named returns the id of a run argument: an id or @latest.
 func Named(ctx context.Context, c *client.Client, name string) (string, error) {
 	switch name {
 	case latest:
@@ -75,13 +74,13 @@ func Named(ctx context.Context, c *client.Client, name string) (string, error) {
 		}
 		return r.RunID, nil
 	case "":
-		return "", exit.Usagef("the id of the run is empty")
+		return "", exit.Usagef("the run id is empty")
 	default:
 		return name, nil
 	}
 }
 
-// CompleteIDs offers the newest runs for the first argument.
+// CompleteIDs completes the first argument with the newest runs.
 func CompleteIDs(s *session.Session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -91,7 +90,7 @@ func CompleteIDs(s *session.Session) cobra.CompletionFunc {
 	}
 }
 
-// newest lists runs for a shell; one that is not reached has none to offer.
+// newest lists runs for completion; none if the host is unreachable.
 func newest(cmd *cobra.Command, s *session.Session, but []string) []string {
 	out := []string{latest + "\tthe newest run"}
 	c, err := s.Client(cmd)
@@ -110,7 +109,7 @@ func newest(cmd *cobra.Command, s *session.Session, but []string) []string {
 	return out
 }
 
-// consoleOf is where people see a run; empty where the host serves no console.
+// consoleOf returns the console URL of a run; empty if the host has no console.
 func consoleOf(ctx context.Context, c *client.Client, runID string) string {
 	if _, err := c.Get(ctx, "/console/config.json"); err != nil {
 		return ""
@@ -118,14 +117,14 @@ func consoleOf(ctx context.Context, c *client.Client, runID string) string {
 	return c.Base() + "/console/runs/" + url.PathEscape(runID)
 }
 
-// link tells where people see a run.
+// link prints the console URL of a run.
 func link(cmd *cobra.Command, c *client.Client, runID string) {
 	if at := consoleOf(cmd.Context(), c, runID); at != "" {
-		session.Talk(cmd, "console: %s", at)
+		session.Notice(cmd, "console: %s", at)
 	}
 }
 
-// outcome ends a command with what became of a run.
+// outcome returns the exit status for the status of a run.
 func outcome(status wire.Status) error {
 	switch {
 	case status == wire.StatusFailed || status == wire.StatusCancelled:
@@ -137,10 +136,10 @@ func outcome(status wire.Status) error {
 	}
 }
 
-// maxInput bounds what is read as the input of a run; a host takes less.
+// maxInput is the maximum size of the input of a run. The limit of hosts is lower.
 const maxInput = 64 << 20
 
-// object reads a JSON object: as it stands, @FILE, or - for standard input.
+// object reads a JSON object from the flag, @FILE, or - for standard input.
 func object(stdin io.Reader, name, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
@@ -156,8 +155,7 @@ func object(stdin io.Reader, name, text string) (json.RawMessage, error) {
 	return b, nil
 }
 
-// Read gives the bytes of a value that stands for itself, for a file (@FILE), or for
-// standard input (-).
+// Read returns a value given as text, as a file (@FILE), or on standard input (-).
 func Read(stdin io.Reader, name, text string) ([]byte, error) {
 	path, isFile := strings.CutPrefix(text, "@")
 	if !isFile && text != "-" {

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/internal/cli/session"
 )
 
-// startFlags are those of `run start`, as they are given.
+// startFlags are the flags of `run start`.
 type startFlags struct {
 	input, configurable, metadata, key string
 	set, tags                          []string
@@ -27,14 +27,13 @@ func startCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "start WORKFLOW",
 		Short: "Start a run",
-		Long: `Starts a run of a workflow. Its inputs are a JSON object (--input), single values (--set)
-laid over it, or both.
+		Long: `Starts a run of a workflow. The inputs are a JSON object (--input), single values (--set), or
+both; --set overrides members of --input.
 
-A start has a key, made up unless --key names one: the same key and the same request give
-the same run, and start no other.
+Every start has an idempotency key, random unless set with --key. Repeating a request with the same
+key returns the same run.
 
-With --wait, ends when the run does, or when it waits for somebody, and prints its
-snapshot. ` + exit.Help,
+With --wait, waits until the run ends or waits for an answer, and prints it. ` + exit.Help,
 		Example: `  waybill run start triage --set mail='I was charged twice.'
   waybill run start triage --input @mail.json --wait -o json | jq .status
   cat order.json | waybill run start order --input - --watch`,
@@ -45,14 +44,14 @@ snapshot. ` + exit.Help,
 		},
 	}
 	f := c.Flags()
-	f.StringVarP(&o.input, "input", "i", "", "inputs: a JSON object, @FILE, or - for standard input")
-	f.StringArrayVar(&o.set, "set", nil, "NAME=VALUE: one input; JSON, or else text (repeatable)")
+	f.StringVarP(&o.input, "input", "i", "", "inputs: JSON object, @FILE, or - for standard input")
+	f.StringArrayVar(&o.set, "set", nil, "NAME=VALUE, one input, as JSON or text (repeatable)")
 	f.StringArrayVar(&o.tags, "tag", nil, "tag of the run (repeatable)")
-	f.StringVar(&o.configurable, "configurable", "", "options of the run: a JSON object, or @FILE")
-	f.StringVar(&o.metadata, "metadata", "", "metadata of the run: a JSON object, or @FILE")
-	f.StringVar(&o.key, "key", "", "Idempotency-Key: the same key starts no second run")
-	f.BoolVar(&o.wait, "wait", false, "wait for the end of the run, or until it waits for somebody")
-	f.BoolVar(&o.watch, "watch", false, "follow the run to its end, as `run watch` does")
+	f.StringVar(&o.configurable, "configurable", "", "options of the run: JSON object or @FILE")
+	f.StringVar(&o.metadata, "metadata", "", "metadata of the run: JSON object or @FILE")
+	f.StringVar(&o.key, "key", "", "Idempotency-Key; repeats with the same key start one run")
+	f.BoolVar(&o.wait, "wait", false, "wait until the run ends or waits for an answer")
+	f.BoolVar(&o.watch, "watch", false, "follow the run to its end, like `run watch`")
 	c.MarkFlagsMutuallyExclusive("wait", "watch")
 	return c
 }
@@ -85,9 +84,9 @@ func start(cmd *cobra.Command, s *session.Session, workflow string, o startFlags
 	}
 	at := &one{client: c, print: p, id: began.RunID}
 	if began.Replayed {
-		session.Talk(cmd, "replayed: this key has started %s before; no new run", began.RunID)
+		session.Notice(cmd, "replayed: %s was started with this key before", began.RunID)
 	} else {
-		session.Talk(cmd, "started %s (key %s)", began.RunID, r.Key)
+		session.Notice(cmd, "started %s (key %s)", began.RunID, r.Key)
 	}
 	link(cmd, c, began.RunID)
 	switch {
@@ -99,14 +98,14 @@ func start(cmd *cobra.Command, s *session.Session, workflow string, o startFlags
 	return at.printStarted(began)
 }
 
-// printStarted shows a run that was created.
+// printStarted prints a new run.
 func (o *one) printStarted(r *client.Started) error {
 	return o.print.Document(r.Doc, r.RunID, func(w io.Writer) error {
 		return render.Pairs(w, "run", r.RunID, "status", string(r.Status), "source", r.SourceRunID, "mode", r.Mode)
 	})
 }
 
-// Inputs lays single values over an object.
+// Inputs merges single values into an object.
 func Inputs(stdin io.Reader, text string, set []string) (json.RawMessage, error) {
 	doc, err := object(stdin, "--input", text)
 	if err != nil || len(set) == 0 {
@@ -121,7 +120,7 @@ func Inputs(stdin io.Reader, text string, set []string) (json.RawMessage, error)
 	for _, pair := range set {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return nil, exit.Usagef("--set %q: want NAME=VALUE", pair)
+			return nil, exit.Usagef("--set %q: must be NAME=VALUE", pair)
 		}
 		if all[name], err = Value(value); err != nil {
 			return nil, err
@@ -130,7 +129,7 @@ func Inputs(stdin io.Reader, text string, set []string) (json.RawMessage, error)
 	return render.Encode(all)
 }
 
-// Value is JSON, if the text is; else the text.
+// Value returns the text if it is JSON, else the text as a JSON string.
 func Value(text string) (json.RawMessage, error) {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text), nil
@@ -142,7 +141,7 @@ func Value(text string) (json.RawMessage, error) {
 	return b, nil
 }
 
-// completeWorkflows offers the host's workflows.
+// completeWorkflows completes the first argument with the host's workflows.
 func completeWorkflows(s *session.Session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

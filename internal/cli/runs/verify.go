@@ -18,17 +18,17 @@ func verifyCommand(s *session.Session) *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "verify RUN | -f FILE",
-		Short: "Hold the events of a run against what the protocol promises",
-		Long: `Reads the events and the snapshot of a run as any client may, and holds them against what
-the protocol promises of every run: they count from 0 without a gap, the run starts once and
-ends once, each event may come where it comes, an envelope is recorded once, the snapshot is
-what the events fold to. What it finds is a fault of the host, or of who kept the file.
+		Short: "Check the events of a run against the rules of the protocol",
+		Long: `Reads the events and the snapshot of a run over the API, and checks them against the rules of the
+protocol. Sequences have no gaps, the run starts and ends once, each event is valid at its place,
+each envelope is recorded once, and the snapshot equals the fold of the events. A finding is a bug
+of the host, or a damaged file.
 
--f checks a file instead: a debug bundle, or the events as run export --what events or run
-events -o json write them; - is standard input. What the file does not tell is skipped, and
-said so. The hashes that chain a host's log are in neither: waybill log verify reads them.
+-f checks a file instead: a debug bundle, or events written by run export --what events or run
+events -o json; - is standard input. Checks without data in the file are skipped. The hash chain of
+the host's log is not in the API; check it with waybill log verify.
 
-Exits with 0 if nothing was found, 1 if something was.`,
+Exit status: 0 no findings; 1 findings.`,
 		Example: `  waybill run verify @latest
   waybill run verify RUN -o json | jq '.checks[] | select(.status == "fail")'
   waybill run export RUN | waybill run verify -f -`,
@@ -36,7 +36,7 @@ Exits with 0 if nothing was found, 1 if something was.`,
 		ValidArgsFunction: CompleteIDs(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) == (file == "") {
-				return exit.Usagef("want a run, or a file with --file")
+				return exit.Usagef("want a run id or --file")
 			}
 			if file != "" {
 				p, err := s.Printer(cmd)
@@ -60,15 +60,15 @@ Exits with 0 if nothing was found, 1 if something was.`,
 			return verified(o.print, k)
 		},
 	}
-	c.Flags().StringVarP(&file, "file", "f", "", "file to check instead of a run: a debug bundle, or events; - is standard input")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to check instead of a run: debug bundle or events; - is standard input")
 	return c
 }
 
-// stillTries is how often a run that goes on is looked at until its snapshot and its events
-// are of the same moment.
+// stillTries is how often an open run is read until its snapshot and its events have the same
+// position.
 const stillTries = 5
 
-// Verify reads a run from its host, and holds it against what is promised of every run.
+// Verify reads a run from its host and checks it.
 func Verify(ctx context.Context, c *client.Client, id string) (*runcheck.Check, error) {
 	k := runcheck.New(runcheck.Source{})
 	add := func(e client.Event) bool {
@@ -84,7 +84,7 @@ func Verify(ctx context.Context, c *client.Client, id string) (*runcheck.Check, 
 			return nil, err
 		}
 		seen := k.Events()
-		if !r.Status.Terminal() || !k.Status().Terminal() { // it may have gone on meanwhile
+		if !r.Status.Terminal() || !k.Status().Terminal() { // the run may have advanced between the reads
 			if _, err := Each(ctx, c, id, k.Next(), add); err != nil {
 				return nil, err
 			}
@@ -94,17 +94,17 @@ func Verify(ctx context.Context, c *client.Client, id string) (*runcheck.Check, 
 			return k, nil
 		}
 	}
-	k.Skip(runcheck.Snapshot, "the run goes on too fast: verify it again when it waits or has ended")
+	k.Skip(runcheck.Snapshot, "the run changes too fast; verify it when it waits or has ended")
 	return k, nil
 }
 
-// verified prints what was found.
+// verified prints the findings.
 func verified(p *render.Printer, k *runcheck.Check) error {
 	about := map[string]any{"runId": k.RunID(), "status": k.Status(), "events": k.Events()}
 	return verdict.Write(p, about, Verdicts(k))
 }
 
-// Verdicts are what came of each rule.
+// Verdicts returns the result of each rule.
 func Verdicts(k *runcheck.Check) []verdict.Check {
 	var checks []verdict.Check
 	for _, r := range runcheck.Rows() {

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// recorded is what a file tells of a run: a debug bundle, or a document or lines of events.
+// recorded is the content of a file: a debug bundle, a document of events, or lines of events.
 type recorded struct {
 	BundleVersion string             `json:"bundleVersion"`
 	Run           *runstate.Snapshot `json:"run"`
@@ -40,14 +40,14 @@ func checkFile(stdin io.Reader, name string) (*runcheck.Check, error) {
 		k.Add(e)
 	}
 	if r.Run == nil {
-		k.Skip(runcheck.Snapshot, "the file has the events alone")
+		k.Skip(runcheck.Snapshot, "the file has no snapshot")
 		return k, nil
 	}
 	k.Against(r.Run)
 	return k, nil
 }
 
-var errNotRecorded = errors.New("neither a debug bundle nor the events of a run, as one document or one a line")
+var errNotRecorded = errors.New("not a debug bundle, a document of events, or one event per line")
 
 func parseRecorded(doc []byte) (*recorded, error) {
 	var r recorded

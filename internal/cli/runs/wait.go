@@ -19,9 +19,9 @@ func waitCommand(s *session.Session) *cobra.Command {
 	var toEnd bool
 	c := &cobra.Command{
 		Use:   "wait RUN",
-		Short: "Wait for the end of a run, or until it waits for somebody",
-		Long: `Waits until a run ends, or waits for an answer or to be resumed, and shows it. With
---to-end it waits on until the end.
+		Short: "Wait until a run ends or waits for an answer",
+		Long: `Waits until a run ends, waits for an answer or is paused, and prints it. With --to-end, waits
+until the run ends.
 
 ` + exit.Help,
 		Example: `  waybill run wait RUN && echo done
@@ -47,24 +47,24 @@ func waitCommand(s *session.Session) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().DurationVar(&most, "for", 0, "how long to wait; 0: as long as it takes")
-	c.Flags().BoolVar(&toEnd, "to-end", false, "go on waiting while the run waits for somebody")
+	c.Flags().DurationVar(&most, "for", 0, "maximum wait; 0 means no limit")
+	c.Flags().BoolVar(&toEnd, "to-end", false, "wait until the run ends, even if it waits for an answer")
 	return c
 }
 
-// quietly is how long a wait says nothing.
+// quietly is the time without output after which what the run waits for is printed.
 const quietly = 2 * time.Second
 
-// wait waits for a run, shows it, and ends as it did.
+// wait waits for a run, prints it, and returns its outcome.
 func (o *one) wait(cmd *cobra.Command, s *session.Session, untilAsked bool) error {
 	r, err := o.await(cmd, s, untilAsked)
 	if err != nil {
 		return err
 	}
 	if r.Status.Waiting() {
-		session.Talk(cmd, "%s", show.Who(r.Snapshot))
+		session.Notice(cmd, "%s", show.WaitReason(r.Snapshot))
 		if r.Interrupt != nil {
-			session.Talk(cmd, "how to answer: waybill interrupt show %s %s", o.id, r.Interrupt.NodeID)
+			session.Notice(cmd, "how to answer: waybill interrupt show %s %s", o.id, r.Interrupt.NodeID)
 		}
 	}
 	if err := o.snapshot(r, s.Now()); err != nil {
@@ -73,11 +73,11 @@ func (o *one) wait(cmd *cobra.Command, s *session.Session, untilAsked bool) erro
 	return outcome(r.Status)
 }
 
-// await asks for a run's events until it stands still, and gives its snapshot. A host
-// that is away is asked again, once it has been reached.
+// await polls a run's events until it ends, or with untilAsked until it waits, and returns its
+// snapshot. Once the host has responded, await retries if it becomes unreachable.
 func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*client.Run, error) {
 	ctx := cmd.Context()
-	began, said, pause := s.Now(), "", 250*time.Millisecond
+	began, shown, pause := s.Now(), "", 250*time.Millisecond
 	for next, reached := 0, false; ; {
 		page, err := o.client.Events(ctx, o.id, client.EventQuery{From: next, Wait: 20 * time.Second})
 		var r *client.Run
@@ -89,8 +89,8 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 			}
 		}
 		switch {
-		case reached && ctx.Err() == nil && exit.Status(err) == exit.Unreachable: // it may start again
-			session.Talk(cmd, "reconnecting: %v", err)
+		case reached && ctx.Err() == nil && exit.Status(err) == exit.Unreachable: // it may restart
+			session.Notice(cmd, "reconnecting: %v", err)
 			if err := sleep(ctx, pause); err != nil {
 				return nil, err
 			}
@@ -102,9 +102,9 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 			return r, nil
 		}
 		if s.Now().Sub(began) > quietly {
-			said = o.progress(ctx, cmd, said)
+			shown = o.progress(ctx, cmd, shown)
 		}
-		if page.RunStatus.Waiting() { // the host answers at once while a run waits
+		if page.RunStatus.Waiting() { // the host answers such polls immediately
 			if err := sleep(ctx, time.Second); err != nil {
 				return nil, err
 			}
@@ -112,18 +112,18 @@ func (o *one) await(cmd *cobra.Command, s *session.Session, untilAsked bool) (*c
 	}
 }
 
-// progress says what is awaited, and from whom, if that has changed.
-func (o *one) progress(ctx context.Context, cmd *cobra.Command, said string) string {
+// progress prints what the run waits for, if it differs from shown, and returns it.
+func (o *one) progress(ctx context.Context, cmd *cobra.Command, shown string) string {
 	r, err := o.client.Run(ctx, o.id)
 	if err != nil {
-		return said
+		return shown
 	}
-	text := show.Who(r.Snapshot)
+	text := show.WaitReason(r.Snapshot)
 	if text == "" {
 		text = fmt.Sprintf("%s %s", r.Status, r.CurrentNodeID)
 	}
-	if text != said {
-		session.Talk(cmd, "%s", text)
+	if text != shown {
+		session.Notice(cmd, "%s", text)
 	}
 	return text
 }

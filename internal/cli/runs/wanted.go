@@ -11,21 +11,20 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// wanted are the events that somebody asks for: of these types, if there are any, and of this
-// group, if it is not empty.
+// wanted selects events by type and by group. Empty values select all.
 type wanted struct {
 	types []string
 	group string
 }
 
-// check refuses what no event can be: it would look as if the run had none.
+// check rejects types that no event can have. Without it, a typo looks like a run without events.
 func (w wanted) check() error {
 	for _, t := range w.types {
 		if _, err := path.Match(t, ""); err != nil {
 			return exit.Usagef("--type %q: %w", t, err)
 		}
 		if !possible(t) {
-			return exit.Usagef("--type %q: the protocol has no such event%s", t, meant(t))
+			return exit.Usagef("--type %q: no such event type%s", t, meant(t))
 		}
 	}
 	if all := groups(); w.group != "" && !slices.Contains(all, w.group) {
@@ -34,11 +33,11 @@ func (w wanted) check() error {
 	return nil
 }
 
-// special are the signs of patterns.
+// special are the special characters of patterns.
 const special = `*?[]\`
 
-// possible reports that an event may have a type, or one that a pattern fits: it is of the
-// protocol, or may be a vendor's, of which nobody knows all.
+// possible reports whether an event can have a type, or one that matches a pattern: a type of the
+// protocol, or any valid type of a vendor.
 func possible(t string) bool {
 	if !strings.ContainsAny(t, special) {
 		return wire.EventType(t).Known()
@@ -51,7 +50,7 @@ func possible(t string) bool {
 		})
 }
 
-// meant says which types may have been meant, or what would be right.
+// meant suggests similar types, or describes valid ones.
 func meant(t string) string {
 	var known []string
 	for _, k := range wire.EventTypes() {
@@ -61,10 +60,10 @@ func meant(t string) string {
 	if all := suggest.Names(plain, known, 3); len(all) > 0 {
 		return "; did you mean " + strings.Join(all, " or ") + "?"
 	}
-	return "; want one that waybill explain lists, or a vendor's such as acme.invoice.sent"
+	return "; want a type listed by waybill explain, or a vendor's type such as acme.invoice.sent"
 }
 
-// groups are those of the event types there are, in the order of their names.
+// groups returns the groups of event types, sorted.
 func groups() (all []string) {
 	for _, t := range wire.EventTypes() {
 		row, _ := t.Describe()
@@ -74,7 +73,7 @@ func groups() (all []string) {
 	return slices.Compact(all)
 }
 
-// fits reports an event that was asked for.
+// fits reports whether an event is selected.
 func (w wanted) fits(e client.Event) bool {
 	if row, _ := e.Type.Describe(); w.group != "" && string(row.Group) != w.group {
 		return false

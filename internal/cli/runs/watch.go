@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// watchFlags are those of `run watch`.
+// watchFlags are the flags of `run watch`.
 type watchFlags struct {
 	from   int
 	lines  bool
@@ -32,13 +32,12 @@ func watchCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch RUN",
 		Short: "Follow a run to its end",
-		Long: `Follows the events of a run to its end, also over a restart of the host. On a terminal
-it draws the run: a line for each node, a bar for each attempt. Elsewhere, or with --lines,
-it writes one line for each event: sequence, time, type, node, and what one most wants to
-know of it.
+		Long: `Follows the events of a run to its end, across restarts of the host. On a terminal it draws one
+line per node, with a bar per attempt. Otherwise, or with --lines, it prints one line per event:
+sequence, time, type, node and details.
 
-Signs: ↻ asked again  ✂ cut off  ⃠ refused by the provider  ⌁ JSON repaired  NL asked in
-prose  A→B another model  ∅ no model that can  ⛔ a limit  ? waits for an answer
+Signs: ↻ retried  ✂ truncated  ⃠ refused by the model  ⌁ JSON repaired  NL answered in prose first
+A→B model substituted  ∅ no capable model  ⛔ limit reached  ? waits for an answer
 
 ` + exit.Help,
 		Example: `  waybill run watch @latest
@@ -52,7 +51,7 @@ prose  A→B another model  ∅ no model that can  ⛔ a limit  ? waits for an a
 				return err
 			}
 			if _, err := at.client.Run(cmd.Context(), at.id); err != nil {
-				return err // what is not there, or not reached, is told at once
+				return err // such as an unknown run or an unreachable host
 			}
 			link(cmd, at.client, at.id)
 			return at.watch(cmd, s, o)
@@ -60,15 +59,15 @@ prose  A→B another model  ∅ no model that can  ⛔ a limit  ? waits for an a
 	}
 	f := c.Flags()
 	f.IntVar(&o.from, "from", 0, "first sequence to show")
-	f.BoolVar(&o.lines, "lines", false, "one line for each event, on a terminal too")
-	f.BoolVar(&o.chunks, "chunks", false, "show each piece of a model's answer, not only how many there were")
+	f.BoolVar(&o.lines, "lines", false, "print one line per event, also on a terminal")
+	f.BoolVar(&o.chunks, "chunks", false, "show every chunk of a model's answer instead of their number")
 	return c
 }
 
-// watch follows a run to its end, and ends as it did.
+// watch follows a run to its end and returns its outcome.
 func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error {
 	if f.from < 0 {
-		return exit.Usagef("--from %d: want 0 or more", f.from)
+		return exit.Usagef("--from %d: must be at least 0", f.from)
 	}
 	screen := term.IsTTY(o.print.Out) && o.print.Format.ForPeople() && o.print.Query == nil && !f.lines
 	var show viewer
@@ -81,14 +80,14 @@ func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error 
 			chunks: f.chunks,
 			chart:  waterfall.New(o.id),
 			now:    s.Now,
-			talk:   func(text string) { session.Talk(cmd, "%s", text) },
+			notice: func(text string) { session.Notice(cmd, "%s", text) },
 		}
 	default:
 		show = &documents{print: o.print, runID: o.id}
 	}
 	opts := client.FollowOptions{From: f.from, OnState: func(state client.State, err error) {
 		if !screen {
-			told(cmd, state, err)
+			printState(cmd, state, err)
 		}
 	}}
 	var last client.Event
@@ -99,27 +98,27 @@ func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error 
 	return outcome(statusAfter(last))
 }
 
-// told says how events come in, where that is not as usual.
-func told(cmd *cobra.Command, state client.State, err error) {
+// printState prints a change from streaming to reconnecting or polling.
+func printState(cmd *cobra.Command, state client.State, err error) {
 	switch {
 	case state == client.Reconnecting && err != nil:
-		session.Talk(cmd, "reconnecting: %v", err)
+		session.Notice(cmd, "reconnecting: %v", err)
 	case state == client.Polling:
-		session.Talk(cmd, "polling: the stream does not come through; a proxy may hold it back (waybill doctor)")
+		session.Notice(cmd, "polling: the stream delivers no events; check for a buffering proxy with waybill doctor")
 	}
 }
 
-// viewer shows events.
+// viewer displays events.
 type viewer interface {
 	event(e client.Event) error
 	tick() error
 	end(last client.Event) error
 }
 
-// beat is how often a drawing is made anew while nothing happens.
-const beat = 250 * time.Millisecond
+// tickInterval is how often the viewer is updated without an event.
+const tickInterval = 250 * time.Millisecond
 
-// follow hands events to a viewer until the run ends.
+// follow passes events to a viewer until the run ends.
 func follow(ctx context.Context, c *client.Client, id string, opts client.FollowOptions, v viewer, last *client.Event) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -138,7 +137,7 @@ func follow(ctx context.Context, c *client.Client, id string, opts client.Follow
 			}
 		}
 	}()
-	t := time.NewTicker(beat)
+	t := time.NewTicker(tickInterval)
 	defer t.Stop()
 	for {
 		select {
@@ -161,7 +160,7 @@ func follow(ctx context.Context, c *client.Client, id string, opts client.Follow
 	}
 }
 
-// statusAfter is what a run has come to with its last event.
+// statusAfter returns the status of a run after its last event.
 func statusAfter(e client.Event) wire.Status {
 	switch e.Type {
 	case wire.EventRunFailed:
@@ -173,25 +172,24 @@ func statusAfter(e client.Event) wire.Status {
 	}
 }
 
-// lines writes a line for each event.
+// lines prints one line per event.
 type lines struct {
 	print  *render.Printer
 	chunks bool
-	// held counts pieces of an answer that were not shown; heldAt is the first of them.
+	// held counts the chunks of an answer that were not printed; heldAt is the first of them.
 	held   int
 	heldAt client.Event
-	// chart knows whom the run waits for; heard is when it was last heard of, told whether
-	// that was said since.
-	chart *waterfall.Chart
-	now   func() time.Time
-	heard time.Time
-	told  bool
-	talk  func(text string)
+	// chart has the open interrupts. Two seconds after lastEvent, tick prints them once with notice.
+	chart     *waterfall.Chart
+	now       func() time.Time
+	lastEvent time.Time
+	noticed   bool
+	notice    func(text string)
 }
 
 func (l *lines) event(e client.Event) error {
 	l.chart.Add(e.Event)
-	l.heard, l.told = l.now(), false
+	l.lastEvent, l.noticed = l.now(), false
 	if !l.chunks && (e.Type == "output.chunk" || e.Type == "agent.reasoning.delta") {
 		if l.held++; l.held == 1 {
 			l.heldAt = e
@@ -204,13 +202,13 @@ func (l *lines) event(e client.Event) error {
 	return l.write(e, show.Detail(e.Event))
 }
 
-// flush says how many pieces came.
+// flush prints the number of chunks that were held.
 func (l *lines) flush() error {
 	n := l.held
 	if l.held = 0; n == 0 {
 		return nil
 	}
-	return l.write(l.heldAt, fmt.Sprintf("%d pieces of the model's answer", n))
+	return l.write(l.heldAt, fmt.Sprintf("%d chunks of the model's answer", n))
 }
 
 func (l *lines) write(e client.Event, detail string) error {
@@ -230,7 +228,7 @@ func (l *lines) write(e client.Event, detail string) error {
 	return err
 }
 
-// word is what the color of an event goes by.
+// word returns the word that determines the color of an event.
 func word(t wire.EventType) string {
 	switch {
 	case strings.HasSuffix(string(t), ".failed"), t == "envelope.refusal", t == "cap.breached", t == "envelope.retry.exhausted":
@@ -244,21 +242,21 @@ func word(t wire.EventType) string {
 	}
 }
 
-// tick says whom the run waits for, once it has been quiet.
+// tick prints what the run waits for, after a time without events.
 func (l *lines) tick() error {
-	if l.told || l.heard.IsZero() || l.now().Sub(l.heard) < quietly {
+	if l.noticed || l.lastEvent.IsZero() || l.now().Sub(l.lastEvent) < quietly {
 		return nil
 	}
-	l.told = true
-	for _, text := range l.chart.Awaits() {
-		l.talk(text)
+	l.noticed = true
+	for _, text := range l.chart.Waiting() {
+		l.notice(text)
 	}
 	return nil
 }
 
 func (l *lines) end(client.Event) error { return l.flush() }
 
-// documents writes events for programs: each at once as a line, or all as one document.
+// documents writes events as JSON: one line per event, or one document at the end.
 type documents struct {
 	print *render.Printer
 	runID string
@@ -286,7 +284,7 @@ func (d *documents) end(last client.Event) error {
 	return d.print.Value(map[string]any{"runId": d.runID, "status": statusAfter(last), "events": docs}, d.runID, nil)
 }
 
-// drawing draws the run over and over in the same place.
+// drawing redraws the chart of the run in place.
 type drawing struct {
 	print *render.Printer
 	clock *session.Session
@@ -299,7 +297,7 @@ func newDrawing(p *render.Printer, s *session.Session, runID string) *drawing {
 	return &drawing{print: p, clock: s, chart: waterfall.New(runID)}
 }
 
-// soonest is how long a drawing stands at least: nobody reads faster.
+// soonest is the minimum time between two drawings.
 const soonest = 50 * time.Millisecond
 
 func (d *drawing) event(e client.Event) error {
@@ -315,7 +313,7 @@ func (d *drawing) tick() error { return d.draw(d.clock.Now()) }
 func (d *drawing) end(last client.Event) error {
 	at := d.clock.Now()
 	if t, err := time.Parse(time.RFC3339, last.Timestamp); err == nil && last.Type.Terminal() {
-		at = t // a run that has ended takes no longer
+		at = t // bars of an ended run stop at its end
 	}
 	return d.draw(at)
 }

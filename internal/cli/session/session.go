@@ -1,8 +1,8 @@
-// Package session is what every command shares: which host it talks to, as whom, and
-// how it writes what it finds.
+// Package session has the settings that all commands share: the host, the credential, and the
+// output format.
 //
-// A setting comes from a flag, else from the environment (WAYBILL_ and its name in
-// capitals), else from the context, else from its default.
+// A setting is taken from the first of: flag, environment (WAYBILL_ and its name in capitals),
+// context, default.
 package session
 
 import (
@@ -31,7 +31,7 @@ import (
 	"waybill.dev/waybill/internal/version"
 )
 
-// Session holds the flags of the command that runs.
+// Session has the values of the shared flags.
 type Session struct {
 	Getenv func(string) string
 	Now    func() time.Time
@@ -44,50 +44,50 @@ type Session struct {
 	columns                     []string
 }
 
-// New makes the session of a process.
+// New returns the session of the process.
 func New() *Session { return &Session{Getenv: os.Getenv, Now: time.Now} }
 
-// Defaults of a host that `waybill dev` starts.
+// Defaults for a host started with `waybill dev`.
 const (
 	defaultURL   = "http://127.0.0.1:8080"
 	defaultToken = "dev-key"
 )
 
-// Withheld is what is shown of a credential.
+// Withheld is displayed instead of a credential.
 const Withheld = "(set, not shown)"
 
-// TargetFlags say which host, and as whom. There is none for the credential itself:
-// others read the command lines of a machine.
+// TargetFlags adds the flags that select the host and the credential. No flag takes the credential
+// itself, because other users of the machine can read command lines.
 func (s *Session) TargetFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.url, "url", "", "URL of the host, with its base path (WAYBILL_URL; default "+defaultURL+")")
 	f.StringVar(&s.context, "context", "", "context to use (WAYBILL_CONTEXT; default the current one)")
 	f.StringVar(&s.tokenFile, "token-file", "", "file with the credential (WAYBILL_TOKEN_FILE; the credential itself: WAYBILL_TOKEN)")
 	f.BoolVar(&s.tokenStdin, "token-stdin", false, "read the credential from the first line of standard input")
-	f.StringVar(&s.ca, "ca", "", "file of PEM certificates that vouch for the host (WAYBILL_CA)")
-	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "how long one answer of the host may take")
+	f.StringVar(&s.ca, "ca", "", "PEM file of CAs for the host (WAYBILL_CA)")
+	f.DurationVar(&s.timeout, "timeout", 30*time.Second, "maximum time of a request")
 }
 
-// FormatFlags say in which form results are written.
+// FormatFlags adds the flags of the output format.
 func (s *Session) FormatFlags(f *pflag.FlagSet) {
 	f.StringVarP(&s.output, "output", "o", string(render.Table), "table, wide, json, jsonl, yaml or name")
-	f.StringVar(&s.query, "query", "", "jq expression over the JSON document; with -o json, jsonl or yaml")
-	f.StringVar(&s.template, "template", "", "Go template over the JSON document, instead of it; json writes a value as JSON")
+	f.StringVar(&s.query, "query", "", "jq expression applied to the JSON document; with -o json, jsonl or yaml")
+	f.StringVar(&s.template, "template", "", "Go template to print instead of the JSON document; its function json encodes a value")
 }
 
-// OutputFlags are those, and what a table looks like.
+// OutputFlags adds FormatFlags and the flags of tables.
 func (s *Session) OutputFlags(f *pflag.FlagSet) {
 	s.FormatFlags(f)
-	f.StringSliceVar(&s.columns, "columns", nil, "columns of the table, by name")
+	f.StringSliceVar(&s.columns, "columns", nil, "names of the table's columns")
 	f.StringVar(&s.color, "color", term.Auto, "auto, always or never (NO_COLOR: never)")
 }
 
-// Flags are those of a command that asks a host and shows what it says.
+// Flags adds the flags of a command that calls a host and prints the result.
 func (s *Session) Flags(c *cobra.Command) {
 	s.TargetFlags(c.PersistentFlags())
 	s.OutputFlags(c.PersistentFlags())
 }
 
-// Printer writes as the flags say.
+// Printer returns the printer for the flags.
 func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 	f, err := render.ParseFormat(s.output)
 	if err != nil {
@@ -102,12 +102,12 @@ func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 	case s.query == "" && s.template == "":
 		return p, nil
 	case s.query != "" && s.template != "":
-		return nil, exit.Usagef("--query and --template: give one of them")
+		return nil, exit.Usagef("--query and --template cannot be combined")
 	}
 	if f.ForPeople() && !cmd.Flags().Changed("output") {
 		p.Format = render.JSON
 	} else if f.ForPeople() || f == render.Name {
-		return nil, exit.Usagef("--query and --template take documents: want -o json, jsonl or yaml")
+		return nil, exit.Usagef("--query and --template need -o json, jsonl or yaml")
 	}
 	if s.template != "" {
 		if p.Query, err = render.CompileTemplate(s.template, p.Out); err != nil {
@@ -121,7 +121,7 @@ func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 	return p, nil
 }
 
-// Setting is one value, and where it is from.
+// Setting is a value and its source.
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -129,15 +129,15 @@ type Setting struct {
 	secret string
 }
 
-// Target is the host that a command talks to.
+// Target is the host that a command calls, and the credential.
 type Target struct {
 	Context, URL, Token, CA Setting
 }
 
-// Settings lists them, without the credential.
+// Settings returns the settings in the order of display.
 func (t Target) Settings() []Setting { return []Setting{t.Context, t.URL, t.Token, t.CA} }
 
-// Resolve finds out which host, and as whom.
+// Resolve determines the host and the credential.
 func (s *Session) Resolve(cmd *cobra.Command) (Target, error) {
 	t := Target{Context: Setting{Name: "context", Source: "default"}, CA: Setting{Name: "ca", Source: "default"}}
 	file, path, err := s.Contexts()
@@ -162,11 +162,11 @@ func (s *Session) Resolve(cmd *cobra.Command) (Target, error) {
 	return t, err
 }
 
-// Contexts reads the user's file of contexts.
+// Contexts reads the user's contexts file.
 func (s *Session) Contexts() (contexts.File, string, error) {
 	path, err := contexts.Path(s.Getenv)
 	if err != nil {
-		return contexts.File{}, "no file of contexts", nil //nolint:nilerr // a process without a home has no contexts
+		return contexts.File{}, "no contexts file", nil //nolint:nilerr // a process without a home has no contexts
 	}
 	f, err := contexts.Load(path)
 	if err != nil {
@@ -190,8 +190,8 @@ func (*Session) first(d Setting, of ...source) Setting {
 	return d
 }
 
-// token finds the credential. That of a context is for the context's host, and the
-// one that everybody knows for this machine: neither is sent elsewhere.
+// token determines the credential. The credential of a context is sent to the context's host only,
+// and the default credential to this machine only.
 func (s *Session) token(cmd *cobra.Command, to, name string, at contexts.Context) (Setting, error) {
 	t := Setting{Name: "token", Source: "none"}
 	of := "context " + name
@@ -212,11 +212,11 @@ func (s *Session) token(cmd *cobra.Command, to, name string, at contexts.Context
 	}
 	switch {
 	case s.tokenStdin && s.tokenFile != "":
-		return t, exit.Usagef("--token-stdin and --token-file: want one of them")
+		return t, exit.Usagef("--token-stdin and --token-file cannot be combined")
 	case s.tokenStdin:
 		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 		if line = strings.TrimSpace(line); line == "" {
-			return t, exit.Usagef("--token-stdin: standard input has no first line: %w", errors.Join(err, io.ErrUnexpectedEOF))
+			return t, exit.Usagef("--token-stdin: standard input is empty: %w", errors.Join(err, io.ErrUnexpectedEOF))
 		}
 		return set(line, "flag --token-stdin")
 	case s.tokenFile != "":
@@ -232,14 +232,14 @@ func (s *Session) token(cmd *cobra.Command, to, name string, at contexts.Context
 	case sameHost(at.URL, to) && at.Keyring:
 		secret, err := keyring.Get(cmd.Context(), keyring.Entry{Context: name, URL: at.URL})
 		if errors.Is(err, keyring.ErrNone) {
-			err = fmt.Errorf("%w; keep it there: waybill context set %s --token-stdin --keyring", err, name)
+			err = fmt.Errorf("%w; set it with waybill context set %s --token-stdin --keyring", err, name)
 		}
 		if err != nil {
-			return t, exit.With(exit.Denied, fmt.Errorf("%s: %w; --token-file, --token-stdin and WAYBILL_TOKEN go before it", of, err))
+			return t, exit.With(exit.Denied, fmt.Errorf("%s: %w; --token-file, --token-stdin or WAYBILL_TOKEN override it", of, err))
 		}
 		return set(secret, of+", keyring")
 	case loopback(to):
-		return set(defaultToken, "default of a host on this machine")
+		return set(defaultToken, "default for a host on this machine")
 	}
 	return t, nil
 }
@@ -259,7 +259,7 @@ func loopback(to string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Client calls the host that the flags name.
+// Client returns a client for the host of the flags.
 func (s *Session) Client(cmd *cobra.Command) (*client.Client, error) {
 	t, err := s.Resolve(cmd)
 	if err != nil {
@@ -268,7 +268,7 @@ func (s *Session) Client(cmd *cobra.Command) (*client.Client, error) {
 	return s.ClientOf(t)
 }
 
-// ClientOf calls a host.
+// ClientOf returns a client for a host.
 func (s *Session) ClientOf(t Target) (*client.Client, error) {
 	transport, err := Transport(t.CA.Value)
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *Session) ClientOf(t Target) (*client.Client, error) {
 	return c, nil
 }
 
-// Transport trusts the certificates of a file besides those of the system.
+// Transport returns a transport that trusts the CAs of a file in addition to the system's.
 func Transport(ca string) (http.RoundTripper, error) {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if ca == "" || !ok {
@@ -304,12 +304,12 @@ func Transport(ca string) (http.RoundTripper, error) {
 	return t, nil
 }
 
-// Talk tells people something beside the result.
-func Talk(cmd *cobra.Command, format string, args ...any) {
+// Notice prints a message for people to standard error.
+func Notice(cmd *cobra.Command, format string, args ...any) {
 	fmt.Fprintln(cmd.ErrOrStderr(), term.Clean(fmt.Sprintf(format, args...)))
 }
 
-// WantsJSON reports whether a command was asked for JSON, also when it has failed.
+// WantsJSON reports whether the output format is JSON, also if the flags are invalid.
 func WantsJSON(cmd *cobra.Command) bool {
 	f := cmd.Flags().Lookup("output")
 	return f != nil && (f.Value.String() == string(render.JSON) || f.Value.String() == string(render.JSONL))

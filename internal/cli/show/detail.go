@@ -1,5 +1,4 @@
-// Package show puts what a run did into words: one line for an event, a word for a
-// status, a length for a time.
+// Package show formats events, statuses, durations and costs of runs for people.
 package show
 
 import (
@@ -17,13 +16,12 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Detail is the one thing that a reader of an event most wants to know. It is one
-// line, and holds nothing that a terminal would obey.
+// Detail summarizes an event in one line without control characters.
 func Detail(e wire.Event) string {
 	p := read(e.Payload)
 	text := ""
-	if say, ok := details[e.Type]; ok {
-		text = say(p)
+	if describe, ok := details[e.Type]; ok {
+		text = describe(p)
 	} else if len(p) > 0 {
 		text = compact(e.Payload)
 	}
@@ -34,7 +32,7 @@ func Detail(e wire.Event) string {
 	return text
 }
 
-// payload is an object of an event; its numbers are as they were written.
+// payload is an object of an event, with undecoded numbers.
 type payload map[string]any
 
 func read(doc []byte) payload {
@@ -47,7 +45,7 @@ func read(doc []byte) payload {
 	return p
 }
 
-// s is the text of a member; empty if there is none.
+// s returns a member as text; empty if it is absent.
 func (p payload) s(name string) string {
 	switch v := p[name].(type) {
 	case nil:
@@ -82,7 +80,7 @@ func (p payload) list(name string) []any {
 	return v
 }
 
-// words joins the texts of a list.
+// words joins the items of a list.
 func (p payload) words(name string) string {
 	var out []string
 	for _, v := range p.list(name) {
@@ -91,12 +89,12 @@ func (p payload) words(name string) string {
 	return strings.Join(out, ", ")
 }
 
-// keys names the members of a member.
+// keys joins the member names of an object.
 func (p payload) keys(name string) string {
 	return strings.Join(slices.Sorted(maps.Keys(p.in(name))), ", ")
 }
 
-// failure is an error as a line.
+// failure formats an error as a line.
 func (p payload) failure(name string) string {
 	e := p.in(name)
 	return join(": ", e.s("code"), e.s("message"))
@@ -104,12 +102,12 @@ func (p payload) failure(name string) string {
 
 func (p payload) model() string { return join("/", p.s("provider"), p.s("model")) }
 
-// join leaves out what is empty.
+// join joins the parts that are not empty.
 func join(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }
 
-// after puts words before a text, if there is one.
+// after puts words before a text that is not empty.
 func after(words, text string) string {
 	if text == "" {
 		return ""
@@ -117,7 +115,7 @@ func after(words, text string) string {
 	return words + text
 }
 
-// counted is a number between words; empty where it is not known.
+// counted puts a number between words; empty if the number is unknown.
 func counted(before, n, unit string) string {
 	if n == "" {
 		return ""
@@ -125,7 +123,7 @@ func counted(before, n, unit string) string {
 	return before + " " + n + " " + unit
 }
 
-// longest is what is shown of a document within a line.
+// longest is the maximum length of a document within a line.
 const longest = 160
 
 func compact(doc []byte) string {
@@ -143,7 +141,7 @@ func cut(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// details are what is said of the types that Waybill records; of others their payload is.
+// details summarize the event types that Waybill records. Other events show their payload.
 var details = map[wire.EventType]func(payload) string{
 	wire.EventRunStarted: func(p payload) string {
 		return join(", ", after("workflow ", p.s("workflowId")), after("inputs ", p.keys("inputs")))
@@ -213,15 +211,15 @@ var details = map[wire.EventType]func(payload) string{
 	"envelope.truncated": func(p payload) string {
 		return join(" ", p.model()+" was cut off", counted("after", p.s("outputTokenCount"), "tokens"), after("by ", p.s("stopReason")))
 	},
-	"envelope.nlToFormat.engaged": func(p payload) string { return "asked in prose first, then for " + p.s("originalEnvelopeType") },
+	"envelope.nlToFormat.engaged": func(p payload) string { return "answer in prose first, then as " + p.s("originalEnvelopeType") },
 	"envelope.recovery.applied":   func(p payload) string { return join(" at byte ", p.s("path"), p.s("byteOffset")) },
 
 	"provider.usage": usage,
 	"model.capability.substituted": func(p payload) string {
-		return fmt.Sprintf("%s/%s lacks %s, so %s/%s is asked", p.s("originalProvider"), p.s("originalModel"), p.words("missingCapabilities"), p.s("fallbackProvider"), p.s("fallbackModel"))
+		return fmt.Sprintf("%s/%s lacks %s, substituted by %s/%s", p.s("originalProvider"), p.s("originalModel"), p.words("missingCapabilities"), p.s("fallbackProvider"), p.s("fallbackModel"))
 	},
 	"model.capability.insufficient": func(p payload) string {
-		return fmt.Sprintf("%s lacks %s, and nothing takes its place", p.model(), p.words("missingCapabilities"))
+		return fmt.Sprintf("%s lacks %s, no substitute", p.model(), p.words("missingCapabilities"))
 	},
 	"output.chunk":          func(p payload) string { return strconv.Quote(cut(p.s("chunk"))) },
 	"prompt.composed":       func(p payload) string { return join(" of ", p.s("kind"), p.words("refs")) },
@@ -239,12 +237,12 @@ var details = map[wire.EventType]func(payload) string{
 func usage(p payload) string {
 	text := fmt.Sprintf("%s, %s tokens in, %s out", p.model(), p.s("inputTokens"), p.s("outputTokens"))
 	if p["costEstimateUsd"] == nil {
-		return text // unknown is not nothing
+		return text // an unknown cost is not 0
 	}
 	return text + fmt.Sprintf(", %s %s (estimate)", p.s("costEstimateUsd"), cmp.Or(p.s("currency"), "USD"))
 }
 
-// Question is what an interrupt asks, in a line.
+// Question summarizes the question of an interrupt in one line.
 func Question(kind string, data any) string {
 	p := payload(nil)
 	switch d := data.(type) {
@@ -261,7 +259,7 @@ func Question(kind string, data any) string {
 	case "external-event":
 		return join(" ", "event", p.s("eventType"))
 	case "low-confidence":
-		return fmt.Sprintf("%s is sure to %s, wanted %s", p.s("agentId"), p.s("observed"), p.s("threshold"))
+		return fmt.Sprintf("%s has confidence %s, needs %s", p.s("agentId"), p.s("observed"), p.s("threshold"))
 	default:
 		if title := form(p); title != "" {
 			return title
@@ -270,7 +268,7 @@ func Question(kind string, data any) string {
 	}
 }
 
-// form is what a form is headed with; empty: it is none.
+// form returns the heading of a form; empty if the payload has no form.
 func form(p payload) string {
 	doc, err := json.Marshal(p)
 	if err != nil {

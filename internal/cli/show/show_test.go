@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-func TestDetail_IsWhatOneMostWantsToKnow(t *testing.T) {
+func TestDetail_SummarizesEvents(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		typ     wire.EventType
@@ -53,7 +53,7 @@ func TestDetail_IsWhatOneMostWantsToKnow(t *testing.T) {
 		{
 			"model.capability.substituted",
 			`{"originalProvider":"a","originalModel":"b","fallbackProvider":"c","fallbackModel":"d","missingCapabilities":["x"]}`,
-			"a/b lacks x, so c/d is asked",
+			"a/b lacks x, substituted by c/d",
 		},
 		{"cap.breached", `{"kind":"envelopes","limit":5,"observed":6}`, "envelopes: 6 of at most 5"},
 		{
@@ -95,7 +95,7 @@ func TestDetail_IsWhatOneMostWantsToKnow(t *testing.T) {
 	require.Equal(t, "info: m (untrusted)", show.Detail(untrusted))
 }
 
-// Every event of the golden corpus is a line, of which a terminal obeys nothing.
+// Every event of the golden corpus has a summary of one line without control characters.
 func TestDetail_OfTheCorpusIsALine(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../test/golden/corpus/*.json")
@@ -117,7 +117,7 @@ func TestDetail_OfTheCorpusIsALine(t *testing.T) {
 			text := show.Detail(e)
 			require.NotContains(t, text, "\n", file)
 			require.False(t, strings.ContainsFunc(text, unicode.IsControl), file)
-			require.True(t, text != "" || silent[e.Type], "%s: nothing is said of %s %s", file, e.Type, e.Payload)
+			require.True(t, text != "" || silent[e.Type], "%s: no summary of %s %s", file, e.Type, e.Payload)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func FuzzDetail(f *testing.F) {
 	})
 }
 
-func TestWho_NamesWhoeverHasToAct(t *testing.T) {
+func TestWaitReason(t *testing.T) {
 	t.Parallel()
 	ask := &runstate.OpenInterrupt{
 		NodeID:  "gate",
@@ -139,17 +139,17 @@ func TestWho_NamesWhoeverHasToAct(t *testing.T) {
 		Payload: interrupt.Request{Data: json.RawMessage(`{"title":"Pay?"}`)},
 	}
 	for want, r := range map[string]runstate.Snapshot{
-		"waits for somebody to answer gate (approval): Pay?":     {Status: wire.StatusWaitingApproval, Interrupt: ask},
-		"waits for somebody to answer gate":                      {Status: wire.StatusWaitingApproval, CurrentNodeID: "gate"},
-		"paused: waits for somebody to resume it":                {Status: wire.StatusPaused},
+		"waits for an answer at gate (approval): Pay?":           {Status: wire.StatusWaitingApproval, Interrupt: ask},
+		"waits for an answer at gate":                            {Status: wire.StatusWaitingApproval, CurrentNodeID: "gate"},
+		"paused: waits to be resumed":                            {Status: wire.StatusPaused},
 		"queued: waits for a dispatcher, a free slot or a limit": {Status: wire.StatusPending},
 		"": {Status: wire.StatusCompleted},
 	} {
-		require.Equal(t, want, show.Who(r))
+		require.Equal(t, want, show.WaitReason(r))
 	}
 }
 
-// C6: of a form one wants to know what it is about, not how its kind is called.
+// C6: a form is summarized by its heading, not by its kind.
 func TestQuestion_OfAFormIsItsHeading(t *testing.T) {
 	t.Parallel()
 	for data, want := range map[string]string{
@@ -179,10 +179,10 @@ func TestDuration_HasTwoUnitsAtMost(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	require.Equal(t, "5.0s", show.Took("2026-01-02T03:04:00Z", "", now))
 	require.Equal(t, "1.0s", show.Took("2026-01-02T03:04:00Z", "2026-01-02T03:04:01Z", now))
-	require.Empty(t, show.Took("", "", now), "unknown is not nothing")
+	require.Empty(t, show.Took("", "", now), "an unknown time is not 0")
 }
 
-func TestCost_TellsUnknownFromNothing(t *testing.T) {
+func TestCost_DistinguishesUnknownFromZero(t *testing.T) {
 	t.Parallel()
 	none := 0.0
 	require.Equal(t, "p/m, 5 tokens in, 2 out, cost unknown", show.Cost(&runstate.Metrics{Cost: runstate.CostRollup{

@@ -9,18 +9,18 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Who says who has to act for a run to go on; empty: nobody.
-func Who(r runstate.Snapshot) string {
+// WaitReason describes what a run waits for; empty if it does not wait.
+func WaitReason(r runstate.Snapshot) string {
 	switch {
 	case r.Status == wire.StatusPaused:
-		return "paused: waits for somebody to resume it"
+		return "paused: waits to be resumed"
 	case r.Interrupt != nil:
-		return fmt.Sprintf("waits for somebody to answer %s (%s): %s", r.Interrupt.NodeID, r.Interrupt.Kind,
+		return fmt.Sprintf("waits for an answer at %s (%s): %s", r.Interrupt.NodeID, r.Interrupt.Kind,
 			Question(string(r.Interrupt.Kind), r.Interrupt.Payload.Data))
 	case r.Status.Waiting() && r.CurrentNodeID != "":
-		return fmt.Sprintf("waits for somebody to answer %s", r.CurrentNodeID)
+		return fmt.Sprintf("waits for an answer at %s", r.CurrentNodeID)
 	case r.Status.Waiting():
-		return "waits for somebody to answer"
+		return "waits for an answer"
 	case r.Status == wire.StatusPending:
 		return "queued: waits for a dispatcher, a free slot or a limit"
 	default:
@@ -28,7 +28,7 @@ func Who(r runstate.Snapshot) string {
 	}
 }
 
-// Took is how long a run has taken so far; empty where its times are unknown.
+// Took formats the duration of a run so far; empty if its start is unknown.
 func Took(started, completed string, now time.Time) string {
 	from, err := time.Parse(time.RFC3339, started)
 	if err != nil {
@@ -41,10 +41,10 @@ func Took(started, completed string, now time.Time) string {
 	return Duration(to.Sub(from))
 }
 
-// Age is how long ago a time was; empty for one that is unknown.
+// Age formats the time since at; empty if at is unknown.
 func Age(at string, now time.Time) string { return Took(at, "", now) }
 
-// Duration is a length of time in at most two units.
+// Duration formats a duration in at most two units.
 func Duration(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -63,7 +63,7 @@ func Duration(d time.Duration) string {
 	}
 }
 
-// Clock is the local time of day of an event.
+// Clock formats a timestamp as local time of day.
 func Clock(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {
@@ -72,7 +72,7 @@ func Clock(at string) string {
 	return t.Local().Format("15:04:05.000")
 }
 
-// Cost sums up what the models of a run took. What is not known is said to be unknown.
+// Cost summarizes the model, tokens and cost of a run.
 func Cost(m *runstate.Metrics) string {
 	usd := "cost unknown"
 	if m.Cost.USD != nil {

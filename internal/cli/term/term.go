@@ -1,5 +1,4 @@
-// Package term knows what is at the other end of standard input and output: a person
-// at a terminal, or a program.
+// Package term detects terminals, and formats and escapes text for them.
 package term
 
 import (
@@ -20,8 +19,7 @@ func IsTTY(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // G115: a file descriptor fits an int
 }
 
-// Size is that of the terminal at w; 0 where there is none. COLUMNS says how wide
-// lines may be where nobody else does.
+// Size returns the size of the terminal at w, or 0. Without a terminal, COLUMNS sets the width.
 func Size(w io.Writer, getenv func(string) string) (columns, lines int) {
 	if f, ok := w.(*os.File); ok {
 		if c, l, err := term.GetSize(int(f.Fd())); err == nil { //nolint:gosec // G115: a file descriptor fits an int
@@ -32,14 +30,14 @@ func Size(w io.Writer, getenv func(string) string) (columns, lines int) {
 	return max(c, 0), 0
 }
 
-// The choices of --color.
+// Values of --color.
 const (
 	Auto   = "auto"
 	Always = "always"
 	Never  = "never"
 )
 
-// Colored decides whether w gets colors: never for programs, unless told.
+// Colored reports whether output to w is colored. The default is colors on terminals only.
 func Colored(choice string, w io.Writer, getenv func(string) string) (bool, error) {
 	switch choice {
 	case Always:
@@ -53,8 +51,8 @@ func Colored(choice string, w io.Writer, getenv func(string) string) (bool, erro
 	}
 }
 
-// Clean makes visible what a terminal would obey or hide: control characters, and
-// those that turn the direction of text. What a model wrote is text, not commands.
+// Clean escapes control characters and characters that change the text direction. Text from models
+// must not control the terminal.
 func Clean(s string) string {
 	if strings.IndexFunc(s, invisible) < 0 {
 		return s
@@ -70,8 +68,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// EscapeJSON makes the same characters visible in a JSON document, which stays the same
-// document: its strings say them in another way.
+// EscapeJSON escapes the same characters in a JSON document without changing its value.
 func EscapeJSON(doc string) string {
 	hidden := func(r rune) bool { return r != '\n' && invisible(r) }
 	if strings.IndexFunc(doc, hidden) < 0 {
@@ -92,12 +89,12 @@ func EscapeJSON(doc string) string {
 	return b.String()
 }
 
-// invisible is what a line of text must not contain.
+// invisible reports characters that Clean escapes.
 func invisible(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co)
 }
 
-// Paint colors text by what it says of a run or a check; other text stays as it is.
+// Paint colors text by a status word. Text with an unknown word is not colored.
 func Paint(text, word string) string {
 	code, ok := paints[word]
 	if !ok {
@@ -106,7 +103,7 @@ func Paint(text, word string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
-// paints are the colors of words. None is told by its color alone.
+// paints are the colors of words. Color is never the only information.
 var paints = map[string]string{
 	"completed":        "32",
 	"ok":               "32",
@@ -133,7 +130,7 @@ var paints = map[string]string{
 	"bold":             "1",
 }
 
-// Glyph is the sign before the word of a status.
+// Glyph returns the sign of a status.
 func Glyph(status string) string {
 	if g, ok := glyphs[status]; ok {
 		return g

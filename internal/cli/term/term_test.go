@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/cli/term"
 )
 
-func TestClean_ShowsWhatATerminalWouldObey(t *testing.T) {
+func TestClean_EscapesControlCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"plain, äöü, 漢字, 🙂":   "plain, äöü, 漢字, 🙂",
@@ -24,7 +24,7 @@ func TestClean_ShowsWhatATerminalWouldObey(t *testing.T) {
 	}
 }
 
-func TestEscapeJSON_LeavesTheDocumentTheSame(t *testing.T) {
+func TestEscapeJSON_KeepsTheValue(t *testing.T) {
 	t.Parallel()
 	doc := "{\n  \"a\": \"x\u202e\u009b\U000e0041ü\"\n}"
 	escaped := term.EscapeJSON(doc)
@@ -33,7 +33,7 @@ func TestEscapeJSON_LeavesTheDocumentTheSame(t *testing.T) {
 	require.Equal(t, `{"a":1}`, term.EscapeJSON(`{"a":1}`))
 }
 
-func TestColored_IsForPeopleUnlessTold(t *testing.T) {
+func TestColored_DefaultsToTerminals(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
 	for choice, want := range map[string]bool{"auto": false, "": false, "always": true, "never": false} {
@@ -49,7 +49,7 @@ func TestColored_IsForPeopleUnlessTold(t *testing.T) {
 	require.Zero(t, columns)
 }
 
-func TestPaint_AddsNothingToAWordItDoesNotKnow(t *testing.T) {
+func TestPaint_IgnoresUnknownWords(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "x", term.Paint("x", "ghost"))
 	require.Equal(t, "\x1b[31mx\x1b[0m", term.Paint("x", "failed"))

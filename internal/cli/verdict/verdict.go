@@ -1,5 +1,4 @@
-// Package verdict writes what came of checks: a row for each, and below them where each
-// that failed did.
+// Package verdict writes results of checks: a row for each check, then the findings.
 package verdict
 
 import (
@@ -12,7 +11,7 @@ import (
 	"waybill.dev/waybill/internal/cli/term"
 )
 
-// Status is what came of a check.
+// Status is the result of a check.
 type Status string
 
 // The statuses.
@@ -22,37 +21,37 @@ const (
 	Skipped Status = "skipped"
 )
 
-// Check is one promise that something was held to.
+// Check is a rule and its result.
 type Check struct {
 	Name   string `json:"check"`
 	Status Status `json:"status"`
-	// Detail is the promise, how it was broken, or why it was not looked at.
+	// Detail is the rule, the number of findings, or why the check was skipped.
 	Detail string `json:"detail"`
-	// Section is where the protocol makes the promise; empty: it does not.
+	// Section is the section of the protocol; empty if the rule is not from the protocol.
 	Section string `json:"section,omitempty"`
-	// Findings are documents; Lines are the same for people.
+	// Findings are the findings as JSON, Lines the same as text.
 	Findings []any    `json:"findings,omitempty"`
 	Lines    []string `json:"-"`
 }
 
-// Found makes a check fail for as many reasons as there are findings.
+// Found adds a finding and marks the check as failed.
 func (c *Check) Found(finding any, line string) {
 	c.Status = Fail
 	c.Findings, c.Lines = append(c.Findings, finding), append(c.Lines, line)
 }
 
-// maxLines is how many findings of a check are printed for people.
+// maxLines is the maximum number of printed findings per check.
 const maxLines = 20
 
-// Write prints the checks; about are members of the document beside them. Its error ends
-// the command if a check failed.
+// Write prints the checks. about has additional members of the JSON document. The returned error
+// ends the command if a check failed.
 func Write(p *render.Printer, about map[string]any, checks []Check) error {
 	failed := 0
 	for i := range checks {
 		if c := &checks[i]; c.Status == Fail {
 			failed++
 			if n := len(c.Findings); n > 0 {
-				c.Detail = fmt.Sprintf("%d found; promised: %s", n, c.Detail)
+				c.Detail = fmt.Sprintf("%d found; rule: %s", n, c.Detail)
 			}
 		}
 	}
@@ -88,13 +87,13 @@ func Write(p *render.Printer, about map[string]any, checks []Check) error {
 	return exit.Outcome(exit.Failed, "a check failed")
 }
 
-// places says where the checks that failed did.
+// places prints the findings.
 func places(p *render.Printer, checks []Check) error {
 	var b strings.Builder
 	for _, c := range checks {
 		for i, line := range c.Lines {
 			if i == maxLines {
-				fmt.Fprintf(&b, "%s: and %d more; -o json has all\n", c.Name, len(c.Lines)-i)
+				fmt.Fprintf(&b, "%s: %d more; -o json lists all\n", c.Name, len(c.Lines)-i)
 				break
 			}
 			fmt.Fprintf(&b, "%s: %s\n", c.Name, term.Clean(line))

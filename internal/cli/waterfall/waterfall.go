@@ -1,5 +1,4 @@
-// Package waterfall draws a run as text: a line for each node, and along it a bar for
-// each of its attempts.
+// Package waterfall draws a run as text: one line per node, with one bar per attempt.
 package waterfall
 
 import (
@@ -16,7 +15,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Chart is a run as its events tell it so far.
+// Chart is the state of a run after the events added so far.
 type Chart struct {
 	RunID string
 
@@ -32,27 +31,27 @@ type node struct {
 	id, status string
 	bars       []bar
 	marks      []string
-	asks       *question // nil: nothing
+	asks       *question // nil if the node has no open interrupt
 }
 
-// question is what a node waits for somebody to answer.
+// question is an open interrupt of a node.
 type question struct {
 	Kind interrupt.Kind  `json:"kind"`
 	Data json.RawMessage `json:"data"`
 }
 
-// bar is one attempt; to is zero while it goes on. A wait is drawn lighter.
+// bar is one attempt or one wait; to is zero while it is open.
 type bar struct {
 	from, to time.Time
 	wait     bool
 }
 
-// New begins the chart of a run.
+// New returns an empty chart of a run.
 func New(runID string) *Chart {
 	return &Chart{RunID: runID, byID: map[string]*node{}, status: string(wire.StatusPending)}
 }
 
-// marks are the signs of what happened at a node. Each has its word, in the legend.
+// marks are the signs of events at a node. The help of `run watch` explains them.
 var marks = map[wire.EventType]string{
 	"node.retried":                  "↻",
 	"envelope.retry.attempted":      "↻",
@@ -66,13 +65,13 @@ var marks = map[wire.EventType]string{
 	"interrupt.requested":           "?",
 }
 
-// ends are what a node has come to by an event.
+// ends are the statuses of a node after an event.
 var ends = map[wire.EventType]string{
 	"node.completed": "completed", "node.failed": "failed", "node.skipped": "skipped", "node.cancelled": "cancelled",
 	"node.suspended": "suspended", "node.retried": "retrying",
 }
 
-// statuses are what a run has come to by an event.
+// statuses are the statuses of a run after an event.
 var statuses = map[wire.EventType]string{
 	wire.EventRunStarted:   "running",
 	wire.EventRunCompleted: "completed",
@@ -82,7 +81,7 @@ var statuses = map[wire.EventType]string{
 	"run.resumed":          "running",
 }
 
-// Add takes the next event.
+// Add adds the next event.
 func (c *Chart) Add(e wire.Event) {
 	at, err := time.Parse(time.RFC3339, e.Timestamp)
 	if err != nil {
@@ -106,7 +105,7 @@ func (c *Chart) Add(e wire.Event) {
 	switch e.Type {
 	case wire.EventInterruptRequested:
 		n.asks = &question{}
-		_ = json.Unmarshal(e.Payload, n.asks) // what is of another shape is asked all the same
+		_ = json.Unmarshal(e.Payload, n.asks) // an invalid payload is still an open interrupt
 	case wire.EventInterruptResolved:
 		n.asks = nil
 	case "node.started":
@@ -128,7 +127,7 @@ func (c *Chart) Add(e wire.Event) {
 	}
 }
 
-// waits is the node whose question a run waits for; nil: the run goes on by itself, or has ended.
+// waits returns the node whose answer the run waits for; nil if the run does not wait.
 func (c *Chart) waits() *node {
 	if c.status != "running" {
 		return nil
@@ -145,14 +144,14 @@ func (c *Chart) waits() *node {
 	return first
 }
 
-// Awaits says whose answer the run waits for, and how to give it; empty: nobody's.
-func (c *Chart) Awaits() []string {
+// Waiting describes the answer that the run waits for and how to give it; empty if there is none.
+func (c *Chart) Waiting() []string {
 	n := c.waits()
 	if n == nil {
 		return nil
 	}
 	return []string{
-		fmt.Sprintf("waits for somebody to answer %s (%s): %s", n.id, n.asks.Kind, show.Question(string(n.asks.Kind), n.asks.Data)),
+		fmt.Sprintf("waits for an answer at %s (%s): %s", n.id, n.asks.Kind, show.Question(string(n.asks.Kind), n.asks.Data)),
 		fmt.Sprintf("how to answer: waybill interrupt show %s %s", c.RunID, n.id),
 	}
 }
@@ -173,19 +172,19 @@ func (n *node) close(at time.Time) {
 	}
 }
 
-// Measures of a drawing.
+// Sizes of the drawing.
 const (
 	nameWidth = 20
 	leastBars = 10
 	tookWidth = 8
 )
 
-// Lines draws the chart as it stands at a time, so many columns wide and lines high.
+// Lines draws the chart at a time, in the given width and height.
 func (c *Chart) Lines(now time.Time, width, height int, color bool) []string {
 	shown, hidden := c.nodes, 0
 	status, below := c.status, []string{fmt.Sprintf("%d %s %s %s", c.last.Sequence, c.last.Type, term.Clean(c.last.NodeID), show.Detail(c.last))}
 	if n := c.waits(); n != nil {
-		status, below = string(n.asks.Kind.Status()), c.Awaits()
+		status, below = string(n.asks.Kind.Status()), c.Waiting()
 	}
 	if room := height - 2 - len(below); height > 0 && len(shown) > room {
 		hidden = len(shown) - max(room, 0)
@@ -228,7 +227,7 @@ func (c *Chart) line(n *node, now time.Time, total time.Duration, names, width i
 		from := int(int64(width) * int64(b.from.Sub(c.began)) / int64(total))
 		end := int(int64(width) * int64(to.Sub(c.began)) / int64(total))
 		from = min(max(from, 0), width-1)
-		end = min(max(end, from+1), width) // the shortest is seen
+		end = min(max(end, from+1), width) // at least one column
 		for i := from; i < end; i++ {
 			cells[i] = '█'
 			if b.wait {
@@ -248,7 +247,7 @@ func (c *Chart) line(n *node, now time.Time, total time.Duration, names, width i
 	return strings.TrimRight(text, " ")
 }
 
-// counted is each mark once, with its number if there are several.
+// counted returns each mark once, with its count if it is repeated.
 func counted(marks []string) string {
 	var out []string
 	seen := map[string]int{}

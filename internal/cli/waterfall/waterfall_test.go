@@ -15,7 +15,7 @@ import (
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// chart is that of events at seconds: "0 run.started", "1 node.started a".
+// chart returns the chart of events with times in seconds, such as "1 node.started a".
 func chart(lines ...string) *waterfall.Chart {
 	c := waterfall.New("run_1")
 	for i, line := range lines {
@@ -55,8 +55,8 @@ func TestLines_GrowWhileARunGoesOn(t *testing.T) {
 	require.Contains(t, c.Lines(began.Add(20*time.Second), 41, 0, false)[1], "▶ b      ███████████████")
 }
 
-// C3: whoever watches a run that waits for somebody is told so, and not that it runs.
-func TestLines_SayWhoHasToAct(t *testing.T) {
+// C3: a run that waits for an answer is not shown as running.
+func TestLines_ShowWhatTheRunWaitsFor(t *testing.T) {
 	t.Parallel()
 	asked := func(c *waterfall.Chart, node, payload string) {
 		c.Add(wire.Event{
@@ -71,7 +71,7 @@ func TestLines_SayWhoHasToAct(t *testing.T) {
 	asked(c, "gate", `{"kind":"approval","data":{"title":"Pay?","actions":["accept"]}}`)
 	require.Equal(t, []string{
 		"? waiting-approval  run_1  4 events  5.0s",
-		"  waits for somebody to answer gate (approval): Pay? (accept)",
+		"  waits for an answer at gate (approval): Pay? (accept)",
 		"  how to answer: waybill interrupt show run_1 gate",
 	}, c.Lines(began.Add(5*time.Second), 79, 0, false)[1:])
 	require.Len(t, c.Lines(began.Add(5*time.Second), 79, 4, false), 4)
@@ -82,25 +82,25 @@ func TestLines_SayWhoHasToAct(t *testing.T) {
 		Timestamp: wire.FormatTime(began),
 		Payload:   json.RawMessage(`{}`),
 	})
-	require.Empty(t, c.Awaits(), "another node is at work")
+	require.Empty(t, c.Waiting(), "another node is running")
 	c.Add(wire.Event{
 		Type:      "node.completed",
 		NodeID:    "other",
 		Timestamp: wire.FormatTime(began),
 		Payload:   json.RawMessage(`{}`),
 	})
-	require.NotEmpty(t, c.Awaits())
+	require.NotEmpty(t, c.Waiting())
 	c.Add(wire.Event{
 		Type:      "interrupt.resolved",
 		NodeID:    "gate",
 		Timestamp: wire.FormatTime(began),
 		Payload:   json.RawMessage(`{}`),
 	})
-	require.Empty(t, c.Awaits(), "it was answered")
+	require.Empty(t, c.Waiting(), "it was answered")
 	asked(c, "gate", `[]`)
-	require.Len(t, c.Awaits(), 2, "a question that cannot be read is one")
+	require.Len(t, c.Waiting(), 2, "an invalid question still needs an answer")
 	c.Add(wire.Event{Type: "run.cancelled", Timestamp: wire.FormatTime(began), Payload: json.RawMessage(`{}`)})
-	require.Empty(t, c.Awaits(), "the run has ended")
+	require.Empty(t, c.Waiting(), "the run has ended")
 }
 
 func TestLines_FitTheScreen(t *testing.T) {
@@ -120,8 +120,8 @@ func TestLines_FitTheScreen(t *testing.T) {
 	require.Contains(t, strings.Join(c.Lines(began.Add(time.Minute), 79, 20, true), ""), "\x1b[34m")
 }
 
-// Times may be missing, or go back: a drawing is no place to fail.
-func TestLines_BearsOddTimes(t *testing.T) {
+// Missing and decreasing times must not break the drawing.
+func TestLines_AcceptInvalidTimes(t *testing.T) {
 	t.Parallel()
 	c := waterfall.New("r")
 	require.NotEmpty(t, c.Lines(began, 20, 5, false))

@@ -1,4 +1,4 @@
-// Package workflowlist holds the commands about the workflows of a host.
+// Package workflowlist has the commands that list and register the workflows of a host.
 package workflowlist
 
 import (
@@ -54,13 +54,13 @@ func List(s *session.Session) *cobra.Command {
 					{Name: "DIGEST", Wide: true, Value: func(w client.WorkflowSummary) string { return w.Digest }},
 				})
 			if err == nil && page.NextCursor != "" && p.Format.ForPeople() {
-				session.Talk(cmd, "there are more: --cursor %s", page.NextCursor)
+				session.Notice(cmd, "more workflows: use --cursor %s", page.NextCursor)
 			}
 			return err
 		},
 	}
-	c.Flags().IntVar(&limit, "limit", 50, "how many at most, 1 to 200")
-	c.Flags().StringVar(&cursor, "cursor", "", "where the page begins: what the page before gave")
+	c.Flags().IntVar(&limit, "limit", 50, "workflows per page, 1 to 200")
+	c.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
 	s.Flags(c)
 	return c
 }
@@ -70,9 +70,9 @@ func Register(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "register FILE|-",
 		Aliases: []string{"apply"},
-		Short:   "Give a workflow definition to a host",
-		Long: `Gives a definition to a host, which checks it, and keeps it as the newest version of its id.
-` + "`workflow lint`" + ` says beforehand what the host would refuse.
+		Short:   "Register a workflow definition on a host",
+		Long: `Registers a workflow definition. The host validates it and stores it as the newest version of its
+id. ` + "`workflow lint`" + ` checks a definition without a host.
 
 ` + exit.Help,
 		Example: `  waybill workflow register workflow.json`,
@@ -119,10 +119,10 @@ func registered(cmd *cobra.Command, p *render.Printer, a *client.Answer) error {
 		return err
 	}
 	for _, w := range v.Warnings {
-		session.Talk(cmd, "warning: %s: %s: %s", w.Path, w.Rule, w.Message)
+		session.Notice(cmd, "warning: %s: %s: %s", w.Path, w.Rule, w.Message)
 	}
 	return p.Document(a.Body, v.WorkflowID, func(w io.Writer) error {
-		news := "was there before"
+		news := "exists already"
 		if v.Created {
 			news = "registered"
 		}

@@ -18,7 +18,7 @@ func ReadAuditKey(path string) (*audit.Key, error) {
 	return audit.ParseKey(text)
 }
 
-// AuditKey reads the audit key in a data directory, and makes it on first use.
+// AuditKey reads the audit key in a data directory, and creates it on first use.
 func AuditKey(dataDir string) (*audit.Key, error) {
 	path := filepath.Join(dataDir, "audit.key")
 	k, err := ReadAuditKey(path)

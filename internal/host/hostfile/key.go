@@ -1,5 +1,5 @@
-// Package hostfile reads and makes the files that belong to an operator: keys, tokens,
-// secrets, and the lock of a data directory.
+// Package hostfile reads and creates files of the operator: keys, tokens, secrets, and the lock of a
+// data directory.
 package hostfile
 
 import (
@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 )
 
-// minHostSecret is the length of the shortest secret that keys may derive from, in bytes.
+// minHostSecret is the minimum length of a secret for key derivation, in bytes.
 const minHostSecret = 32
 
-// ReadKey reads a secret that the operator keeps in a file.
+// ReadKey reads a secret from a file of the operator.
 func ReadKey(flag, file string) ([]byte, error) {
 	secret, err := readPrivate(file)
 	if err != nil {
@@ -25,7 +25,7 @@ func ReadKey(flag, file string) ([]byte, error) {
 	return secret, nil
 }
 
-// readPrivate reads a file, and refuses one that all users of the machine can read.
+// readPrivate reads a file, and rejects one that all users of the machine can read.
 func readPrivate(file string) ([]byte, error) {
 	st, err := os.Stat(file)
 	if err != nil {
@@ -37,7 +37,7 @@ func readPrivate(file string) ([]byte, error) {
 	return os.ReadFile(file) //nolint:gosec // G304: the operator names the file
 }
 
-// HostKey reads the secret in a data directory, and makes it on first use. Run ids derive from it.
+// HostKey reads the secret in a data directory, and creates it on first use. Run ids derive from it.
 func HostKey(dir string) ([]byte, error) {
 	path := filepath.Join(dir, "host.key")
 	key, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the directory
@@ -57,7 +57,7 @@ func HostKey(dir string) ([]byte, error) {
 	return key, WriteKey(path, key)
 }
 
-// WriteKey writes a key durably: it has to survive a crash once a run id derives from it.
+// WriteKey writes a key durably: it must survive a crash, because run ids derive from it.
 func WriteKey(path string, key []byte) error {
 	tmp := path + ".tmp"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec // G304: the operator names the directory

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lockPath is the file that keeps two hosts from sharing a data directory.
+// lockPath is the lock file that prevents two hosts from using one data directory.
 func lockPath(dir string) string { return filepath.Join(dir, "lock") }
 
 // LockDir locks the data directory for this process. The kernel releases the lock when the process

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// WithoutPath returns an error of a file without the name of the file, for messages that have it.
+// WithoutPath removes the file name from an error, for messages that already have it.
 func WithoutPath(err error) error {
 	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err

@@ -12,8 +12,8 @@ import (
 )
 
 // ReadSecrets reads a YAML file of secret ids and values; none if file is empty.
-// Errors name lines, and neither ids nor values: an id may hold what should be secret.
-// A file that others may read is refused.
+// Errors have line numbers but no ids or values, because an id may contain a secret. A file that
+// other users can read is rejected.
 func ReadSecrets(file string) ([]redact.Secret, error) {
 	if file == "" {
 		return nil, nil
@@ -53,7 +53,7 @@ func ReadSecrets(file string) ([]redact.Secret, error) {
 	return out, errors.Join(errs...)
 }
 
-// linesOf maps the members of a document to their lines.
+// linesOf maps the members of a document to their line numbers.
 func linesOf(doc *yaml.Node) map[string]int {
 	lines := map[string]int{}
 	for _, m := range doc.Content {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReadSecrets_NamesLinesAndNeverValues(t *testing.T) {
+func TestReadSecrets_ErrorsHaveLinesButNoValues(t *testing.T) {
 	t.Parallel()
 	file := func(mode os.FileMode, text string) string {
 		path := filepath.Join(t.TempDir(), "secrets.yaml")

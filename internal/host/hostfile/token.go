@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// minToken is the length of the shortest token that is safe from guessing.
+// minToken is the minimum length of a token, against guessing.
 const minToken = 16
 
 // ReadToken reads a bearer token from a file.

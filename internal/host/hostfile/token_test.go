@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReadToken_WantsOneThatNobodyGuesses(t *testing.T) {
+func TestReadToken_RejectsGuessableTokens(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "token")
 	for text, ok := range map[string]bool{

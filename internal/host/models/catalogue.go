@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-// LoadCatalogue returns the built-in catalogue, overlaid with that of a file; empty: there is none.
+// LoadCatalogue returns the built-in catalogue, overridden by that of a file; the file may be empty.
 func LoadCatalogue(file string) (*catalogue.Catalogue, error) {
 	if file == "" {
 		return catalogue.Builtin(), nil

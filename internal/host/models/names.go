@@ -33,7 +33,7 @@ func (o *Options) Keyed() []string {
 	return slices.DeleteFunc(o.IDs(), func(id string) bool { return id == sample.ID })
 }
 
-// TenantKeyed are the vendors that can be asked with a tenant's key alone.
+// TenantKeyed are the vendors that can be called with a tenant's key only.
 func (o *Options) TenantKeyed() (out []string) {
 	all, _ := o.configured() // checked before
 	for _, g := range all {
@@ -44,7 +44,7 @@ func (o *Options) TenantKeyed() (out []string) {
 	return out
 }
 
-// Secrets are the host's keys of providers. None of them may ever show.
+// Secrets are the host's keys of providers, which are always redacted.
 func (o *Options) Secrets() (out []redact.Secret) {
 	all, _ := o.configured() // checked before
 	for _, g := range all {

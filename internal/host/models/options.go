@@ -1,4 +1,4 @@
-// Package models reads which models a host may call: their providers, keys, settings and limits.
+// Package models reads the model settings of a host: providers, keys, settings and limits.
 package models
 
 import (
@@ -12,19 +12,19 @@ import (
 
 // Options select the models that are called, and the keys.
 type Options struct {
-	// ProviderFlags are names of vendors and ID=URL of servers. Vendors whose key is in the
-	// environment are there without one.
+	// ProviderFlags are names of vendors and ID=URL of servers. Vendors with a key in the environment
+	// need none.
 	ProviderFlags []string
-	// DefaultModel is PROVIDER/MODEL; empty until Validate settles it.
+	// DefaultModel is PROVIDER/MODEL; empty until Validate sets it.
 	DefaultModel string
-	// CredentialsDir has the keys that tenants bring; empty: they bring none.
+	// CredentialsDir has the tenants' own keys; empty disables them.
 	CredentialsDir string
-	// PoliciesFile, SettingsFile and CatalogueFile are JSON files; empty: the defaults hold.
+	// PoliciesFile, SettingsFile and CatalogueFile are JSON files; empty uses the defaults.
 	PoliciesFile, SettingsFile, CatalogueFile string
 	UnknownModels, Directive, RefusalText     string
-	// FallbackHidden are tenants whose runs do not record which model was replaced.
+	// FallbackHidden are tenants whose runs do not record substituted models.
 	FallbackHidden []string
-	// SecretsOnly: no model is called here, so a provider without a key is no error.
+	// SecretsOnly: this process calls no model, so a provider without a key is not an error.
 	SecretsOnly bool
 }
 
@@ -39,14 +39,14 @@ const (
 	NoRefusals     = "none"
 )
 
-// Values of --unknown-models: whether a model has a capability that the catalogue does not know of.
+// Values of --unknown-models: whether a model has a capability that its catalogue entry does not list.
 const (
 	RefuseUnknown = "refuse"
 	TrustUnknown  = "trust"
 )
 
-// Validate returns all that is wrong, each with the flag, the value and the remedy.
-// It settles the default model.
+// Validate returns all errors, each with the flag, the value and the remedy. It sets the default
+// model.
 func (o *Options) Validate() (errs []error) {
 	if _, err := LoadCatalogue(o.CatalogueFile); err != nil {
 		errs = append(errs, err)
@@ -88,7 +88,7 @@ func (o *Options) Validate() (errs []error) {
 	return errs
 }
 
-// HidesFallback reports whether a tenant's runs do not record which model was replaced.
+// HidesFallback reports whether a tenant's runs do not record substituted models.
 func (o *Options) HidesFallback(tenant string) bool {
 	return slices.Contains(o.FallbackHidden, "*") || slices.Contains(o.FallbackHidden, tenant)
 }

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// noKeys takes the keys of whoever runs the tests away.
+// noKeys removes provider keys from the environment of the test.
 func noKeys(t *testing.T) {
 	t.Helper()
 	for _, v := range vendors {
@@ -125,7 +125,7 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 			[]string{"x=http://h/v1"},
 			"are both set; keep one of the two",
 		},
-		"a file that is away": {
+		"a missing file": {
 			map[string]string{"WAYBILL_PROVIDER_X_KEY_FILE": "/none"},
 			[]string{"x=http://h/v1"},
 			"WAYBILL_PROVIDER_X_KEY_FILE: want the path of a file",
@@ -149,7 +149,7 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 	chosen := modelsOf()
 	chosen.DefaultModel = "gemini/gemini-3.8-flash"
 	errs := chosen.Validate()
-	require.Len(t, errs, 1, "told before anything is started")
+	require.Len(t, errs, 1, "reported before anything is started")
 	require.ErrorContains(t, errs[0], `--default-model "gemini/gemini-3.8-flash": there is no key for gemini; set GEMINI_API_KEY`)
 	chosen.ProviderFlags = []string{"gemini=http://127.0.0.1:1"}
 	require.Empty(t, chosen.Validate(), "a server of one's own may want none")
@@ -162,8 +162,7 @@ func TestProviders_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets 
 	require.Empty(t, o.TenantKeyed())
 }
 
-// What a vendor is asked for where nobody chose is in the catalogue, and can be held to
-// a schema.
+// The default model of each vendor is in the catalogue and supports schemas.
 func TestVendors_DefaultModelsAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, v := range vendors {

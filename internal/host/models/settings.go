@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 )
 
-// Open makes the providers: the sample, the operator's, and the scripted one unless scripts is nil.
-// later gets what closes their connections.
+// Open creates the providers: the sample, the operator's, and the scripted one unless scripts is nil.
+// later is called with the functions that close their connections.
 func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Registry, error) {
 	list := []provider.Provider{sample.New(0)}
 	all, err := o.configured()
@@ -46,7 +46,7 @@ func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Regi
 // maxPolicies limits the files of --provider-policies and --provider-settings, in bytes.
 const maxPolicies = 1 << 20
 
-// Policies reads which tenants may call which models; nil: all may call all.
+// Policies reads the model policies of tenants; nil allows all.
 func (o *Options) Policies() (*model.Policies, error) {
 	if o.PoliciesFile == "" {
 		return nil, nil
@@ -62,7 +62,7 @@ func (o *Options) Policies() (*model.Policies, error) {
 	return p, nil
 }
 
-// Credentials opens the directory of tenants' keys; nil: there is none.
+// Credentials opens the directory of tenants' keys; nil without one.
 func (o *Options) Credentials() (*credential.Store, error) {
 	if o.CredentialsDir == "" {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-// The override in the documentation is one, and does what is said of it.
+// The catalogue override in the documentation is valid and has the described effect.
 // jsonOfModelsPage is a JSON block of docs/models.md, counted from 0.
 func jsonOfModelsPage(t *testing.T, n int) string {
 	t.Helper()
@@ -26,7 +26,7 @@ func jsonOfModelsPage(t *testing.T, n int) string {
 	return doc
 }
 
-func TestDocs_ShowPoliciesThatAreTaken(t *testing.T) {
+func TestDocs_ShowValidPolicies(t *testing.T) {
 	t.Parallel()
 	p, err := (&Options{PoliciesFile: modelsFile(t, jsonOfModelsPage(t, 0))}).Policies()
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestDocs_ShowPoliciesThatAreTaken(t *testing.T) {
 	require.Equal(t, modelgate.Disabled, p.Of("other", "gemini").Mode)
 }
 
-func TestPolicies_SaysWhatIsWrongWithTheFile(t *testing.T) {
+func TestPolicies_ReportsErrorsOfTheFile(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{
 		filepath.Join(t.TempDir(), "none.json"):             "no such file",
@@ -48,7 +48,7 @@ func TestPolicies_SaysWhatIsWrongWithTheFile(t *testing.T) {
 	}
 }
 
-func TestDocs_ShowModelsThatAreTaken(t *testing.T) {
+func TestDocs_ShowValidModels(t *testing.T) {
 	t.Parallel()
 	c, err := LoadCatalogue(modelsFile(t, jsonOfModelsPage(t, 1)))
 	require.NoError(t, err)

@@ -14,10 +14,10 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
 )
 
-// vendor is a provider with an API and a name of its own.
+// vendor is a provider with its own API and name.
 type vendor struct {
 	id string
-	// keyEnv is the variable that the vendor's own tools read the key from.
+	// keyEnv is the key's variable in the vendor's own tools.
 	keyEnv string
 	// model is the default model.
 	model string
@@ -54,7 +54,7 @@ func vendorOf(id string) *vendor {
 // configured is a provider of the flags or the environment.
 type configured struct {
 	id, url string
-	vendor  *vendor // nil: an OpenAI-compatible server
+	vendor  *vendor // nil means an OpenAI-compatible server
 	key     provider.Secret
 	// keyName is the variable of the key, also if it is not set.
 	keyName string
@@ -67,7 +67,7 @@ func (g configured) open() (provider.Provider, error) {
 	return compat.New(compat.Config{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})
 }
 
-// configured lists the providers of the flags, and the vendors whose keys are there.
+// configured lists the providers of the flags, and the vendors with a key.
 func (o *Options) configured() ([]configured, error) {
 	var (
 		out  []configured
@@ -103,8 +103,8 @@ func (o *Options) configured() ([]configured, error) {
 	return out, errors.Join(errs...)
 }
 
-// keyOf reads a provider's key: from a variable, from a file such as a mounted secret,
-// or, of a vendor, from the variable that its own tools read.
+// keyOf reads a provider's key: from a variable, from a file such as a mounted secret, or from the
+// variable of the vendor's own tools.
 func keyOf(id string, v *vendor) (key provider.Secret, name string, err error) {
 	name = "WAYBILL_PROVIDER_" + tools.EnvID(id) + "_KEY"
 	fromEnv, file := os.Getenv(name), os.Getenv(name+"_FILE")
@@ -125,7 +125,7 @@ func keyOf(id string, v *vendor) (key provider.Secret, name string, err error) {
 	return "", name, nil
 }
 
-// CheckKeys returns what is wrong with the keys of the providers.
+// CheckKeys returns the errors in the keys of the providers.
 func (o *Options) CheckKeys() error {
 	_, err := o.configured()
 	return err

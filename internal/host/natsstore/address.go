@@ -15,16 +15,16 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-// Address says where the log is, and how many copies of it there are to be.
+// Address is the address of the log's NATS servers, with the number of replicas.
 type Address struct {
-	// URL is that of a server, or several divided by commas.
+	// URL is the URL of a server, or several, comma-separated.
 	URL string
-	// Creds and NKey are files that say who connects; empty: nothing does.
+	// Creds and NKey are credentials files; both may be empty.
 	Creds, NKey string
 	// CA, Cert and Key are the files of TLS.
 	CA, Cert, Key string
 	Replicas      int
-	// InSync is how many copies must be in sync for the service to be ready; 0: a majority.
+	// InSync is the number of replicas in sync that readiness needs; 0 means a majority.
 	InSync int
 	// Monitors are the servers' monitoring URLs.
 	Monitors []string
@@ -33,7 +33,7 @@ type Address struct {
 // DefaultAddress are the settings without flags.
 func DefaultAddress() Address { return Address{Replicas: 1} }
 
-// Validate returns all that is wrong, joined.
+// Validate returns all errors, joined.
 func (o *Address) Validate() error {
 	var errs []error
 	if o.URL != "" {
@@ -66,7 +66,7 @@ func (o *Address) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Dial connects to the server under a name that its operator sees.
+// Dial connects under a client name that the server's operator sees.
 func (o *Address) Dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	opts := append(natsOptions(log), nats.Name("waybill "+name))
 	if o.Creds != "" {
@@ -88,9 +88,9 @@ func (o *Address) Dial(name string, log *slog.Logger) (*nats.Conn, error) {
 	return nats.Connect(o.URL, opts...)
 }
 
-// checkNATS checks the value of --nats: one URL, or several divided by commas. The URLs may hold
-// passwords, and one that cannot be parsed may hold one anywhere. So its error quotes nothing of
-// them, not even the parser's reason.
+// checkNATS checks the value of --nats: one URL, or several, comma-separated. A URL may contain a
+// password, and an invalid one may contain it anywhere. So the error quotes neither the value nor the
+// parser's reason.
 func checkNATS(value string) error {
 	urls := strings.Split(value, ",")
 	for i, s := range urls {

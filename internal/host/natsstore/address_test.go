@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 )
 
-func TestCheckNATS_TakesWhatTheClientTakes(t *testing.T) {
+func TestCheckNATS_AcceptsTheClientsURLs(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
 		"nats://127.0.0.1:4222", "127.0.0.1", "nats:4222", "tls://u:p%23@nats.example:4222",
@@ -34,7 +34,7 @@ func FuzzCheckNATS_NeverRepeatsTheURL(f *testing.F) {
 	})
 }
 
-// guardedNATS is a server that lets one nkey in, and the address of it.
+// guardedNATS starts a server that accepts one nkey, and returns its URL.
 func guardedNATS(t *testing.T) (url, seedFile string) {
 	t.Helper()
 	user, err := nkeys.CreateUser()
@@ -49,7 +49,7 @@ func guardedNATS(t *testing.T) (url, seedFile string) {
 	return s.ClientURL(), seedFile
 }
 
-func TestNATSAddress_ShowsAnNkey(t *testing.T) {
+func TestNATSAddress_AuthenticatesWithAnNkey(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	url, seed := guardedNATS(t)
@@ -60,13 +60,13 @@ func TestNATSAddress_ShowsAnNkey(t *testing.T) {
 	nc.Close()
 
 	_, other := guardedNATS(t)
-	for name, o := range map[string]Address{"nobody": {URL: url}, "another": {URL: url, NKey: other}} {
+	for name, o := range map[string]Address{"no nkey": {URL: url}, "another nkey": {URL: url, NKey: other}} {
 		_, err := o.Dial("test", log)
 		require.True(t, Hopeless(err), "%s: %v", name, err)
 	}
 }
 
-func TestNATSAddress_RefusesWhatDoesNotBelongTogether(t *testing.T) {
+func TestNATSAddress_RejectsContradictorySettings(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))

@@ -15,20 +15,20 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-// A connection to a silent server is closed after so many pings.
+// A connection to a silent server is closed after this many pings.
 const (
 	pingEvery = 2 * time.Second
 	pingsOut  = 2
 )
 
-// natsOptions are the options of a connection that outlives its server: it reconnects forever,
-// detects a loss soon, and buffers nothing, so that callers get an error at once.
+// natsOptions are the options of a connection that survives restarts of its server. It reconnects
+// forever, detects a loss soon, and buffers nothing, so that callers get errors immediately.
 func natsOptions(log *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsOut),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil { // nil: closed on purpose
+			if err != nil { // nil means closed on purpose
 				log.Warn("NATS has gone", "error", err)
 			}
 		}),
@@ -40,15 +40,15 @@ func natsOptions(log *slog.Logger) []nats.Option {
 	}
 }
 
-// warnOfPayload warns of a server whose messages are too small for the largest envelopes. That is
-// no error: most envelopes are small.
+// warnOfPayload logs a warning if max_payload is too small for the largest envelopes. It is not an
+// error, because most envelopes are small.
 func warnOfPayload(nc *nats.Conn, log *slog.Logger) {
 	if limit := nc.MaxPayload(); limit < runlog.MaxFrameBytes {
 		log.Warn("the NATS server refuses large envelopes: raise its max_payload", "max_payload", limit, "needed", runlog.MaxFrameBytes)
 	}
 }
 
-// Error codes of the server that retries do not change. A single server that is asked for replicas
+// Error codes of the server that retries do not change. A single server that gets a request for replicas
 // answers with a code of its own, not with that of a bad request.
 const (
 	errNoPeers          = 10005 // also the error of a cluster that still forms

@@ -15,24 +15,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHopeless_IsWhatWaitingDoesNotMend(t *testing.T) {
+func TestHopeless_ReportsPermanentErrors(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"no server":                    {nats.ErrNoServers, false},
-		"a name that nobody knows":     {&net.DNSError{Name: "nats", IsNotFound: true}, false},
+		"an unknown name":              {&net.DNSError{Name: "nats", IsNotFound: true}, false},
 		"a server that is starting":    {io.EOF, false},
-		"a server that does not say":   {context.DeadlineExceeded, false},
+		"a server without an answer":   {context.DeadlineExceeded, false},
 		"JetStream is not there yet":   {nats.ErrNoResponders, false},
 		"a cluster without a leader":   {&js.APIError{Code: 503, ErrorCode: 10008}, false},
 		"a cluster without peers":      {&js.APIError{Code: 400, ErrorCode: errNoPeers}, false},
 		"a wrong password":             {nats.ErrAuthorization, true},
 		"a wrong password, as text":    {errors.New("nats: Authorization Violation"), true},
 		"credentials that are gone":    {fs.ErrNotExist, true},
-		"a server that wants TLS":      {nats.ErrSecureConnRequired, true},
-		"a certificate of nobody":      {&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, true},
+		"a server that requires TLS":   {nats.ErrSecureConnRequired, true},
+		"an untrusted certificate":     {&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, true},
 		"JetStream is off":             {&js.APIError{Code: 503, ErrorCode: errJetStreamOff}, true},
 		"JetStream is off for us":      {&js.APIError{Code: 503, ErrorCode: errJetStreamAccount}, true},
 		"copies that one cannot have":  {&js.APIError{Code: 500, ErrorCode: errNoReplicasHere}, true},

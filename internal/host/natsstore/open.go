@@ -15,20 +15,20 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
-// Patience is how long a call waits for a log that does not answer: longer
-// than a change of leader in a cluster takes, far shorter than callers wait.
+// Patience is how long a call waits for a log that does not answer: longer than a leader election of
+// a cluster, far shorter than callers wait.
 const Patience = 2 * time.Second
 
-// Opener opens what a service keeps in NATS. It may start before the server.
+// Opener opens the stores of a service in NATS. It may start before the server.
 type Opener struct {
 	Dial    Dial
 	Config  jetstream.Config
 	Needs   []Needs
-	monitor *natsmon.Monitor // nil: it is unknown how the servers write
+	monitor *natsmon.Monitor // nil means it is unknown how the servers write
 	Log     *slog.Logger
 }
 
-// Opener returns what opens the stores of a service at this address.
+// Opener returns an Opener for this address.
 func (o *Address) Opener(service string, cfg jetstream.Config, log *slog.Logger, needs ...Needs) *Opener {
 	cfg.Replicas, cfg.InSync, cfg.Patience = o.Replicas, o.InSync, Patience
 	n := &Opener{Config: cfg, Needs: needs, Log: log}
@@ -85,7 +85,7 @@ func (n *Opener) Wait(ctx context.Context, waiting func(error)) (*Stores, error)
 	return nil, ctx.Err()
 }
 
-// Connected returns why the stores cannot be used; nil: they can.
+// Connected returns why the stores cannot be used; nil if they can.
 func (s *Stores) Connected(ctx context.Context) error {
 	for _, nc := range s.conns {
 		if !nc.IsConnected() {

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 )
 
-// ReadError gives an error of a log that cannot be read the exit status of its kind.
+// ReadError wraps an error of reading a log with an exit status.
 func ReadError(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):

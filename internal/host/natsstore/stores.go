@@ -1,5 +1,5 @@
-// Package natsstore opens what a host keeps in NATS: the run log, and the buckets and streams
-// of each service.
+// Package natsstore opens the stores of a host in NATS: the run log, and the buckets and streams of
+// each service.
 package natsstore
 
 import (
@@ -24,7 +24,7 @@ import (
 	"waybill.dev/waybill/services/gateway/discovery"
 )
 
-// Stores are what the host keeps in NATS.
+// Stores are the host's stores in NATS.
 type Stores struct {
 	Log       *jetstream.Log
 	Queue     *jetstream.Queue
@@ -34,7 +34,7 @@ type Stores struct {
 	Quarantine kv.Store
 	// Waiting has the runs that wait, Rates the starts under rate limits.
 	Waiting, Rates kv.Store
-	// Leases has the dispatchers that are alive, Peers is how they reach each other.
+	// Leases has the leases of dispatchers; Peers sends requests between them.
 	Leases    kv.Store
 	Peers     *notify.Direct
 	Records   kv.Store
@@ -42,7 +42,7 @@ type Stores struct {
 	Snapshots kv.Store
 	Audit     *auditstore.Store
 	AuditKeys kv.Store
-	// Annotations are stored, Notices publish new ones.
+	// Annotations stores annotations, Notices publishes new ones.
 	Annotations kv.Store
 	Notices     *notify.Hub
 	Assets      blob.Store
@@ -53,17 +53,17 @@ type Stores struct {
 	// kept checks how many copies of them are in sync.
 	names []string
 	kept  *natslink.Kept
-	// Monitor checks how the servers write; nil: nothing does.
+	// Monitor checks whether the servers sync every write; nil disables it.
 	Monitor *natsmon.Monitor
 }
 
 // HashedStreams are the streams whose messages form a chain of hashes.
 var HashedStreams = []string{subject.Stream, auditstore.Stream} //nolint:gochecknoglobals // a constant
 
-// Dial connects to NATS under a name that its operator sees.
+// Dial connects under a client name that the server's operator sees.
 type Dial func(name string) (*nats.Conn, error)
 
-// openTries bounds how often OpenEmbedded tries.
+// openTries is the maximum number of tries of OpenEmbedded.
 const openTries = 4
 
 // OpenEmbedded opens the stores of an embedded server. It tries again if the server does not answer
@@ -115,9 +115,9 @@ type bucket struct {
 	cfg  jetkv.Config
 }
 
-// openBuckets opens buckets of acknowledged data, which are all but those of the test seams. A lost
-// claim would start two runs instead of one, a lost key of the audit log would hide that the key is
-// gone, and a lost lane would leave webhooks undelivered.
+// openBuckets opens buckets of acknowledged data, which are all except those of the test seams. A
+// lost dedup record would allow a second run, a lost audit key would hide a deleted key, and a lost
+// lane would leave webhooks undelivered.
 func (s *Stores) openBuckets(ctx context.Context, conn *nats.Conn, cfg jetstream.Config, all ...bucket) (err error) {
 	for _, b := range all {
 		b.cfg.Replicas, b.cfg.OnDisk = cfg.Replicas, cfg.OnDisk
@@ -129,7 +129,7 @@ func (s *Stores) openBuckets(ctx context.Context, conn *nats.Conn, cfg jetstream
 	return nil
 }
 
-// ForDispatcher opens the queue, and what is stored for runs in execution.
+// ForDispatcher opens the queue and the stores of runs in execution.
 func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "queue")
 	if err != nil {
@@ -182,8 +182,8 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 	)
 }
 
-// snapshotTTL is how long the snapshot of a run without new events is kept. After that, the run is
-// read from its log once.
+// snapshotTTL is the lifetime of the stored snapshot of a run without new events. After that, the run
+// is read from its log once.
 const snapshotTTL = 30 * 24 * time.Hour
 
 // quarantineMarkerTTL is how long the release of a run from quarantine is remembered: longer than a
@@ -207,7 +207,7 @@ func ForAcceptor(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config
 	return err
 }
 
-// ForGateway opens what is stored about requests, and for webhooks.
+// ForGateway opens the stores of requests and webhooks.
 func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) error {
 	conn, err := s.connect(dial, "requests")
 	if err != nil {
@@ -238,8 +238,8 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 	return s.openWebhooks(ctx, dial, cfg)
 }
 
-// sealedTTL is how long a run with sensitive values may take. The values are erased when it ends,
-// and after this time in any case. A run may wait for workflow.MaxWait at a node.
+// sealedTTL is the maximum duration of a run with sensitive values. The values are erased when the
+// run ends, and after this time at the latest. A run may wait for workflow.MaxWait at a node.
 const sealedTTL = 400 * 24 * time.Hour
 
 // assetBucket is the bucket of assets.

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// A stream that somebody adds is looked at, unless it is of the test seams.
-func TestStores_LookAtAllThatHoldsWhatWasAcknowledged(t *testing.T) {
+// Every stream with acknowledged data is checked, including new ones, but not those of test seams.
+func TestStores_CheckAllStreamsOfAcknowledgedData(t *testing.T) {
 	t.Parallel()
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestStores_LookAtAllThatHoldsWhatWasAcknowledged(t *testing.T) {
 	require.NoError(t, s.Connected(t.Context()))
 }
 
-func TestStores_AreNotReadyWithABucketOfFewerCopiesThanWanted(t *testing.T) {
+func TestStores_AreNotReadyWithTooFewReplicasOfABucket(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a cluster of three NATS servers; run without -short")

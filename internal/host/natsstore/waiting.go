@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// waitingMarkerTTL is how long a deleted ticket leaves a message behind. It is short because an
+// waitingMarkerTTL is the lifetime of the marker of a deleted ticket. It is short because an
 // autoscaler counts these messages, too.
 const waitingMarkerTTL = time.Second
 

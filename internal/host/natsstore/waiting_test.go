@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/services/dispatcher/queue"
 )
 
-// The pending messages of the consumer are the runs that more dispatchers would help, and those that
-// they execute: what KEDA scales by, with the dispatchers' queue.
+// The pending messages of the consumer are the runs that wait for a slot and those in execution. KEDA
+// scales the dispatchers by them and by the queue.
 func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	t.Parallel()
 	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// CanaryValue is the value of that secret: the suite's, if it sets one that the redactor can match.
+// CanaryValue is the value of that secret: the test suite's, if it sets one that is long enough.
 func CanaryValue() string {
 	if v := os.Getenv("OPENWOP_CANARY_SECRET_VALUE"); len(v) >= redact.MinLength {
 		return v

@@ -29,7 +29,7 @@ func KindFiles(dir string) (fs.FS, error) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			files[e.Name()] = located{own, e.Name()} // the operator's file beats an example's
+			files[e.Name()] = located{own, e.Name()} // the operator's file replaces an example's
 		}
 	}
 	return files, nil

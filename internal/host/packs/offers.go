@@ -38,7 +38,7 @@ func inRange(version, versions string) (bool, error) {
 
 // HostOffers are the capabilities of a whole host with these providers and default model
 // (PROVIDER/MODEL). A capability counts if the model gate could satisfy it, even with a model that
-// only the operator of its server knows of (OpenWOP envelope contract §16.5).
+// the catalogue does not list (OpenWOP envelope contract §16.5).
 func HostOffers(c *catalogue.Catalogue, providers []string, defaultModel string) pack.Host {
 	h := AcceptorOffers()
 	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle", "modelCapabilities")

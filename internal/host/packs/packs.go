@@ -1,4 +1,4 @@
-// Package packs reads what a host is given to execute: packs, prompt templates, envelope kinds.
+// Package packs reads the operator's packs, prompt templates and envelope kinds.
 package packs
 
 import (

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 )
 
-func TestLoadPacks_ReadsEachFolderAndLeavesOtherFilesAlone(t *testing.T) {
+func TestLoadPacks_ReadsFoldersAndIgnoresOtherFiles(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
 		"notes/pack.json":         clitest.NotePack,
@@ -81,7 +81,7 @@ func TestLoadPacks_KeepsEachPackWithinItsFolder(t *testing.T) {
 	}
 }
 
-func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
+func TestLoadPacks_RejectsArchives(t *testing.T) {
 	t.Parallel()
 	_, err := Load(clitest.Folder(t, map[string]string{"notes.tgz": "x"}), sampleOffers(), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "pack notes.tgz: archives are not read; unpack it into a folder")
@@ -90,7 +90,7 @@ func TestLoadPacks_ReadsNoArchiveAndSaysSo(t *testing.T) {
 }
 
 // The test process would hang if the pipe were opened.
-func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
+func TestLoadPacks_OpensRegularFilesOnly(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
 		"notes/pack.json":    clitest.NotePack,
@@ -103,7 +103,7 @@ func TestLoadPacks_OpensNothingButFiles(t *testing.T) {
 	require.ErrorContains(t, err, "want a regular file")
 }
 
-func TestLoadPacks_SaysWhatHasNoEffect(t *testing.T) {
+func TestLoadPacks_LogsPartsWithoutEffect(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{"tools/pack.json": `{"name":"vendor.acme.tools","version":"1.0.0","engines":{"openwop":"*"},
 		"runtime":{"language":"remote","entry":"https://acme.example"},
@@ -131,7 +131,7 @@ func TestInRange_ReadsTheRangesOfPacks(t *testing.T) {
 	}
 }
 
-func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
+func TestLoadPacks_RejectsAPackForAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{
 		"notes/pack.json":         strings.Replace(clitest.NotePack, ">=1.0", ">=2.0", 1),
@@ -142,13 +142,13 @@ func TestLoadPacks_RefusesAPackForAnotherProtocol(t *testing.T) {
 	require.ErrorContains(t, err, `pack.json at "/engines/openwop": this host speaks OpenWOP 1.1`)
 }
 
-// sampleOffers is what a host offers that has the stand-in alone.
+// sampleOffers are the capabilities of a host with the sample provider only.
 func sampleOffers() pack.Host {
 	return HostOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1")
 }
 
-// OpenWOP envelope contract §16.5: what the gate could satisfy counts.
-func TestDevOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
+// OpenWOP envelope contract §16.5: capabilities count if the gate could satisfy them.
+func TestDevOffers_CountCapabilitiesOfCallableModels(t *testing.T) {
 	t.Parallel()
 	require.True(t, sampleOffers().Model("structured-output"))
 	require.False(t, sampleOffers().Model("vision-input"))
@@ -164,8 +164,8 @@ func TestDevOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
 	require.True(t, with("gemini", "gemini/some-image-model")("image-output"), "the default model")
 }
 
-// The pack in the documentation is one.
-func TestDocs_ShowAPackThatIsTaken(t *testing.T) {
+// The pack in the documentation is valid.
+func TestDocs_ShowAValidPack(t *testing.T) {
 	t.Parallel()
 	blocks := jsonBlocks(t, "kinds.md")
 	require.Len(t, blocks, 2)
@@ -192,9 +192,8 @@ func jsonBlocks(t *testing.T, page string) (blocks []string) {
 	}
 }
 
-// The example pack is taken, is a published manifest, and is the one that the
-// documentation shows.
-func TestExamplePacks_AreTaken(t *testing.T) {
+// The example pack loads, satisfies the published schema, and equals the one in the documentation.
+func TestExamplePacks_AreValid(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "..", "..", "examples", "packs")
 	loaded, err := Load(dir, sampleOffers(), slog.New(slog.DiscardHandler))

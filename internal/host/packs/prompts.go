@@ -16,16 +16,16 @@ import (
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
-// PromptOptions say which prompt templates there are, and what runs record of prompts.
+// PromptOptions configure prompt templates and their recording.
 type PromptOptions struct {
-	// Dir has one template a file; empty: there are none but those of packs.
+	// Dir has one template per file; empty uses the templates of packs only.
 	Dir, Observability string
 }
 
 // DefaultPromptOptions are the settings without flags.
 func DefaultPromptOptions() PromptOptions { return PromptOptions{Observability: string(prompt.Hashed)} }
 
-// Validate returns all that is wrong.
+// Validate returns all errors.
 func (o *PromptOptions) Validate() (errs []error) {
 	if !prompt.Observability(o.Observability).Valid() {
 		errs = append(errs, fmt.Errorf("--prompt-observability %q: want off, hashed or full", o.Observability))
@@ -33,8 +33,7 @@ func (o *PromptOptions) Validate() (errs []error) {
 	return errs
 }
 
-// Config reads the templates of the folder and of the packs. Its error names all that is wrong
-// with any of them.
+// Config reads the templates of the folder and of the packs, and returns all errors in them.
 func (o *PromptOptions) Config(packs []*pack.Pack, log *slog.Logger) (dispatcher.PromptConfig, error) {
 	l := templateLoader{log: log}
 	if err := l.folder(o.Dir); err != nil {

@@ -50,7 +50,7 @@ func TestPromptOptions_ReadTheFolderAndThePacks(t *testing.T) {
 	require.Empty(t, TestSecrets(""))
 }
 
-func TestPromptOptions_TellAllThatIsWrong(t *testing.T) {
+func TestPromptOptions_ReportAllErrors(t *testing.T) {
 	t.Parallel()
 	outside := clitest.Folder(t, map[string]string{"clerk.json": clerk})
 	dir := clitest.Folder(t, map[string]string{
@@ -80,7 +80,7 @@ func TestPromptOptions_TellAllThatIsWrong(t *testing.T) {
 	require.Len(t, (&PromptOptions{Observability: "loud"}).Validate(), 1)
 }
 
-func TestPromptOptions_LogWhatAnAuthorMayNotHaveMeant(t *testing.T) {
+func TestPromptOptions_LogLikelyMistakes(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, map[string]string{"w.json": `{"templateId":"w","version":"1.0.0","kind":"user","text":"{{topic}}"}`})
 	var logged bytes.Buffer
@@ -90,7 +90,7 @@ func TestPromptOptions_LogWhatAnAuthorMayNotHaveMeant(t *testing.T) {
 	require.Contains(t, logged.String(), "optional input")
 }
 
-func TestCanaryValue_IsTheSuitesOrOneOfItsOwn(t *testing.T) {
+func TestCanaryValue_IsTheSuitesOrItsOwn(t *testing.T) {
 	t.Setenv("OPENWOP_CANARY_SECRET_VALUE", "suite-canary")
 	require.Equal(t, "suite-canary", CanaryValue())
 	t.Setenv("OPENWOP_CANARY_SECRET_VALUE", "short")

@@ -1,4 +1,4 @@
-// Package peer connects to the other services of a host that is spread over processes.
+// Package peer connects to the other services of a host with several processes.
 package peer
 
 import (
@@ -18,11 +18,11 @@ import (
 	"waybill.dev/waybill/internal/rpc"
 )
 
-// Address is another service, and how it is reached. Calls carry secrets and a token, so they use
-// TLS outside loopback, unless Plaintext says that something else guards the network.
+// Address is the address of another service, with its TLS settings. Calls carry secrets and a token,
+// so they use TLS outside loopback, unless Plaintext is set for a network that is secured otherwise.
 type Address struct {
 	Addr string
-	// CA is a file of the certificates that are trusted; empty: those of the system.
+	// CA is a PEM file of CAs; empty uses the system's.
 	CA string
 	// Cert and Key are files of this process's own certificate, for mutual TLS.
 	Cert, Key string
@@ -42,15 +42,15 @@ func OnLoopback(addr string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// addrs are the addresses in the list. A DNS name of several replicas counts as one.
+// addrs returns the addresses of the list. A DNS name of several replicas counts as one.
 func (p Address) addrs() []string { return strings.Split(p.Addr, ",") }
 
-// check returns what is wrong with the address.
+// check returns the error of an invalid address.
 func (p Address) check() error {
 	for _, addr := range p.addrs() {
 		host, port, err := net.SplitHostPort(addr)
 		if err != nil || host == "" || port == "" || strings.ContainsAny(host, "/@") {
-			return errors.New("want HOST:PORT, such as redactor.example:9092, or several divided by commas") // not repeated: it may hold a password
+			return errors.New("want HOST:PORT, such as redactor.example:9092, or several, comma-separated") // not quoted: it may contain a password
 		}
 	}
 	if (p.CA != "" || p.Cert != "") && p.Plaintext {
@@ -63,7 +63,7 @@ func (p Address) check() error {
 // and callers may disagree on which redactor is a tenant's.
 const resolveEvery = 30 * time.Second
 
-// target is what gRPC resolves: a DNS name, or the addresses of a list.
+// target is the gRPC target: a DNS name, or the addresses of a list.
 func (p Address) target() (string, []grpc.DialOption) {
 	addrs := p.addrs()
 	if len(addrs) == 1 {
@@ -79,8 +79,8 @@ func (p Address) target() (string, []grpc.DialOption) {
 	return "list:///", []grpc.DialOption{grpc.WithResolvers(list)}
 }
 
-// Dial makes a connection without waiting for the peer. later gets what stops the reading of its
-// certificates.
+// Dial creates a connection without waiting for the peer. later is called with the function that
+// stops reloading certificates.
 func (p Address) Dial(later func(func()), more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := p.check(); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func sent(t *testing.T, to Address) []byte {
 	return b[:n]
 }
 
-func TestDial_SpeaksTLSToOtherMachinesUnlessToldNotTo(t *testing.T) {
+func TestDial_UsesTLSForOtherMachinesByDefault(t *testing.T) {
 	t.Parallel()
 	handshake := []byte{0x16, 0x03} // a TLS record
 	for name, tc := range map[string]struct {
@@ -61,7 +61,7 @@ func TestDial_SpeaksTLSToOtherMachinesUnlessToldNotTo(t *testing.T) {
 	}.tls(), "a certificate is shown within TLS")
 }
 
-func TestDial_RefusesWhatCannotBeMeant(t *testing.T) {
+func TestDial_RejectsContradictorySettings(t *testing.T) {
 	t.Parallel()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(ca, []byte("no certificate"), 0o600))
@@ -85,8 +85,8 @@ func TestDial_RefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// A token never leaves for another machine in clear, unless that was asked for.
-func TestDial_HoldsTheTokenBackWithoutTLS(t *testing.T) {
+// A token is not sent to another machine without TLS, unless Plaintext is set.
+func TestDial_SendsNoTokenWithoutTLS(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef"), 0o600))

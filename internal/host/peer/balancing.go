@@ -11,8 +11,8 @@ import (
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 )
 
-// readPolicy retries methods that may be repeated, for at most a tenth of the calls: a service in
-// trouble must not get more load.
+// readPolicy retries reads, for at most a tenth of the calls: an overloaded service must not get more
+// load.
 const readPolicy = `"retryThrottling":{"maxTokens":100,"tokenRatio":0.1},"methodConfig":[{"name":[%s],"retryPolicy":` +
 	`{"maxAttempts":3,"initialBackoff":"0.05s","maxBackoff":"0.5s","backoffMultiplier":3,"retryableStatusCodes":["UNAVAILABLE"]}}]`
 
@@ -34,7 +34,7 @@ func serviceConfig(balancer, health string, repeatable ...string) grpc.DialOptio
 const roundRobin = "round_robin"
 
 // ToRedactors are the options of connections to redactors. The secrets of a tenant are registered
-// with one replica, so all callers have to send the tenant's calls to that one.
+// with one replica, so all callers must send the tenant's calls to that replica.
 func ToRedactors() []grpc.DialOption {
 	return []grpc.DialOption{
 		serviceConfig(sticky.Policy, probe.HealthOfAll, redactorv1.Redactor_Redact_FullMethodName, redactorv1.Redactor_Register_FullMethodName),

@@ -23,11 +23,11 @@ type Clients struct {
 	Dispatcher dispatcherv1.DispatcherClient
 }
 
-// route is how one of the other services is called.
+// route configures the calls to one of the other services.
 type route struct {
 	service string
 	options []grpc.DialOption
-	// use makes the client.
+	// use creates the client.
 	use func(*Clients, grpc.ClientConnInterface)
 	// reads are the methods that the service also answers while it lacks another service.
 	reads []string
@@ -66,8 +66,8 @@ func routes() []route {
 	}
 }
 
-// Connect makes the clients of the services that have an address, and what watches their health.
-// later is given what ends the connections.
+// Connect creates the clients of the services with an address, and watches their health. later is
+// called with the functions that close the connections.
 func Connect(o *Options, log *slog.Logger, later func(func())) (Clients, *Watch, error) {
 	var clients Clients
 	watch := &Watch{log: log}
@@ -89,8 +89,7 @@ func Connect(o *Options, log *slog.Logger, later func(func())) (Clients, *Watch,
 	return clients, watch, nil
 }
 
-// dial connects to the replicas of a service that have all that they need and, for what only reads,
-// to those that can read.
+// dial connects to the healthy replicas of a service and, for reads, to those that can read.
 func (r route) dial(to Address, later func(func())) (either, error) {
 	options := r.options
 	if len(r.reads) > 0 {

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// flaky is an acceptor that is away for every call but each third.
+// flaky is an acceptor that fails all calls except every third.
 type flaky struct {
 	acceptorv1.UnimplementedAcceptorServer
 	calls atomic.Int32
@@ -38,9 +38,8 @@ func (f *flaky) Accept(context.Context, *acceptorv1.AcceptRequest) (*acceptorv1.
 	return &acceptorv1.AcceptResponse{}, f.answer()
 }
 
-// What only reads is tried three times, and nothing else is (docs/services.md, "How calls find
-// replicas").
-func TestConnect_TriesAgainWhatOnlyReads(t *testing.T) {
+// Only reads are retried, up to three tries (docs/services.md, "Load balancing").
+func TestConnect_RetriesReadsOnly(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -20,8 +20,8 @@ type Watch struct {
 	services []*service
 }
 
-// Check asks all services at once. It logs which of them begin or cease to serve, with their
-// addresses; the error that it returns has only their names.
+// Check checks all services concurrently. It logs changes with the services' addresses. The returned
+// error has only their names.
 func (w *Watch) Check(ctx context.Context) error {
 	var wg sync.WaitGroup
 	changed := make([]bool, len(w.services))
@@ -41,10 +41,10 @@ func (w *Watch) Check(ctx context.Context) error {
 	return w.report(func(s *service) bool { return s.failure != nil })
 }
 
-// NeverServed names the services that no Check has found serving yet; nil: there are none.
+// NeverServed returns the services that no Check has found serving yet.
 func (w *Watch) NeverServed() error { return w.report(func(s *service) bool { return !s.served }) }
 
-// report names the services that are missing; nil: none is.
+// report returns an error with the missing services; nil if none is missing.
 func (w *Watch) report(missing func(*service) bool) error {
 	var names []string
 	for _, s := range w.services {
@@ -62,9 +62,9 @@ func (w *Watch) report(missing func(*service) bool) error {
 type service struct {
 	name   string
 	health healthv1.HealthClient
-	// served: it has served once since this process began.
+	// served is true if it has served once since this process started.
 	served bool
-	// failure is why the last check failed; nil: it serves.
+	// failure is why the last check failed; nil if it serves.
 	failure error
 }
 
@@ -72,10 +72,10 @@ func newService(name string, conn grpc.ClientConnInterface) *service {
 	return &service{name: name, health: healthv1.NewHealthClient(conn)}
 }
 
-// check asks the service, and reports whether the answer differs from the last one.
+// check checks the service, and reports whether the result differs from the last one.
 func (s *service) check(ctx context.Context) (changed bool) {
 	res, err := s.health.Check(ctx, &healthv1.HealthCheckRequest{Service: probe.HealthOfAll})
-	if errors.Is(ctx.Err(), context.Canceled) { // this process ends, which says nothing of others
+	if errors.Is(ctx.Err(), context.Canceled) { // this process is ending
 		return false
 	}
 	if err == nil && res.GetStatus() != healthv1.HealthCheckResponse_SERVING {

@@ -13,21 +13,21 @@ const (
 	EventLog   = "eventlog"
 )
 
-// Options say where the other services of a host are, and how they are reached.
+// Options are the addresses of the other services, with the TLS settings.
 type Options struct {
 	Redactor, Acceptor, Dispatcher, EventLog string
-	// Via is how all of them are reached; its address is not used.
+	// Via has the settings of all connections; its address is not used.
 	Via Address
 }
 
-// Addr returns where the address of a service is kept.
+// Addr returns a pointer to the address of a service.
 func (o *Options) Addr(service string) *string {
 	return map[string]*string{
 		Redactor: &o.Redactor, Acceptor: &o.Acceptor, Dispatcher: &o.Dispatcher, EventLog: &o.EventLog,
 	}[service]
 }
 
-// Validate returns all that is wrong, joined; services are those that are called.
+// Validate returns all errors, joined. services are the called services.
 func (o *Options) Validate(services ...string) error {
 	var errs []error
 	for _, name := range services {
@@ -42,7 +42,7 @@ func (o *Options) Validate(services ...string) error {
 	return errors.Join(errs...)
 }
 
-// to is how a service is reached.
+// to returns the address of a service with the settings of Via.
 func (o *Options) to(service string) Address {
 	a := o.Via
 	a.Addr = *o.Addr(service)

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// either calls replicas that have all that they need and, for what only reads while there is
-// none of them, one that can read: no other service is needed for that.
+// either calls healthy replicas. Without one, it sends reads to a replica that can read, which needs
+// no other service.
 type either struct {
 	grpc.ClientConnInterface
 	reads   grpc.ClientConnInterface

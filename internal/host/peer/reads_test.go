@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// answers is a connection on which every call has one answer.
+// answers is a connection with one answer to every call.
 type answers struct {
 	grpc.ClientConnInterface
 	err   error
@@ -22,8 +22,8 @@ func (a *answers) Invoke(context.Context, string, any, any, ...grpc.CallOption) 
 	return a.err
 }
 
-// Only what reads goes to a replica that lacks something, and only while no other is there.
-func TestEither_AsksAReplicaThatLacksSomethingForReadsAlone(t *testing.T) {
+// Only reads go to a replica that lacks another service, and only without a healthy replica.
+func TestEither_SendsOnlyReadsToAnUnhealthyReplica(t *testing.T) {
 	t.Parallel()
 	away, refused := fault.New(fault.ServiceUnavailable, "no server"), fault.New(fault.NotFound, "no such thing")
 	for name, c := range map[string]struct {

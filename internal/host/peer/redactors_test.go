@@ -19,17 +19,17 @@ import (
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
-// redactors are two, of which the second can be taken out of use and put back.
+// redactors are two redactors; the second can be stopped and restarted.
 type redactors struct {
 	client redactorv1.RedactorClient
-	tenant string // one that is the second's as long as it is there
+	tenant string // routed to the second redactor while it serves
 	second *health.Server
 }
 
-// patience is for machines with much to do.
+// patience is for busy machines.
 const patience = 30 * time.Second
 
-// whose is a text by which a redactor tells which it is.
+// whose is a text whose redaction identifies the redactor.
 const whose = "which-redactor-are-you"
 
 func twoRedactors(t *testing.T) *redactors {
@@ -57,7 +57,7 @@ func twoRedactors(t *testing.T) *redactors {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	out.client = redactorv1.NewRedactorClient(conn)
-	for _, id := range []string{"first", "second"} { // as soon as both are there, each has some of these
+	for _, id := range []string{"first", "second"} { // with both redactors, each has some of these
 		require.Eventually(t, func() bool {
 			for i := range 32 {
 				if out.tenant = fmt.Sprint("tenant-", i); out.holds(t) == id {
@@ -67,7 +67,7 @@ func twoRedactors(t *testing.T) *redactors {
 			return false
 		}, patience, 10*time.Millisecond)
 	}
-	for i := range 32 { // what is the second's now stays so
+	for i := range 32 { // tenants of the second redactor
 		if out.tenant = fmt.Sprint("tenant-", i); out.holds(t) == "second" {
 			return &out
 		}
@@ -76,7 +76,7 @@ func twoRedactors(t *testing.T) *redactors {
 	return nil
 }
 
-// holds tells whose the tenant is; empty while nobody answers.
+// holds returns the redactor of the tenant; empty without an answer.
 func (r *redactors) holds(t *testing.T) string {
 	t.Helper()
 	res, err := r.client.Redact(t.Context(), &redactorv1.RedactRequest{
@@ -92,7 +92,7 @@ func (r *redactors) holds(t *testing.T) string {
 	return id[:len(id)-1]
 }
 
-// move makes the tenant that of one of the two.
+// move routes the tenant to one of the two.
 func (r *redactors) move(t *testing.T, to string) {
 	t.Helper()
 	status := healthv1.HealthCheckResponse_SERVING
@@ -105,26 +105,26 @@ func (r *redactors) move(t *testing.T, to string) {
 
 const aRun = "run-1"
 
-// moved makes a run that registered one secret with the first redactor and another with
-// the second, and is the first's again.
+// moved returns a run that registered one secret with the first redactor and another with the second,
+// and is routed to the first again.
 func (r *redactors) moved(t *testing.T) (remote.Redactor, remote.Secrets) {
 	t.Helper()
 	r.move(t, "first")
-	told := remote.NewRegistrations(r.client)
-	scrub, keys := remote.Redactor{Client: r.client, Registrations: told}, remote.Secrets{Registrations: told}
+	registrations := remote.NewRegistrations(r.client)
+	scrub, keys := remote.Redactor{Client: r.client, Registrations: registrations}, remote.Secrets{Registrations: registrations}
 	require.NoError(t, keys.Hide(t.Context(), r.tenant, aRun, "p", "key", "secret-of-monday"))
 	r.move(t, "second")
 	out, _, err := scrub.Redact(t.Context(), r.tenant, aRun, true, [][]byte{[]byte(`"secret-of-monday"`)})
-	require.NoError(t, err, "the second is told what the first knows")
+	require.NoError(t, err, "the first redactor's secrets are registered with the second")
 	require.Equal(t, `"[REDACTED:p.key]"`, string(out[0]))
 	require.NoError(t, keys.Hide(t.Context(), r.tenant, aRun, "p", "key", "secret-of-tuesday"))
 	r.move(t, "first")
 	return scrub, keys
 }
 
-// OpenWOP envelope contract §11, registry: a redactor that gets a tenant back has missed
-// what another was told meanwhile, and is told it before it lets anything through.
-func TestRedactors_ThatGetATenantBackLetNoLaterSecretThrough(t *testing.T) {
+// OpenWOP envelope contract §11, registry: a redactor that gets a tenant back lacks the secrets
+// registered with another one. They are registered before it redacts anything.
+func TestRedactors_RegisterLaterSecretsAfterATenantReturns(t *testing.T) {
 	t.Parallel()
 	const said, want = `"secret-of-monday, secret-of-tuesday"`, `"[REDACTED:p.key], [REDACTED:p.key]"`
 	t.Run("documents", func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestRedactors_ThatGetATenantBackLetNoLaterSecretThrough(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, out+rest)
 	})
-	t.Run("somebody who only names what was registered", func(t *testing.T) {
+	t.Run("a caller with the names of the registrations only", func(t *testing.T) {
 		t.Parallel()
 		r := twoRedactors(t)
 		r.moved(t)
@@ -171,6 +171,6 @@ func TestRedactors_ThatGetATenantBackLetNoLaterSecretThrough(t *testing.T) {
 		scrub, keys := r.moved(t)
 		require.NoError(t, keys.Close(t.Context(), r.tenant, aRun))
 		_, _, err := scrub.Redact(t.Context(), r.tenant, aRun, true, [][]byte{[]byte(said)})
-		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "what it was told is forgotten here too")
+		require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "its registrations are forgotten here, too")
 	})
 }

@@ -4,8 +4,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// HealthOf is the status of gRPC's health service for a process that lacks something; nil: it lacks
-// nothing.
+// HealthOf returns the gRPC health status of a process; lacking is nil if it is ready.
 func HealthOf(lacking error) healthv1.HealthCheckResponse_ServingStatus {
 	if lacking != nil {
 		return healthv1.HealthCheckResponse_NOT_SERVING
@@ -13,8 +12,8 @@ func HealthOf(lacking error) healthv1.HealthCheckResponse_ServingStatus {
 	return healthv1.HealthCheckResponse_SERVING
 }
 
-// Names of the health checks of a process: whether it has all that it needs, and whether it has
-// what reads need, which is its own stores and no other service.
+// Names of the health checks of a process: whether it is ready, and whether it can serve reads, which
+// need its own stores but no other service.
 const (
 	HealthOfAll   = ""
 	HealthOfReads = "reads"

@@ -32,7 +32,7 @@ func WriteFault(w http.ResponseWriter, e *fault.Error) {
 	_, _ = w.Write(e.Envelope()) //nolint:gosec // G705: JSON, and not sniffed; the client may have gone
 }
 
-// NewRegistry makes a registry with the metrics that every process has.
+// NewRegistry returns a registry with the metrics of every process.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -63,7 +63,7 @@ func ServeOperator(lis net.Listener, h http.Handler) lifecycle.Part {
 	}
 }
 
-// MetricsURL is where the metrics of a listener are; empty without one.
+// MetricsURL returns the URL of the metrics of a listener; empty without one.
 func MetricsURL(lis net.Listener) string {
 	if lis == nil {
 		return ""
@@ -71,7 +71,7 @@ func MetricsURL(lis net.Listener) string {
 	return "http://" + lis.Addr().String() + "/metrics"
 }
 
-// Handle adds the probes of an orchestrator: whether the process lives, and whether it serves.
+// Handle adds the liveness and readiness probes.
 func Handle(mux *http.ServeMux, ready func() error) {
 	healthy := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

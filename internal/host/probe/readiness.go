@@ -13,11 +13,11 @@ import (
 type Readiness struct {
 	Serving *Serving
 	Log     *slog.Logger
-	// Check returns what the service lacks; nil: nothing.
+	// Check returns why the service is not ready; nil if it is.
 	Check func(context.Context) error
-	// Changed is called when the service becomes able, or unable, to serve; it may be nil.
+	// Changed is called when readiness changes; nil disables it.
 	Changed func(error)
-	// First is called when it can serve for the first time.
+	// First is called when the service is ready for the first time.
 	First func() error
 }
 
@@ -73,8 +73,8 @@ func within(ctx context.Context, check func(context.Context) error) error {
 	return check(ctx)
 }
 
-// Both checks the service itself and the other services at the same time, so that a silent one
-// leaves time for the rest. others may be nil.
+// Both checks the service and the other services concurrently, so that a silent service does not delay
+// the rest. others may be nil.
 func Both(ctx context.Context, own, others func(context.Context) error) (ownErr, othersErr error) {
 	var wg sync.WaitGroup
 	if others != nil {

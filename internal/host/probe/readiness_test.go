@@ -13,11 +13,11 @@ func TestReadiness_EndsBeforeTheService(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	var s Serving
 	s.Set(ErrStarting)
-	var told []error
+	var changes []error
 	r := Readiness{
 		Serving: &s, Log: slog.New(slog.DiscardHandler),
 		Check:   func(context.Context) error { return nil },
-		Changed: func(err error) { told = append(told, err) },
+		Changed: func(err error) { changes = append(changes, err) },
 		First: func() error {
 			require.NoError(t, s.Reason())
 			end()
@@ -25,6 +25,6 @@ func TestReadiness_EndsBeforeTheService(t *testing.T) {
 		},
 	}
 	require.NoError(t, r.Watch(ctx))
-	require.Equal(t, []error{nil, errEnding}, told)
+	require.Equal(t, []error{nil, errEnding}, changes)
 	require.ErrorIs(t, s.Reason(), errEnding)
 }

@@ -1,5 +1,5 @@
-// Package probe keeps track of whether a process can serve, and reports it as gRPC health, HTTP
-// probes and a metric.
+// Package probe tracks the readiness of a process, and reports it as gRPC health, HTTP probes and a
+// metric.
 package probe
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Serving holds why the service does not serve, as the last check found it.
+// Serving stores the result of the last readiness check.
 type Serving struct{ why atomic.Pointer[error] }
 
 // Reasons outside of checks.
@@ -19,14 +19,13 @@ var (
 	errEnding   = errors.New("it ends")
 )
 
-// Set stores the reason; nil: the service serves.
+// Set stores why the service is not ready; nil means it is.
 func (s *Serving) Set(err error) { s.why.Store(&err) }
 
 // Reason returns the stored reason.
 func (s *Serving) Reason() error { return *s.why.Load() }
 
-// publicError is an error with a text for callers. What exactly failed, and at which address, is
-// only for the log.
+// publicError is an error with a text for callers. The cause and its address are only for the log.
 type publicError struct {
 	text string
 	error
@@ -35,7 +34,7 @@ type publicError struct {
 // Unwrap returns the error for the log.
 func (e publicError) Unwrap() error { return e.error }
 
-// WithPublic gives an error a text that callers get instead of it.
+// WithPublic adds a text for callers to an error.
 func WithPublic(text string, err error) error { return publicError{text, err} }
 
 // Public returns the error that callers get.

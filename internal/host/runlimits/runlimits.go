@@ -18,7 +18,7 @@ func Default() Limits {
 	return Limits{MaxNodeExecutions: def.MaxNodeExecutions, MaxRunDuration: def.MaxDuration}
 }
 
-// Validate returns all that is wrong.
+// Validate returns all errors.
 func (l *Limits) Validate() (errs []error) {
 	if n := l.MaxNodeExecutions; n < 1 || n > dispatcher.MaxNodeExecutions {
 		errs = append(errs, fmt.Errorf("--max-node-executions %d: want 1 to %d", n, dispatcher.MaxNodeExecutions))

@@ -1,4 +1,4 @@
-// Package tools reads which MCP servers and A2A agents workflows may call.
+// Package tools reads the settings of MCP servers and A2A agents.
 package tools
 
 import (
@@ -23,7 +23,7 @@ type Options struct {
 	Idempotent []string
 }
 
-// EnvID is an id in the form that it has in names of environment variables.
+// EnvID returns an id as part of the names of environment variables.
 func EnvID(id string) string { return strings.ToUpper(strings.ReplaceAll(id, "-", "_")) }
 
 func mcpTokenEnv(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_TOKEN" }
@@ -104,7 +104,7 @@ func (o *Options) a2aConfigs() ([]a2a.Config, error) {
 	return out, errors.Join(errs...)
 }
 
-// checkToken refuses characters that no header can carry. Its error does not contain the token.
+// checkToken rejects characters that are invalid in headers. Its error does not contain the token.
 func checkToken(name, token string) error {
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("%s: has a space, a line end or a sign that no token has; set it again", name)
@@ -112,8 +112,8 @@ func checkToken(name, token string) error {
 	return nil
 }
 
-// inherited are the variables that every command gets. The rest of the host's environment, such as
-// keys of other services, stays hidden from tools.
+// inherited are the variables passed to every command. The rest of the host's environment, such as
+// keys of other services, is not passed to tools.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE",
 }
@@ -134,7 +134,7 @@ func commandEnv(id string, environ []string) []string {
 	return out
 }
 
-// Validate returns all that is wrong with the flags, joined.
+// Validate returns all errors in the flags, joined.
 func (o *Options) Validate() error {
 	_, mcpErr := o.mcpConfigs()
 	_, a2aErr := o.a2aConfigs()
@@ -163,7 +163,7 @@ func (o *Options) hostSecrets() []namedSecret {
 			out = append(out, namedSecret{redact.Secret{ID: id, Value: redact.Value(value)}, from})
 		}
 	}
-	servers, _ := o.mcpConfigs() // Validate reports what is wrong with them
+	servers, _ := o.mcpConfigs() // Validate reports the errors
 	for n, c := range servers {
 		add("mcp-"+c.ID, c.TokenName, c.Token)
 		if c.URL != nil {
@@ -182,7 +182,7 @@ func (o *Options) hostSecrets() []namedSecret {
 	return out
 }
 
-// Runners makes the runners of the node types that have a server.
+// Runners creates the runners of the node types with a server.
 func (o *Options) Runners(later func(func())) (tool.Runners, error) {
 	out := tool.Runners{}
 	servers, err := o.mcpConfigs()

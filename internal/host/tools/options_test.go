@@ -44,7 +44,7 @@ func TestToolOptions_KnowTheirSecrets(t *testing.T) { //nolint:paralleltest // s
 	}, got)
 }
 
-func TestToolOptions_MakeTheTypesOfWhatIsNamed(t *testing.T) {
+func TestToolOptions_CreateTheConfiguredTypes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		options Options
@@ -71,7 +71,7 @@ func TestToolOptions_MakeTheTypesOfWhatIsNamed(t *testing.T) {
 	require.ErrorIs(t, err, exit.ErrUsage)
 }
 
-func TestCommandEnv_GivesAToolItsOwnAlone(t *testing.T) {
+func TestCommandEnv_HasOnlyTheToolsVariables(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"PATH=/bin", "KEY=1=2"}, commandEnv("my-files", []string{
 		"PATH=/bin", "OPENAI_API_KEY=x", "WAYBILL_MCP_MY_FILES_ENV_KEY=1=2",

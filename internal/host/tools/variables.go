@@ -12,12 +12,12 @@ import (
 type variable struct {
 	// from is the name in the host's environment, name that in the command's.
 	from, name, value string
-	// secret: the value may never show; declared: by the prefix of the variable, not only its name.
+	// secret: the value is redacted; declared: by the prefix of the variable, not only by its name.
 	secret, declared bool
 }
 
-// mcpVariable is the prefix of a command's variables, mcpSecret that of variables that are secret
-// whatever their names.
+// mcpVariable is the prefix of a command's variables, mcpSecret the prefix of variables that are
+// always secret.
 func mcpVariable(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_ENV_" }
 
 func mcpSecret(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_SECRET_" }
@@ -50,7 +50,7 @@ func hasSecretName(name string) bool {
 		slices.ContainsFunc(secretNames, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// checkVariables refuses variables that are set twice, and secrets that are too short to be hidden.
+// checkVariables rejects variables that are set twice, and secrets that are too short for redaction.
 func checkVariables(list []variable) (errs []error) {
 	for i, v := range list {
 		if i > 0 && list[i-1].name == v.name {
@@ -63,8 +63,8 @@ func checkVariables(list []variable) (errs []error) {
 	return errs
 }
 
-// overlaps refuses ids whose variables could have the same name: a variable for one command would
-// reach the other.
+// overlaps rejects ids whose variables could have the same name, because a variable for one command
+// would be passed to the other.
 func overlaps(programs, all []string) (errs []error) {
 	for _, a := range programs {
 		for _, b := range all {
@@ -85,7 +85,7 @@ type namedSecret struct {
 	from string
 }
 
-// check refuses a value that is a part of its own placeholder.
+// check rejects a value that is a part of its own placeholder.
 func (s namedSecret) check() error {
 	if s.Validate() != nil { // the ids are valid, so it is the value
 		return fmt.Errorf("%s: its value is a part of the id that stands in its place; set one that is harder to guess", s.from)

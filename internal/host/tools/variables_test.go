@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/services/redactor"
 )
 
-// A value that is no secret is a word that workflows and events of all tenants may hold.
+// A value that is not secret must not be redacted, because events of all tenants may contain it.
 func TestToolOptions_HideOnlyVariablesThatAreSecrets(t *testing.T) { //nolint:paralleltest // sets the environment
 	t.Setenv("WAYBILL_MCP_POSTGRES_ENV_PGUSER", "postgres")
 	t.Setenv("WAYBILL_MCP_POSTGRES_ENV_NODE_ENV", "production")
@@ -49,7 +49,7 @@ func TestHasSecretName(t *testing.T) {
 	}
 }
 
-// Each problem names its variable, and never says what is in it.
+// Each error has the name of the variable and not its value.
 func TestToolOptions_NameTheVariableThatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
 	t.Setenv("WAYBILL_MCP_MY_FAVOURITE_TOKEN", "my-favourite")
 	t.Setenv("WAYBILL_MCP_LOCAL_ENV_KEY", "mcp-2-env")
@@ -76,8 +76,8 @@ func TestToolOptions_NameTheVariableThatIsWrong(t *testing.T) { //nolint:paralle
 	}
 }
 
-// What is for one server would reach the program of another.
-func TestToolOptions_RefuseIDsWhoseVariablesOverlap(t *testing.T) {
+// A variable for one server would be passed to another.
+func TestToolOptions_RejectIDsWithOverlappingVariables(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		servers []string

@@ -101,7 +101,7 @@ func (r Records) Put(ctx context.Context, key string, value []byte) error {
 	return err
 }
 
-// Update writes a record if it is at revision; 0: if it does not exist. Errors: kv.ErrConflict,
+// Update writes a record if it is at revision; 0 means that it does not exist. Errors: kv.ErrConflict,
 // kv.ErrUnavailable.
 func (r Records) Update(ctx context.Context, key string, value []byte, revision uint64) error {
 	_, err := r.store.Update(ctx, r.Key(key), value, revision)

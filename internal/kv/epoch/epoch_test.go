@@ -34,7 +34,7 @@ func values(t *testing.T, r epoch.Records, prefix string) []string {
 	return out
 }
 
-func TestClear_ForgetsOneSpaceForEveryProcess(t *testing.T) {
+func TestClear_ClearsOneSpaceForEveryProcess(t *testing.T) {
 	t.Parallel()
 	store := memory.New()
 	here, there, other := epoch.New(store, "a", "acme"), epoch.New(store, "a", "acme"), epoch.New(store, "a", "beta")

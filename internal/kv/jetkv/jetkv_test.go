@@ -35,9 +35,9 @@ func TestStore_KeepsThePortsContract(t *testing.T) {
 	}
 }
 
-// A read that goes down with its connection is made anew; of a write nobody knows, and
-// its caller is told so at once.
-func TestStore_WaitsForNothingThatWentDownWithItsConnection(t *testing.T) {
+// A read that was lost with its connection is repeated. A lost write has an unknown outcome, and its
+// caller gets an error immediately.
+func TestStore_DoesNotWaitForCallsOfALostConnection(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		ask   func(context.Context, *jetkv.Store) error
@@ -76,8 +76,8 @@ func TestStore_WaitsForNothingThatWentDownWithItsConnection(t *testing.T) {
 	}
 }
 
-// A client that goes away amid a list is no reason to keep its goroutine, and what it holds.
-func TestWatch_LeavesNobodyBehindThatWaitsForItsReader(t *testing.T) {
+// A watch that its reader abandons within a list must not leak the goroutine.
+func TestWatch_LeaksNoGoroutineOfAnAbandonedReader(t *testing.T) {
 	t.Parallel()
 	s := open(t, jetkv.Config{Bucket: "test", Replicas: 1})
 	for i := range 1000 { // more than the client keeps

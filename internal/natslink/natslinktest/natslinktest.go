@@ -56,7 +56,7 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 }
 
 // Under calls f, and drops the connection when done reports that the server has processed f's
-// request; nil: as soon as f has sent it. The server's answer is discarded.
+// request; nil means as soon as f has sent it. The server's answer is discarded.
 func (s *Server) Under(t *testing.T, f func(context.Context) error, done func() bool) error {
 	t.Helper()
 	s.mu.Lock()

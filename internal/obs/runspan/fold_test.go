@@ -140,9 +140,7 @@ func TestFold_SumsCostsOfModelCalls(t *testing.T) {
 	require.Empty(t, want)
 }
 
-// OpenWOP host contract §10.2: spans report the costs of nodes if they are on the list, whoever
-// wrote
-// the event.
+// OpenWOP host contract §10.2: spans report listed costs of nodes from any event.
 func TestFold_AddsListedCostsOfNodesOnly(t *testing.T) {
 	t.Parallel()
 	f := runspan.New(record())

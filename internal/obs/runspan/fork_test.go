@@ -21,8 +21,7 @@ func forked(mode wire.ForkMode, from int) *wire.RunRecord {
 	return r
 }
 
-// OpenWOP host contract §7.2: the span of a fork links to that of its source, with mode and
-// starting
+// OpenWOP host contract §7.2: the span of a fork links to that of its source, with mode and starting
 // point.
 func TestFork_LinksTheSpanOfItsSource(t *testing.T) {
 	t.Parallel()

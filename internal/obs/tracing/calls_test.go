@@ -75,10 +75,10 @@ func TestCalls_MakeASpanPerCallWithoutContent(t *testing.T) {
 		code   string
 		failed bool
 	}{
-		"answered":        {nil, 0, "", false},
-		"the caller's":    {fault.New(fault.RunNotFound, "swordfish"), 5, "run_not_found", false},
-		"the service's":   {fault.New(fault.ServiceUnavailable, "swordfish"), 14, "service_unavailable", true},
-		"nobody knows of": {errors.New("swordfish"), 13, "internal_error", true},
+		"answered":      {nil, 0, "", false},
+		"the caller's":  {fault.New(fault.RunNotFound, "swordfish"), 5, "run_not_found", false},
+		"the service's": {fault.New(fault.ServiceUnavailable, "swordfish"), 14, "service_unavailable", true},
+		"unknown error": {errors.New("swordfish"), 13, "internal_error", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func TestCalls_MakeASpanPerCallWithoutContent(t *testing.T) {
 			<-s.in
 			spans := all()
 			require.Len(t, spans, 2)
-			require.Equal(t, "00-"+callTrace+"-"+spans[0].SpanID+"-01", inner, "whom it calls is under it")
+			require.Equal(t, "00-"+callTrace+"-"+spans[0].SpanID+"-01", inner, "the called service continues the span")
 			for i, method := range []string{"Redact", "RedactStream"} {
 				want := map[string]any{
 					"rpc.system":           "grpc",
@@ -143,7 +143,7 @@ func TestCalls_StartTracesOnlyWithRoots(t *testing.T) {
 			func(ctx context.Context) context.Context { return within(ctx, "00") },
 			0,
 		},
-		"in one that is not well-made": {tracing.Calls{}, 1, func(ctx context.Context) context.Context {
+		"malformed": {tracing.Calls{}, 1, func(ctx context.Context) context.Context {
 			return metadata.AppendToOutgoingContext(ctx, "traceparent", "00-x")
 		}, 0},
 	} {

@@ -89,7 +89,7 @@ func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 			"i": int64(7),
 			"f": 0.5,
 			"b": true,
-		}, spans[0].Attributes, "a list is none of what the double reads")
+		}, spans[0].Attributes, "the double does not read lists")
 		require.Equal(t, []string{"cap.breached"}, spans[0].Events)
 		require.Equal(t, runspan.RunSpan("r").String(), spans[1].ParentID)
 		require.Equal(t, spans[1].Start, spans[1].End, "clocks may disagree; a span never ends before it began")

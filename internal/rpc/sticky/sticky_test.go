@@ -32,7 +32,7 @@ func choices(t *testing.T, addrs []string, keys int) []string {
 	return out
 }
 
-func TestPick_IsTheSameForEverybody(t *testing.T) {
+func TestPick_IsTheSameForAllCallers(t *testing.T) {
 	t.Parallel()
 	addrs := []string{"10.0.0.1:9092", "10.0.0.2:9092", "10.0.0.3:9092"}
 	first := choices(t, addrs, 3000)
@@ -47,7 +47,7 @@ func TestPick_IsTheSameForEverybody(t *testing.T) {
 	}
 }
 
-func TestPick_MovesOnlyTheKeysOfTheServerThatWent(t *testing.T) {
+func TestPick_MovesOnlyTheKeysOfTheLeavingServer(t *testing.T) {
 	t.Parallel()
 	three := choices(t, []string{"a:1", "b:1", "c:1"}, 3000)
 	two := choices(t, []string{"a:1", "c:1"}, 3000)

@@ -23,10 +23,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// backlogFrames is how many backlog writes, of 1 MB each: more than any reader may be handed at once.
+// backlogFrames is the number of frames of 1 MB: more than any reader may have pending.
 const backlogFrames = 100
 
-// backlog is a server whose log has them.
+// backlog starts a server whose log has these frames.
 func backlog(t *testing.T) *natsd.Server {
 	t.Helper()
 	if testing.Short() {
@@ -50,8 +50,8 @@ func backlog(t *testing.T) *natsd.Server {
 }
 
 // A server closes a connection with more than max_pending bytes waiting, and all its subscriptions
-// with it. No reader requests that much at a time (docs/streams.md, "Who may read").
-func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
+// with it. No reader requests that much at a time (docs/streams.md, "Access for readers").
+func TestReaders_RequestNoMoreThanTheServersPendingLimit(t *testing.T) {
 	t.Parallel()
 	srv := backlog(t)
 	errAll := errors.New("all are there")
@@ -103,7 +103,7 @@ func TestReaders_AskForNoMoreThanTheServerKeepsForAConnection(t *testing.T) {
 
 // A server may accept larger messages than the host needs (docs/kubernetes.md). A message larger
 // than a reader's request would never be delivered, and block everything after it.
-func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
+func TestReaders_ReadTheLargestFrameOfTheServer(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("writes and reads frames of 14 MB; run without -short")
@@ -157,9 +157,8 @@ func TestReaders_TakeAFrameAsLargeAsTheServerTakes(t *testing.T) {
 	}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll, "Follow")
 }
 
-// What has come of the log, and its reader has not taken, is held in memory: of large frames there
-// are few.
-func TestFollow_HoldsNoMoreThanItsReaderCanTakeSoon(t *testing.T) {
+// Frames that were delivered but not read are buffered in memory, so few large ones are requested.
+func TestFollow_BuffersFewFramesAheadOfItsReader(t *testing.T) {
 	t.Parallel()
 	srv := backlog(t)
 	nc, err := srv.Connect("reader")
@@ -170,7 +169,7 @@ func TestFollow_HoldsNoMoreThanItsReaderCanTakeSoon(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	errAll, before := errors.New("all are there"), nc.Stats().InBytes
-	// follow reads all frames, and does something before it takes the first.
+	// follow reads all frames, and calls a function before it reads the first.
 	follow := func(log *jetstream.Log, first func()) {
 		got := 0
 		require.ErrorIs(t, log.Follow(ctx, 0, func(batch []*frame.Frame) error {

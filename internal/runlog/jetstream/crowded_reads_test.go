@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// A dispatcher that takes up the runs of one that was killed reads many long logs at once. The server ends
+// A dispatcher that takes over many runs reads many long logs concurrently. The server ends
 // a connection for which more than 32 MB wait, and appends go over the same.
 func TestLog_ReadsManyLongRunsOverOneConnection(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 // A cluster without one of its servers accepts writes, but stores them on fewer disks than
 // configured.
-func TestCheck_SeesACopyThatIsNotInSync(t *testing.T) {
+func TestCheck_DetectsAReplicaThatIsNotInSync(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits until a cluster misses one of its servers; run without -short")

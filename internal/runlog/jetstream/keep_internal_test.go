@@ -107,7 +107,7 @@ func TestAppend_AConflictIsReportedOnceTheOtherFrameIsDurable(t *testing.T) {
 }
 
 // Readers get only frames that are on disk.
-func TestFollow_HandsOverWhatIsOnTheDisk(t *testing.T) {
+func TestFollow_ReturnsFramesOnDisk(t *testing.T) {
 	t.Parallel()
 	l, asked, fails := kept(t)
 	pos, err := l.Stage(t.Context(), opening("a", `{}`), 0)

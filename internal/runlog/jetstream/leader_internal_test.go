@@ -75,7 +75,7 @@ func TestLog_ReadsOnlyTheEndOfARunFromTheLeader(t *testing.T) {
 	require.EqualValues(t, 10, last.Pos)
 }
 
-// gappedServer has lost some of a run's frames, and hands out those that follow.
+// gappedServer has lost some of a run's frames, and delivers later ones.
 type gappedServer struct {
 	*fakeServer
 	lost uint64
@@ -89,7 +89,7 @@ func (s *gappedServer) GetMsg(ctx context.Context, pos uint64, opts ...js.GetMsg
 }
 
 // A frame that one server has lost is requested from the leader before the run counts as damaged.
-func TestLog_TakesARunForDamagedOnlyIfItsLeaderHasItSo(t *testing.T) {
+func TestLog_ReportsDamageOnlyIfTheLeaderConfirmsIt(t *testing.T) {
 	t.Parallel()
 	run, frames := tenFrames()
 	flipped := *frames[4]

@@ -31,7 +31,7 @@ import (
 type Config struct {
 	// Replicas of the stream: 1, or 3 in a cluster.
 	Replicas int
-	// InSync is the number of replicas that must be in sync for the log to be healthy; 0: a
+	// InSync is the number of replicas that must be in sync for the log to be healthy; 0 means a
 	// majority.
 	InSync int
 	// AckWait is how long a delivery may go without Extend before it is redelivered. A redelivery
@@ -43,7 +43,7 @@ type Config struct {
 	MaxPending int
 	// Patience limits an append, the wait for the disk, each read of a frame, and the wait before a
 	// long run is read. After that they fail with runlog.ErrUnavailable, always before the caller's
-	// deadline. 0: as long as the caller's context allows, except that each frame of a long run
+	// deadline. 0 means as long as the caller's context allows, except that each frame of a long run
 	// must arrive within silence.
 	Patience time.Duration
 	// OnDisk is for a server that acknowledges before it syncs; nil disables the wait.
@@ -386,7 +386,7 @@ func (l *Log) scan(ctx context.Context, run subject.Run, frames []*frame.Frame) 
 // reads wait for their turn.
 const silence = 10 * time.Second
 
-// oneOfFew calls ask when it is its turn. A long run takes longer than a frame may, so the limit
+// oneOfFew calls ask when it is its turn. A long run exceeds the limit of a frame, so the limit
 // applies to the wait for the next frame, from one call of heard to the next.
 func (l *Log) oneOfFew(ctx context.Context, ask func(ctx context.Context, heard func()) error) error {
 	turn, cancel := l.patient(ctx)

@@ -97,7 +97,7 @@ func TestLog_WithPatienceGivesUpBeforeItsCaller(t *testing.T) {
 		"check": func(ctx context.Context) error { return log.Check(ctx) },
 	} {
 		require.ErrorIs(t, try(t.Context()), runlog.ErrUnavailable, name)
-		// A caller of less patience still hears it from the log, and not from its clock.
+		// A caller with a shorter deadline still gets the log's error, not its own timeout.
 		ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
 		require.ErrorIs(t, try(ctx), runlog.ErrUnavailable, name)
 		cancel()
@@ -120,7 +120,7 @@ func TestLog_ReportsAFrameThatTheServerNeverStores(t *testing.T) {
 
 // The acknowledgement of a frame is lost with its connection. The writer finds the frame over the
 // next connection, without waiting for a timeout.
-func TestLog_AnAcknowledgementLostWithItsConnectionIsLookedForAtOnce(t *testing.T) {
+func TestLog_FindsAFrameWhoseAcknowledgementWasLostImmediately(t *testing.T) {
 	t.Parallel()
 	srv := natslinktest.Start(t)
 	log, err := jetstream.Open(t.Context(), srv.Conn, testConfig())
@@ -167,7 +167,7 @@ func TestLog_ReadsAgainAfterALostConnection(t *testing.T) {
 	}
 }
 
-func TestLog_ACheckLostWithItsConnectionFailsAtOnce(t *testing.T) {
+func TestLog_ACheckLostWithItsConnectionFailsImmediately(t *testing.T) {
 	t.Parallel()
 	srv := natslinktest.Start(t)
 	log, err := jetstream.Open(t.Context(), srv.Conn, testConfig())
@@ -175,5 +175,5 @@ func TestLog_ACheckLostWithItsConnectionFailsAtOnce(t *testing.T) {
 	err = srv.Under(t, log.Check, nil)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
 	require.ErrorIs(t, err, natslink.ErrLost)
-	require.NotErrorIs(t, err, context.Canceled, "nobody has given up")
+	require.NotErrorIs(t, err, context.Canceled, "the context has not ended")
 }

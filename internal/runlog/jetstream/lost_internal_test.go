@@ -59,8 +59,8 @@ func (a at) Headers() nats.Header {
 	return h
 }
 
-// A server that has lost records hands out the rest as if nothing were amiss.
-func TestFollow_TakesNoGapForGranted(t *testing.T) {
+// A server that has lost records delivers the rest without an error.
+func TestFollow_ChecksGapsWithTheLeader(t *testing.T) {
 	t.Parallel()
 	errGap := errors.New("a gap")
 	for name, tc := range map[string]struct {
@@ -69,11 +69,11 @@ func TestFollow_TakesNoGapForGranted(t *testing.T) {
 		missing   [][2]uint64
 		want      []uint64 // the delivered positions
 	}{
-		"in order":                   {[]uint64{5, 6, 7}, nil, nil, []uint64{5, 6, 7}},
-		"a gap":                      {[]uint64{5, 8, 9}, errGap, [][2]uint64{{6, 7}}, nil},
-		"a gap at the beginning":     {[]uint64{6}, errGap, [][2]uint64{{5, 5}}, nil},
-		"a gap that nobody can mend": {[]uint64{5, 8, 9}, nil, [][2]uint64{{6, 7}}, []uint64{5, 8, 9}},
-		"what comes again is no gap": {[]uint64{5, 6, 5, 6, 7}, nil, nil, []uint64{5, 6, 5, 6, 7}},
+		"in order":               {[]uint64{5, 6, 7}, nil, nil, []uint64{5, 6, 7}},
+		"a gap":                  {[]uint64{5, 8, 9}, errGap, [][2]uint64{{6, 7}}, nil},
+		"a gap at the beginning": {[]uint64{6}, errGap, [][2]uint64{{5, 5}}, nil},
+		"a gap without a copy":   {[]uint64{5, 8, 9}, nil, [][2]uint64{{6, 7}}, []uint64{5, 8, 9}},
+		"redelivered records":    {[]uint64{5, 6, 5, 6, 7}, nil, nil, []uint64{5, 6, 5, 6, 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func copied(t *testing.T, lost ...uint64) *Log {
 }
 
 // A record that the leader has lost does not excuse the records that another server has lost.
-func TestFollow_PassesTheGapsOfTheLeaderAlone(t *testing.T) {
+func TestFollow_SkipsOnlyTheGapsOfTheLeader(t *testing.T) {
 	t.Parallel()
 	const all = 10
 	for name, tc := range map[string]struct {

@@ -73,7 +73,7 @@ func newPuller(nc *nats.Conn, stream, consumer string, ackWait time.Duration) (*
 	return p, nil
 }
 
-// keep extends the messages that wait for next, and comes again until the puller is closed. A message
+// keep extends the messages that wait for next, and repeats until the puller is closed. A message
 // that next returns was extended, or arrived, a sixth of AckWait ago at most: its holder extends it
 // after three quarters.
 func (p *puller) keep() {

@@ -16,7 +16,7 @@ import (
 
 // The number of unacknowledged deliveries of all dispatchers together is limited. The dispatcher
 // that opened the queue last sets the limit.
-func TestQueue_HandsOutNoMoreThanItMayUntilSomethingIsAcknowledged(t *testing.T) {
+func TestQueue_DeliversNoMoreThanTheLimitWithoutAcknowledgements(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
 	cfg.MaxPending, cfg.AckWait = 2, time.Minute
@@ -63,7 +63,7 @@ func TestQueue_HandsOutNoMoreThanItMayUntilSomethingIsAcknowledged(t *testing.T)
 }
 
 // Another server may have a whole copy of a run whose frame cannot be read here: its log decides.
-func TestQueue_HandsOutTheRunOfADamagedFrame(t *testing.T) {
+func TestQueue_DeliversTheRunOfADamagedFrame(t *testing.T) {
 	t.Parallel()
 	srv, log := serve(t, t.TempDir(), testConfig())
 	q, err := log.Queue(t.Context())
@@ -86,7 +86,7 @@ func TestQueue_HandsOutTheRunOfADamagedFrame(t *testing.T) {
 		require.Equal(t, run, d.Frame().Run, name)
 		require.Equal(t, subject.Start, d.Frame().Kind, name)
 		require.NotZero(t, d.Frame().Pos, name)
-		require.True(t, d.Redelivered(), "%s: nobody goes by what it says", name)
+		require.True(t, d.Redelivered(), "%s: its content is not used", name)
 		require.NoError(t, d.Ack(), name)
 	}
 }
@@ -118,7 +118,7 @@ func TestQueue_FetchesOneRunAfterTheOther(t *testing.T) {
 	require.Less(t, time.Since(began), runs*25*time.Millisecond)
 }
 
-// What was fetched and not taken goes back when the queue is closed, and not after AckWait.
+// Fetched runs that were not returned go back when the queue is closed, not after AckWait.
 func TestQueue_ReturnsUnclaimedRuns(t *testing.T) {
 	t.Parallel()
 	_, log := serve(t, t.TempDir(), testConfig())
@@ -149,7 +149,7 @@ func TestQueue_ReturnsUnclaimedRuns(t *testing.T) {
 }
 
 // A fetched run is extended from then on, also before Next returns it.
-func TestQueue_KeepsWhatWasFetchedAndNotTaken(t *testing.T) {
+func TestQueue_ExtendsFetchedRuns(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig()
 	cfg.AckWait = time.Second

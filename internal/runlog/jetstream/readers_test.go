@@ -21,9 +21,9 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// A server has a limit for the consumers of a stream. Hosts that read much, or are killed again and
-// again, must not come near it: without a consumer nothing is handed out or followed.
-func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
+// A server limits the consumers of a stream. Hosts that read much, or are killed repeatedly, must stay
+// far below the limit: delivery and follow need consumers.
+func TestLog_LeavesNoConsumersOnTheServer(t *testing.T) {
 	t.Parallel()
 	nc := natsdtest.Connect(t)
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
@@ -49,8 +49,8 @@ func TestLog_LeavesNoReadersAtTheServer(t *testing.T) {
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 10*time.Second, time.Millisecond)
 }
 
-// A cluster's log is read in pages that any server answers, over its routes too, and while one is away.
-func TestLog_ReadsLongRunsOfAnyServerOfACluster(t *testing.T) {
+// A cluster's log is read in pages from any server, also over routes, and while one server is down.
+func TestLog_ReadsLongRunsFromAnyServerOfACluster(t *testing.T) {
 	t.Parallel()
 	servers, nc := natslinktest.Cluster(t)
 	cfg := testConfig()
@@ -92,7 +92,7 @@ func TestLog_ReadsLongRunsOfAnyServerOfACluster(t *testing.T) {
 	read(slices.Delete(servers, leads, leads+1))
 }
 
-// grow appends a run of steps, each with a text.
+// grow appends a run with steps, each with a text.
 func grow(t *testing.T, log *jetstream.Log, run subject.Run, steps int, says func(step int) string) {
 	t.Helper()
 	f := frame.NewOpen(run, []byte(`{}`))
@@ -109,7 +109,7 @@ func grow(t *testing.T, log *jetstream.Log, run subject.Run, steps int, says fun
 	}
 }
 
-// consumers is how many the server has of the log.
+// consumers returns the number of the log's consumers on the server.
 func consumers(ctx context.Context, t require.TestingT, nc *nats.Conn) int {
 	api, err := js.New(nc)
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 )
 
-func TestCheck_RefusesALogWithFewerCopiesThanWanted(t *testing.T) {
+func TestCheck_RejectsALogWithTooFewReplicas(t *testing.T) {
 	t.Parallel()
 	nc := natsdtest.Connect(t)
 	log, err := Open(t.Context(), nc, DefaultConfig())

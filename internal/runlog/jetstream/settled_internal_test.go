@@ -50,10 +50,10 @@ func TestSettled_WaitsForTheLeader(t *testing.T) {
 	require.Equal(t, 3, s.asked, "it is known")
 	require.ErrorIs(t, log.settled(t.Context(), 6), runlog.ErrUnavailable)
 	log.alone = true
-	require.NoError(t, log.settled(t.Context(), 7), "whoever hands it out is the leader")
+	require.NoError(t, log.settled(t.Context(), 7), "the delivering server is the leader")
 }
 
-func TestFollow_HandsOverWhatCanBeRead(t *testing.T) {
+func TestFollow_ReturnsFramesThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	log, s := laggingLog(t, 0, 1)
 	_, err := log.Append(t.Context(), frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}, []byte(`{}`)), 0)

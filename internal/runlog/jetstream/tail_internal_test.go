@@ -33,7 +33,7 @@ func copyOf(t *testing.T, run subject.Run, frames int, lost ...uint64) *Log {
 }
 
 // A killed server may have lost the end of its data without reporting it.
-func TestRun_IsReadOfTheLeaderWhereAServerLacksSome(t *testing.T) {
+func TestRun_IsReadFromTheLeaderIfAServerLacksFrames(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	for _, frames := range []int{10, 100} { // fewer than a page has, and more
@@ -65,7 +65,7 @@ func TestRun_OfALaggingServerNeedsNoTurn(t *testing.T) {
 	const frames = 5
 	l := copyOf(t, run, frames, frames-1, frames)
 	l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 2*time.Second
-	require.True(t, l.scans.TryAcquire(maxScanned), "somebody reads a long run all the time")
+	require.True(t, l.scans.TryAcquire(maxScanned), "a long run is being read all the time")
 	var all sync.WaitGroup
 	for range 300 {
 		all.Go(func() {

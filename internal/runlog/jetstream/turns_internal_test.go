@@ -17,7 +17,7 @@ import (
 func TestOneOfFew_GivesItsTurnBack(t *testing.T) {
 	t.Parallel()
 	nc := natsdtest.Connect(t)
-	nc.Close() // nothing of the outside reaches into a bubble
+	nc.Close() // network I/O does not work in a bubble
 	for name, c := range map[string]struct{ patience, turn time.Duration }{
 		"with patience":                {patience: 2 * time.Second, turn: 2 * time.Second},
 		"as long as the caller allows": {turn: silence},

@@ -27,7 +27,7 @@ func (a answering) PublishMsg(context.Context, *nats.Msg, ...js.PublishOpt) (*js
 }
 
 // Another append in progress is not a conflict: it may fail, and cannot be read yet.
-func TestAppend_WaitsForAnotherThatIsOnItsWay(t *testing.T) {
+func TestAppend_WaitsForAnotherAppendInProgress(t *testing.T) {
 	t.Parallel()
 	undecided := &js.APIError{Code: 400, ErrorCode: js.JSErrCodeStreamWrongLastSequenceConstant}
 	f := frame.NewStart(subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}, []byte(`{}`))

@@ -143,7 +143,7 @@ func TestWipe_ForgetsEverything(t *testing.T) {
 	require.Zero(t, waiting+held)
 }
 
-func TestExpire_HandsOutAgainAndALateAckStillCounts(t *testing.T) {
+func TestExpire_RedeliversAndALateAckStillCounts(t *testing.T) {
 	t.Parallel()
 	l := memory.New()
 	appendStart(t, l)
@@ -163,7 +163,7 @@ func TestExpire_HandsOutAgainAndALateAckStillCounts(t *testing.T) {
 	require.ErrorIs(t, again.Extend(), memory.ErrEnded)
 }
 
-func TestAck_TakesAnExpiredRunOffTheQueue(t *testing.T) {
+func TestAck_RemovesAnExpiredRunFromTheQueue(t *testing.T) {
 	t.Parallel()
 	l := memory.New()
 	appendStart(t, l)

@@ -33,7 +33,7 @@ func readsALongRunWhole(t *testing.T, l Full) {
 	}
 	frames, err := l.Run(within(t), c.run)
 	require.NoError(t, err)
-	require.Len(t, frames, 101, "of a run that goes on")
+	require.Len(t, frames, 101, "of an open run")
 	c.add(subject.End, 1)
 	frames, err = l.Run(within(t), c.run)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func readFindsAnyWorkflow(t *testing.T, l Full) {
 	frames, err := l.Run(within(t), anyFlow)
 	require.NoError(t, err)
 	require.Len(t, frames, 2)
-	require.Equal(t, c.run, frames[0].Run, "the frame knows its workflow")
+	require.Equal(t, c.run, frames[0].Run, "the frame has its workflow")
 	first, err := l.First(within(t), anyFlow)
 	require.NoError(t, err)
 	sameFrame(t, frames[0], first)

@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"read/gives back what was appended", readGivesBack},
 		{"read/gives a long run whole", readsALongRunWhole},
 		{"read/gives a run of large frames whole", readsARunOfLargeFramesWhole},
-		{"read/gives an opened run, which is nobody's work", readGivesOpenedRuns},
+		{"read/returns an opened run, which is not queued", readGivesOpenedRuns},
 		{"read/knows no other run", readKnowsNoOtherRun},
 		{"read/finds a run under any workflow", readFindsAnyWorkflow},
 		{"read/gives the last frame", readGivesLast},
@@ -136,7 +136,7 @@ func within(t *testing.T) context.Context {
 func sameFrame(t *testing.T, want, got *frame.Frame) {
 	t.Helper()
 	require.NoError(t, got.Verify())
-	require.False(t, got.Stored.IsZero(), "a stored frame knows when")
+	require.False(t, got.Stored.IsZero(), "a stored frame has its time")
 	w, g := *want, *got
 	w.Stored, g.Stored = time.Time{}, time.Time{}
 	require.Equal(t, w, g)

@@ -8,7 +8,7 @@ type Twins struct {
 	Schemas []any
 	// Words are strings for patterns and formats.
 	Words []string
-	// Adapt turns a sample of one schema into one of all; nil: not needed.
+	// Adapt turns a sample of one schema into one of all; nil if not needed.
 	Adapt func(sample any)
 }
 

@@ -80,7 +80,7 @@ type fixture struct {
 	head     frame.Head
 	clock    func() time.Time
 	policy   accept.Policy
-	assets   accept.Assets // nil: no asset store
+	assets   accept.Assets // nil means no asset store
 }
 
 var theRun = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: runID}

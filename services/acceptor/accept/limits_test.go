@@ -17,7 +17,7 @@ func TestLimits_BreachBeforeAdmittingTheNext(t *testing.T) {
 	tests := map[string]struct {
 		kind, payload string
 		counters      accept.Counters
-		capKind       string // empty: passes
+		capKind       string // empty means passes
 		limit         int
 		observed      int
 		reason        string

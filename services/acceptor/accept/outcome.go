@@ -22,7 +22,7 @@ const (
 type Refusal struct {
 	Status Status
 	Code   fault.Code
-	// Message follows the code in the reason; empty: the reason is only the code.
+	// Message follows the code in the reason; empty means the reason is only the code.
 	Message string
 	// Details are for Invalid.
 	Details []Detail

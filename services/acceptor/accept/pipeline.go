@@ -72,7 +72,7 @@ type Pipeline struct {
 	ledger   Ledger
 	clock    Clock
 	policy   Policy
-	assets   Assets // nil: assets above the inline limit are refused
+	assets   Assets // nil means assets above the inline limit are refused
 	steps    []step
 }
 
@@ -95,7 +95,7 @@ type execution struct {
 	env  envelope
 	meta meta
 	kind Kind
-	// asset is the asset in the payload; nil: none, or the asset step has run.
+	// asset is the asset in the payload; nil if none, or the asset step has run.
 	asset *mediaAsset
 
 	attrs        Attributes

@@ -108,7 +108,7 @@ func TestRoute_EventsNameThePartOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		part wire.AnswerPart
-		want string // empty: no answer member
+		want string // empty means no answer member
 	}{
 		"all of it":       {wire.AnswerPart{}, ""},
 		"the only one":    {wire.AnswerPart{Size: 1}, ""},

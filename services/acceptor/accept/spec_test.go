@@ -29,7 +29,7 @@ func TestPipelineTable_EveryRow(t *testing.T) {
 		doc     string
 		change  func(*accept.Request)
 		status  accept.Status
-		code    fault.Code // empty: accepted
+		code    fault.Code // empty means accepted
 		exactly bool       // the reason is the code and nothing else
 	}{
 		{

@@ -14,7 +14,7 @@ import (
 func TestVersion_ComparesWithTheAdvertisedOne(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		version string // as written; empty: absent
+		version string // as written; empty means absent
 		strict  bool
 		ok      bool
 		drift   bool

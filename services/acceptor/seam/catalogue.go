@@ -9,8 +9,8 @@ import (
 // catalogue is the host's catalogue of kinds, with the changes of a request.
 type catalogue struct {
 	host      accept.Kinds
-	supported *[]string      // nil: the host's
-	floor     map[string]int // nil: the host's versions
+	supported *[]string      // nil means the host's
+	floor     map[string]int // nil means the host's versions
 }
 
 // Find returns a universal or supported kind. A kind that only the request names has

@@ -29,7 +29,7 @@ type Request struct {
 	PersistedDedup     *struct {
 		RunID string `json:"runId"`
 	} `json:"persistedDedup"`
-	// ByokCanaries are registered secrets of this call; nil: the outcome does not report
+	// ByokCanaries are registered secrets of this call; nil means the outcome does not report
 	// redactions.
 	ByokCanaries        *[]Canary   `json:"byokCanaries"`
 	ApprovalGateContext bool        `json:"approvalGateContext"`

@@ -130,7 +130,7 @@ func TestTouch_SendsFollowersToTheStore(t *testing.T) {
 	h.Touch(key)
 	_, err := next(t, s)
 	require.ErrorIs(t, err, hub.ErrLagged)
-	h.Touch(store.Key{Tenant: "nobody", RunID: "follows"})
+	h.Touch(store.Key{Tenant: "other", RunID: "follows"})
 	silent(t, s)
 	h.TouchAll()
 	_, err = next(t, s)

@@ -48,7 +48,7 @@ func (p *projector) runs(ctx context.Context, frames []*frame.Frame) (map[store.
 		if err != nil {
 			return nil, err
 		}
-		runs[key] = r // nil: not in the store
+		runs[key] = r // nil means not in the store
 	}
 	return runs, nil
 }

@@ -50,7 +50,7 @@ type Ingester struct {
 	tail     store.Tail // of the store when following began; used only by Run's goroutine
 
 	mu      sync.Mutex // guards the fields below
-	trouble error      // why the read model is behind; nil: it is not
+	trouble error      // why the read model is behind; nil if it is not
 	restart context.CancelCauseFunc
 }
 

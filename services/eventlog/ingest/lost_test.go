@@ -31,7 +31,7 @@ func (r *rig) compare(t *testing.T, times int) {
 	}
 }
 
-// restore appends what a log has had.
+// restore appends the frames of another log.
 func restore(t *testing.T, log *memory.Log, all []*frame.Frame) {
 	t.Helper()
 	last := map[subject.Run]uint64{}
@@ -47,7 +47,7 @@ func TestCompare_CountsAnEndThatIsLost(t *testing.T) {
 	t.Parallel()
 	r, log, all := cutOff(t, 7)
 	r.compare(t, 14)
-	require.Zero(t, r.ing.Stats().Lost, "it may be a leader of before that says so")
+	require.Zero(t, r.ing.Stats().Lost, "the answer may be from an old leader")
 	r.compare(t, 1)
 	eventually(t, func() bool { return r.ing.Stats().Rebuilds == 1 && r.ing.Ready() == nil }, "rebuilt")
 	require.EqualValues(t, 7, r.ing.Stats().Lost)
@@ -61,7 +61,7 @@ func TestCompare_CountsAnEndThatIsLost(t *testing.T) {
 }
 
 // A log in use continues immediately, and reuses the positions of lost records.
-func TestCompare_CountsAnEndThatIsLostAlthoughTheLogGoesOn(t *testing.T) {
+func TestCompare_CountsALostEndOfAGrowingLog(t *testing.T) {
 	t.Parallel()
 	r, log, all := cutOff(t, 7)
 	r.compare(t, 1)
@@ -87,7 +87,7 @@ func TestCompare_LosesNothingToALeaderOfBefore(t *testing.T) {
 	require.Zero(t, r.ing.Stats().Rebuilds)
 }
 
-func TestCompare_LooksAtNothingThatCannotBeRead(t *testing.T) {
+func TestCompare_IgnoresAnUnreadableLog(t *testing.T) {
 	t.Parallel()
 	r, log, _ := cutOff(t, 7)
 	log.FailReads(runlog.ErrUnavailable)

@@ -44,7 +44,7 @@ func TestProgress_WakesExactlyThoseWhosePositionIsReached(t *testing.T) {
 			}
 			cancel()
 			wg.Wait()
-			require.Empty(t, p.waiting, "nobody is left behind")
+			require.Empty(t, p.waiting, "no waiter is left")
 		})
 	})
 }

@@ -33,7 +33,7 @@ func TestRun_RebuildsADamagedStore(t *testing.T) {
 	r.caughtUp(t, log)
 	r.same(t, writers...)
 	require.GreaterOrEqual(t, r.ing.Stats().Rebuilds, int64(1))
-	require.GreaterOrEqual(t, r.emptied.Load(), int64(1), "caches are told")
+	require.GreaterOrEqual(t, r.emptied.Load(), int64(1), "caches are notified")
 	eventually(t, func() bool { return r.ing.Ready() == nil }, "ready again")
 }
 
@@ -52,7 +52,7 @@ func TestRun_FollowsAStoreThatHasMoved(t *testing.T) {
 	r.caughtUp(t, log)
 	r.same(t, writers...)
 	require.Zero(t, r.ing.Stats().Rebuilds)
-	require.EqualValues(t, 1, r.emptied.Load(), "caches are told")
+	require.EqualValues(t, 1, r.emptied.Load(), "caches are notified")
 }
 
 // filled is a rig whose store has all of a log.
@@ -70,8 +70,8 @@ type latecomer struct{ ingest.Store }
 
 func (latecomer) Tail(context.Context) (store.Tail, error) { return store.Tail{}, nil }
 
-// With several writers, frames come by that are stored already. Who follows their
-// runs here has not seen them: the terminal event among them would never come.
+// With several writers, an ingester also reads frames that are already stored. It must publish them,
+// because its followers have not seen them, such as the terminal event.
 func TestRun_NotifiesFollowersOfAnotherWritersFrames(t *testing.T) {
 	t.Parallel()
 	log := memory.New()

@@ -107,7 +107,7 @@ func (w *Writer) End(drafts ...wire.Draft) {
 // Snapshot returns the document a reader must see now.
 func (w *Writer) Snapshot() string { return w.SnapshotAt(len(w.Events) - 1) }
 
-// SnapshotAt returns the document as of an event; -1: before the first.
+// SnapshotAt returns the document as of an event; -1 means before the first.
 func (w *Writer) SnapshotAt(seq int) string {
 	return string(runstate.Fold(w.Record, w.Events[:seq+1]).SnapshotJSON())
 }

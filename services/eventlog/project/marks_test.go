@@ -77,7 +77,7 @@ func TestFound_MarksARunWithWhatItsEventsTell(t *testing.T) {
 		},
 		"question of a node":      {event(wire.EventClarificationRequested, "", `{}`), nil},
 		"artifact of a node":      {event(wire.EventArtifactCreated, "", `{"artifactType":"report"}`), nil},
-		"log of somebody":         {event(wire.EventLogAppended, "", `{"fields":{"kind":"x","refusalMode":"y"}}`), nil},
+		"log of a node":           {event(wire.EventLogAppended, "", `{"fields":{"kind":"x","refusalMode":"y"}}`), nil},
 		"name without end":        {event(wire.EventProviderUsage, "", `{"provider":"`+strings.Repeat("x", 300)+`"}`), nil},
 		"payload of another form": {event(wire.EventNodeFailed, "", `{"error":"x"}`), nil},
 	} {
@@ -146,7 +146,7 @@ func TestFound_ReportsSubstitutions(t *testing.T) {
 	}{
 		"a run":               {nil, []store.Substitution{want}},
 		"a branch, inherited": {&wire.Fork{Mode: wire.ForkBranch, FromSeq: 2}, nil},
-		"a branch, anew":      {&wire.Fork{Mode: wire.ForkBranch, FromSeq: 1}, []store.Substitution{want}},
+		"a branch, again":     {&wire.Fork{Mode: wire.ForkBranch, FromSeq: 1}, []store.Substitution{want}},
 		"a replay":            {&wire.Fork{Mode: wire.ForkReplay, FromSeq: 0, Head: 0}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ type Run struct {
 	State *runstate.State
 	// Head is the end of the run's log.
 	Head frame.Head
-	// Damage describes the position and cause of the break; empty: none.
+	// Damage describes the position and cause of the break; empty if none.
 	Damage string
 	// Bytes sums the folded bodies, as a measure of the state's size.
 	Bytes int

@@ -194,7 +194,7 @@ func TestApply_MarksABrokenChain(t *testing.T) {
 
 		row := r.Row()
 		require.Contains(t, row.Damage, fmt.Sprint(bad.Pos), "%s: it says where", name)
-		require.Zero(t, row.DueMs, "%s: nobody can fire a timer of a damaged run", name)
+		require.Zero(t, row.DueMs, "%s: a damaged run has no timer", name)
 		row.Damage, row.DueMs, row.Waits = "", before.DueMs, before.Waits
 		require.Equal(t, before, row, "%s: the state up to the damage stays", name)
 

@@ -29,16 +29,16 @@ type Waits struct {
 	NodeID string `json:"nodeId,omitempty"`
 	// Attempt is the 1-based number of a node's attempt.
 	Attempt int `json:"attempt,omitempty"`
-	// Since is the start of the wait, DueAt its end; empty: unknown, or no limit.
+	// Since is the start of the wait, DueAt its end; empty if unknown, or no limit.
 	Since string `json:"since,omitempty"`
 	DueAt string `json:"dueAt,omitempty"`
 	// Questions is the number of open questions.
 	Questions int `json:"questions,omitempty"`
-	// HeldBy is the process that owns the run; empty: none, or unknown.
+	// HeldBy is the process that owns the run; empty if none, or unknown.
 	HeldBy string `json:"heldBy,omitempty"`
 }
 
-// Waits returns what the run waits for; nil: nothing.
+// Waits returns what the run waits for; nil if nothing.
 func (r *Run) Waits() *Waits {
 	if r.Damage != "" {
 		return nil
@@ -64,7 +64,7 @@ func (w *Waits) text() string {
 	return string(b)
 }
 
-// ParseWaits parses the Waits of a row; nil: none.
+// ParseWaits parses the Waits of a row; nil if none.
 func ParseWaits(text string) *Waits {
 	var w Waits
 	if text == "" || json.Unmarshal([]byte(text), &w) != nil {
@@ -73,7 +73,7 @@ func ParseWaits(text string) *Waits {
 	return &w
 }
 
-// waitsOf returns what a run waits for; nil: it has ended.
+// waitsOf returns what a run waits for; nil if it has ended.
 func waitsOf(s *runstate.State, createdAt string) *Waits {
 	switch {
 	case s.Status.Terminal():

@@ -32,7 +32,7 @@ var ErrMoved = fmt.Errorf("%w: it has moved", ErrDamaged)
 // Key identifies a run of a tenant.
 type Key struct{ Tenant, RunID string }
 
-// Run is the row of one run. Times are in wire.TimeLayout; empty: not reached.
+// Run is the row of one run. Times are in wire.TimeLayout; empty if not reached.
 type Run struct {
 	Key
 	WorkflowID  string
@@ -42,7 +42,7 @@ type Run struct {
 	CompletedAt string
 	ErrorCode   string
 	Tags        []string
-	// Head is the sequence of the last event; -1: none yet.
+	// Head is the sequence of the last event; -1 if none yet.
 	Head int
 	// Pos and Hash are the log position and the hash of the last frame.
 	Pos  uint64
@@ -52,11 +52,11 @@ type Run struct {
 	// Asks is the number of the run's open questions.
 	Asks int
 	// LastEventAt is the time of the last event, or else of the run's creation. Waits describes
-	// what the run waits for, as JSON (project.Waits); empty: nothing.
+	// what the run waits for, as JSON (project.Waits); empty if nothing.
 	LastEventAt, Waits string
 	// Owner is the dispatcher process that owns the run; zero if the run has ended.
 	Owner Owner
-	// Damage describes the damage of the run's log; empty: none. The row and its frames then cover
+	// Damage describes the damage of the run's log; empty if none. The row and its frames then cover
 	// the log up to the damage.
 	Damage string
 	// New marks a row that is written for the first time. It is not stored.
@@ -115,7 +115,7 @@ type Substitution struct {
 
 // Tail is the position of a store in the log.
 type Tail struct {
-	Pos  uint64 // position of the last applied frame; 0: none
+	Pos  uint64 // position of the last applied frame; 0 if none
 	Hash string // hash of that frame, to identify the log
 }
 

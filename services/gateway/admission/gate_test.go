@@ -24,7 +24,7 @@ func noTenant(string) string { return "" }
 
 func clock() time.Time { return time.Unix(1000, 0) }
 
-// refused holds what was told to a request that was not let in, and gives the wait that it asks for.
+// refused checks the error of a rejected request, and returns its Retry-After.
 func refused(t *testing.T, err error) time.Duration {
 	t.Helper()
 	e, ok := fault.As(err)
@@ -56,7 +56,7 @@ func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
 	}
 }
 
-func TestGate_KeepsAnEighthForWhatIsUrgent(t *testing.T) {
+func TestGate_ReservesAnEighthForUrgentRequests(t *testing.T) {
 	t.Parallel()
 	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock, noTenant)
 	for range 14 {
@@ -80,7 +80,7 @@ func TestGate_KeepsAnEighthForWhatIsUrgent(t *testing.T) {
 	require.NoError(t, err, "the place is given back")
 }
 
-func TestGate_BoundsStartsAndNothingElse(t *testing.T) {
+func TestGate_LimitsStartsOnly(t *testing.T) {
 	t.Parallel()
 	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock, noTenant)
 	leave, err := g.Enter(admission.Start, "")
@@ -103,7 +103,7 @@ func TestGate_BoundsStartsAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// slow is a dispatcher at which runs take a time to begin.
+// slow is a dispatcher whose runs start late.
 type slow struct {
 	dispatcherv1.DispatcherClient
 	begins time.Duration
@@ -126,7 +126,7 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 		name string
 		slow slow
 		call func(dispatcherv1.DispatcherClient)
-		want bool // that starts are refused
+		want bool // starts are rejected
 	}{
 		{"runs begin in time", slow{begins: 400 * time.Millisecond}, start, false},
 		{"runs begin late", slow{begins: 3 * time.Second}, start, true},
@@ -161,8 +161,8 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 	}
 }
 
-// Whose a credential is decides who is refused, over gRPC as over REST.
-func TestGate_RefusesTheTenantThatAsksForMore(t *testing.T) {
+// The tenant of the credential decides, over gRPC as over REST.
+func TestGate_RejectsTheTenantAboveItsShare(t *testing.T) {
 	t.Parallel()
 	now := clock()
 	whose := func(credential string) string {
@@ -195,7 +195,7 @@ func TestGate_RefusesTheTenantThatAsksForMore(t *testing.T) {
 	require.Greater(t, refusedOf["a"], 1500, "of 3,000")
 }
 
-func TestGate_TakesAllWithoutABound(t *testing.T) {
+func TestGate_AdmitsAllWithoutALimit(t *testing.T) {
 	t.Parallel()
 	g := admission.NewGate(admission.Config{}, clock, noTenant)
 	for range 10_000 {
@@ -204,7 +204,7 @@ func TestGate_TakesAllWithoutABound(t *testing.T) {
 	}
 }
 
-func TestGate_CountsWhatItRefusesByReason(t *testing.T) {
+func TestGate_CountsRejectionsByReason(t *testing.T) {
 	t.Parallel()
 	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock, noTenant)
 	for _, c := range []admission.Class{admission.Start, admission.Start, admission.Ordinary, admission.Urgent} {
@@ -227,7 +227,7 @@ waybill_gateway_start_rate_limit +Inf
 `), "waybill_gateway_refused_total", "waybill_gateway_requests_count", "waybill_gateway_start_rate_limit"))
 }
 
-func TestConfig_NamesWhatCannotBe(t *testing.T) {
+func TestConfig_ReportsInvalidSettings(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, admission.DefaultConfig().Validate())
 	require.NoError(t, admission.Config{}.Validate())

@@ -40,7 +40,7 @@ func TestTake_UndoneDoesNotCount(t *testing.T) {
 	require.Positive(t, wait)
 }
 
-func TestTake_WithoutABoundLetsAllThrough(t *testing.T) {
+func TestTake_WithoutALimitAdmitsAll(t *testing.T) {
 	t.Parallel()
 	th := admission.NewRateLimiter(0, 1, time.Now)
 	for range 100 {

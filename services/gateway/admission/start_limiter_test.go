@@ -14,17 +14,17 @@ import (
 	"waybill.dev/waybill/services/gateway/admission"
 )
 
-// plant is a host whose dispatcher begins so many runs a second, in the order in which they were
-// taken, and answers a start after a while; time passes by the millisecond.
+// plant simulates a host whose dispatcher starts a fixed number of runs per second, in the order of
+// admission, and answers a start after a delay. Time advances in milliseconds.
 type plant struct {
 	now     time.Time
 	perSec  float64
 	answers time.Duration
 	begins  *queuetime.Meter
-	queue   []time.Time // when those were asked for that have not begun
+	queue   []time.Time // request times of admitted runs that have not started
 	credit  float64
 	open    []started
-	// useful are those that began within patience, refused those that were not taken.
+	// useful are the runs that started within patience, refused the rejected starts.
 	useful, late, refused int
 	worst                 time.Duration
 }
@@ -44,7 +44,7 @@ const interval = 200 * time.Millisecond
 
 func (p *plant) clock() time.Time { return p.now }
 
-// run lets so many starts a second be asked of each limiter, for a while.
+// run offers starts to each limiter at a rate, for a duration.
 func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.StartLimiter) {
 	wish := make([]float64, len(limiters))
 	p.pass(d, func() {
@@ -56,8 +56,8 @@ func (p *plant) run(offered float64, d time.Duration, limiters ...*admission.Sta
 	})
 }
 
-// tenants lets so many starts a second be asked by each, for a while, and gives the part
-// of each one's that was taken.
+// tenants offers starts of each tenant at a rate, for a duration, and returns each tenant's admitted
+// share.
 func (p *plant) tenants(l *admission.StartLimiter, d time.Duration, offered map[string]float64) map[string]float64 {
 	wish, asked, taken := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	names := slices.Sorted(maps.Keys(offered))
@@ -77,7 +77,7 @@ func (p *plant) tenants(l *admission.StartLimiter, d time.Duration, offered map[
 	return taken
 }
 
-// pass lets time pass, and each in every millisecond.
+// pass advances time, and calls each in every millisecond.
 func (p *plant) pass(d time.Duration, each func()) {
 	p.useful, p.late, p.refused, p.worst = 0, 0, 0, 0
 	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
@@ -94,7 +94,7 @@ func (p *plant) pass(d time.Duration, each func()) {
 
 func (p *plant) ask(l *admission.StartLimiter) { p.askFor(l, "") }
 
-// askFor asks for a start of a tenant.
+// askFor offers a start of a tenant.
 func (p *plant) askFor(l *admission.StartLimiter, tenant string) bool {
 	if !l.Take(tenant) {
 		p.refused++
@@ -121,7 +121,7 @@ func (p *plant) begin() {
 	p.useful++
 }
 
-func TestLimiter_TakesAllWhileRunsBeginInTime(t *testing.T) {
+func TestLimiter_AdmitsAllWhileRunsStartInTime(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
 	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
@@ -130,8 +130,8 @@ func TestLimiter_TakesAllWhileRunsBeginInTime(t *testing.T) {
 	require.Equal(t, math.Inf(1), l.Rate())
 }
 
-// A crowd that comes at once and is worked off within the target is no overload.
-func TestLimiter_TakesACrowdThatIsSoonWorkedOff(t *testing.T) {
+// A burst that is processed within the target is not overload.
+func TestLimiter_AdmitsAShortBurst(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
 	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
@@ -164,7 +164,7 @@ func TestLimiter_KeepsGoodputUnderOverload(t *testing.T) {
 				all = append(all, admission.NewStartLimiter(500*time.Millisecond, p.clock))
 			}
 			p.run(tt.perSec*tt.offered, 6*time.Second, all...)
-			if tt.offered <= 3 { // of ten times the queue is there before anybody sees it
+			if tt.offered <= 3 { // at ten times the load the queue fills before the limiter reacts
 				t.Logf("at first %.0f%% useful, %d late, worst %s", float64(p.useful)/6/tt.perSec*100, p.late, p.worst)
 				require.GreaterOrEqual(t, float64(p.useful)/6, 0.85*tt.perSec, "from the first moment on: %d late, worst %s", p.late, p.worst)
 			}
@@ -178,7 +178,7 @@ func TestLimiter_KeepsGoodputUnderOverload(t *testing.T) {
 	}
 }
 
-// A disk that is gone for a second costs that second, and not many more.
+// An outage of the disk for a second costs about that second.
 func TestLimiter_UsesTheHostAgainAfterAPause(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
@@ -192,7 +192,7 @@ func TestLimiter_UsesTheHostAgainAfterAPause(t *testing.T) {
 	require.GreaterOrEqual(t, float64(p.useful)/5, 0.85*500)
 }
 
-func TestLimiter_TakesAllAgainAfterOverload(t *testing.T) {
+func TestLimiter_AdmitsAllAgainAfterOverload(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
 	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)
@@ -204,14 +204,14 @@ func TestLimiter_TakesAllAgainAfterOverload(t *testing.T) {
 	require.Equal(t, math.Inf(1), l.Rate())
 }
 
-// A tenant that asks for less than its share gets it whatever another asks for; of what
-// is left the other gets all, and the host does what it can.
+// A tenant below its share is not limited by another tenant. The other tenant gets the remaining
+// capacity, and no capacity is wasted.
 func TestLimiter_GivesEachTenantItsShare(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		offered map[string]float64
-		least   map[string]float64 // of what each asks for
+		least   map[string]float64 // minimum admitted share of each tenant
 	}{
 		{
 			"one asks for ten times what the host can do",
@@ -255,9 +255,8 @@ func TestLimiter_GivesEachTenantItsShare(t *testing.T) {
 	}
 }
 
-// However many tenants there are, no more is taken than without shares, and what is known of
-// them is forgotten.
-func TestLimiter_OfManyTenantsTakesNoMore(t *testing.T) {
+// With many tenants, no more starts are admitted than without shares, and their state is removed.
+func TestLimiter_AdmitsNoMoreWithManyTenants(t *testing.T) {
 	t.Parallel()
 	p := newPlant(500)
 	l := admission.NewStartLimiter(500*time.Millisecond, p.clock)

@@ -50,7 +50,7 @@ func TestParseSpec_ReadsKeyTenantAndScopes(t *testing.T) {
 	}
 }
 
-func TestParseSpec_RefusesWhatIsNoKeyWithoutRepeatingIt(t *testing.T) {
+func TestParseSpec_RejectsInvalidKeysWithoutRepeatingThem(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3tk3y"
 	cases := map[string]string{
@@ -131,7 +131,7 @@ func TestAuthenticate_FindsThePrincipalOfAKey(t *testing.T) {
 	require.True(t, p.May("anything:else"))
 }
 
-func TestAuthenticate_RefusesEverythingElseTheSameWay(t *testing.T) {
+func TestAuthenticate_RejectsAllOthersWithTheSameError(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "one=acme:runs:read")
 	for _, header := range []string{
@@ -151,7 +151,7 @@ func TestAuthenticate_RefusesEverythingElseTheSameWay(t *testing.T) {
 	}
 }
 
-func TestPrincipal_KeyIDIsStableAndTellsNothingOfTheKey(t *testing.T) {
+func TestPrincipal_KeyIDIsStableAndDoesNotRevealTheKey(t *testing.T) {
 	t.Parallel()
 	id := func(k *auth.Keys, key string) string {
 		p, err := k.Authenticate("Bearer " + key)
@@ -217,8 +217,8 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 }
 
-// RFC 0104: what gates refer to is what the operator has said of a key.
-func TestAuthenticate_TellsWhatAKeyBelongsTo(t *testing.T) {
+// RFC 0104: groups and roles of a key come from the operator's configuration.
+func TestAuthenticate_ReturnsGroupsAndRoles(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "one=acme:approvals:respond,group:ops,role:r,user:u", "two=acme:*")
 	p, err := k.Authenticate("Bearer one")

@@ -76,7 +76,7 @@ func TestCheck_PublicMethodsNeedNoCredential(t *testing.T) {
 		if scope != "" {
 			continue
 		}
-		for _, header := range []string{"", "Bearer nobody", "Bearer one"} {
+		for _, header := range []string{"", "Bearer unknown", "Bearer one"} {
 			p, err := k.Check(method, header)
 			require.NoError(t, err, method)
 			require.Nil(t, p)
@@ -84,14 +84,14 @@ func TestCheck_PublicMethodsNeedNoCredential(t *testing.T) {
 	}
 }
 
-func TestCheck_AsksForTheCredentialBeforeTheScope(t *testing.T) {
+func TestCheck_ChecksTheCredentialBeforeTheScope(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "one=acme:workspace:read", "all=acme:*")
 	for method, scope := range scopes {
 		if scope == "" {
 			continue
 		}
-		for _, header := range []string{"", "Basic one", "Bearer nobody"} {
+		for _, header := range []string{"", "Basic one", "Bearer unknown"} {
 			_, err := k.Check(method, header)
 			require.Equal(t, fault.Unauthenticated, fault.CodeOf(err), "%s %q", method, header)
 		}
@@ -128,7 +128,7 @@ func TestCheck_OneScopeOpensItsOwnMethodsOnly(t *testing.T) {
 	}
 }
 
-func TestCheck_RefusesMethodsItDoesNotKnow(t *testing.T) {
+func TestCheck_RejectsUnknownMethods(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "all=acme:*")
 	for _, method := range []string{
@@ -136,7 +136,7 @@ func TestCheck_RefusesMethodsItDoesNotKnow(t *testing.T) {
 		"/grpc.reflection.v2.ServerReflection/ServerReflectionInfo",
 	} {
 		_, err := k.Check(method, "")
-		require.Equal(t, fault.Unauthenticated, fault.CodeOf(err), "who is unknown learns nothing: %s", method)
+		require.Equal(t, fault.Unauthenticated, fault.CodeOf(err), "unknown callers get the same error: %s", method)
 		_, err = k.Check(method, "Bearer all")
 		require.Equal(t, fault.NotFound, fault.CodeOf(err), "every scope is not every method: %s", method)
 	}

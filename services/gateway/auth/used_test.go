@@ -12,14 +12,14 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// A request that REST has checked is a call as well: it counts once, whichever way it
-// came, and one that lacks the scope counts where it is refused.
+// A REST request is also a gRPC call, but counts once. A request without the scope counts where it is
+// rejected.
 func TestUsed_CountsEachRequestOnce(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "one=acme:runs:read")
-	var told []string
+	var calls []string
 	k.Used = func(p *auth.Principal, s auth.Scope, granted bool) {
-		told = append(told, fmt.Sprint(p.Tenant, " ", s, " ", granted))
+		calls = append(calls, fmt.Sprint(p.Tenant, " ", s, " ", granted))
 	}
 	const read, create = "/openwop.v1.Engine/GetRun", "/openwop.v1.Engine/CreateRun"
 	_, err := k.Check(read, "Bearer one")
@@ -34,5 +34,5 @@ func TestUsed_CountsEachRequestOnce(t *testing.T) {
 	require.Error(t, err)
 	_, err = k.Check(read, "Bearer two")
 	require.Error(t, err)
-	require.Equal(t, []string{"acme runs:read true", "acme runs:create false"}, told)
+	require.Equal(t, []string{"acme runs:read true", "acme runs:create false"}, calls)
 }

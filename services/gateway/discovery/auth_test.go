@@ -10,7 +10,7 @@ import (
 )
 
 // OpenWOP host contract §1.4, §2.8.
-func TestDocument_HasFeedbackWhereAnnotationsAreTaken(t *testing.T) {
+func TestDocument_HasFeedbackWithAnnotations(t *testing.T) {
 	t.Parallel()
 	require.NotContains(t, newRig().root(t), "feedback")
 	require.Equal(t, map[string]any{
@@ -26,7 +26,7 @@ func audited(c *discovery.Config, _ *dispatcher) {
 }
 
 // OpenWOP host contract §1.4, §10.7: named only where a log is kept.
-func TestDocument_NamesTheAuditProfileOnlyWhereItIsKept(t *testing.T) {
+func TestDocument_HasTheAuditProfileOnlyWithAnAuditLog(t *testing.T) {
 	t.Parallel()
 	require.NotContains(t, newRig().root(t), "auth")
 	require.Equal(t, map[string]any{

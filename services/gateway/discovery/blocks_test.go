@@ -66,7 +66,7 @@ func TestDocument_EveryBlock(t *testing.T) {
 }
 
 // A family that is off is not there, and neither are its members elsewhere.
-func TestDocument_HasNoBlockOfWhatIsOff(t *testing.T) {
+func TestDocument_HasNoBlockOfADisabledFamily(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*discovery.Config, *dispatcher)
@@ -96,7 +96,7 @@ func TestDocument_HasNoBlockOfWhatIsOff(t *testing.T) {
 }
 
 // The document has the effective N (OpenWOP envelope contract §24, C28).
-func TestDocument_TellsTheSmallerOfAttemptsAndSchemaRounds(t *testing.T) {
+func TestDocument_HasTheSmallerOfAttemptsAndSchemaRounds(t *testing.T) {
 	t.Parallel()
 	for attempts, want := range map[int32]float64{1: 1, 2: 2, 3: 3, 16: 3} {
 		r := newRig(func(_ *discovery.Config, d *dispatcher) { d.can.MaxRetryAttempts = attempts })

@@ -62,7 +62,7 @@ func (a *acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest, ...g
 	}, nil
 }
 
-// clock is a time that the test moves.
+// clock is a fake clock.
 type clock struct{ t time.Time }
 
 func (c *clock) now() time.Time { return c.t }
@@ -191,7 +191,7 @@ func TestDocument_NeverHoldsTheTokenEdit(t *testing.T) {
 	}
 }
 
-func TestDocument_TellsHowRunsWait(t *testing.T) {
+func TestDocument_DescribesInterrupts(t *testing.T) {
 	t.Parallel()
 	root := newRig().root(t)
 	require.Equal(t, map[string]any{"pauseResume": map[string]any{
@@ -214,16 +214,16 @@ func TestDocument_TellsHowRunsWait(t *testing.T) {
 	}, root["replay"])
 }
 
-// OpenWOP host contract §1.4: the block commits to seeding children, so it is there with
-// the node type that does.
-func TestDocument_TellsOfSubWorkflowsWithTheirNodeType(t *testing.T) {
+// OpenWOP host contract §1.4: the block promises seeding of children, so it needs the node type that
+// does it.
+func TestDocument_HasSubWorkflowsWithTheirNodeType(t *testing.T) {
 	t.Parallel()
 	r := newRig()
 	r.dispatcher.can.NodeTypes = append(r.dispatcher.can.NodeTypes, &dispatcherv1.NodeType{TypeId: "core.subWorkflow"})
 	require.Equal(t, map[string]any{"inputMapping": true}, r.root(t)["subWorkflow"])
 }
 
-func TestDocument_LeavesOutFamiliesThatAreNotThere(t *testing.T) {
+func TestDocument_OmitsUnsupportedFamilies(t *testing.T) {
 	t.Parallel()
 	for _, r := range []*rig{newRig(), newRig(seamed)} {
 		root := r.root(t)
@@ -320,7 +320,7 @@ func TestDocument_IsComputedOnceForAWhile(t *testing.T) {
 	require.Equal(t, 2, r.acceptor.asked)
 }
 
-func TestDocument_KeepsNoFailure(t *testing.T) {
+func TestDocument_DoesNotCacheAFailure(t *testing.T) {
 	t.Parallel()
 	r := newRig()
 	r.dispatcher.err = errors.New("down")
@@ -331,8 +331,8 @@ func TestDocument_KeepsNoFailure(t *testing.T) {
 	r.bytes(t)
 }
 
-// OpenWOP host contract §2.1: who reads the document has to know whether to speak TLS.
-func TestDocument_TellsWhetherGRPCSpeaksTLS(t *testing.T) {
+// OpenWOP host contract §2.1: clients must find out whether to use TLS.
+func TestDocument_ReportsTLSOfGRPC(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]string{
 		"grpc://127.0.0.1:9090":       "disabled",

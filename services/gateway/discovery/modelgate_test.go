@@ -9,9 +9,9 @@ import (
 	"waybill.dev/waybill/services/gateway/discovery"
 )
 
-// OpenWOP envelope contract §16.4: what is required somewhere and met, nothing else;
-// at the root (C17); and nothing at all while nothing is required.
-func TestDocument_AdvertisesWhatModelsAreHeldTo(t *testing.T) {
+// OpenWOP envelope contract §16.4: only capabilities that a node requires and a model has, at the root
+// (C17); no family if no node requires one.
+func TestDocument_AdvertisesRequiredModelCapabilities(t *testing.T) {
 	t.Parallel()
 	gating := func(caps ...string) func(*discovery.Config, *dispatcher) {
 		return func(_ *discovery.Config, d *dispatcher) { d.can.GatesModels, d.can.ModelCapabilities = true, caps }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// within is the member of a document that a path leads to; nil: it is not there.
+// within returns the member of a document at a path; nil if it is absent.
 func within(doc map[string]any, path ...string) any {
 	var v any = doc
 	for _, name := range path {
@@ -23,8 +23,8 @@ func listed(v any, want string) bool {
 	return slices.Contains(list, any(want))
 }
 
-// profiles are the predicates of OpenWOP host contract §11.1 that a document alone decides,
-// and whether that of this host satisfies them.
+// profiles are the predicates of OpenWOP host contract §11.1 over the document, and whether this host
+// satisfies them.
 var profiles = map[string]struct {
 	holds func(map[string]any) bool
 	want  bool
@@ -81,7 +81,7 @@ var profiles = map[string]struct {
 	"production": {func(c map[string]any) bool { return within(c, "production") != nil }, false},
 }
 
-// What the document promises by what it holds is what the host keeps, no less and no more.
+// The profiles implied by the document are exactly those that the host supports.
 func TestProfiles_FollowFromTheDocument(t *testing.T) {
 	t.Parallel()
 	root := newRig(seamed, full).root(t)

@@ -19,8 +19,8 @@ func templated(_ *discovery.Config, d *dispatcher) {
 	}
 }
 
-// OpenWOP envelope contract §19.2, §21: the family is there while there are templates.
-func TestDocument_AdvertisesPromptsWhileThereAreTemplates(t *testing.T) {
+// OpenWOP envelope contract §19.2, §21: the family is advertised if there are templates.
+func TestDocument_AdvertisesPromptsWithTemplates(t *testing.T) {
 	t.Parallel()
 	require.NotContains(t, newRig().root(t), "prompts")
 	r := newRig(templated)

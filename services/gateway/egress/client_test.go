@@ -36,7 +36,7 @@ func (n *names) LookupNetIP(context.Context, string, string) ([]netip.Addr, erro
 	return out, nil
 }
 
-func TestResolve_JudgesEveryAddress(t *testing.T) {
+func TestResolve_ChecksEveryAddress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		addrs []string
@@ -62,7 +62,7 @@ func TestResolve_JudgesEveryAddress(t *testing.T) {
 	}
 }
 
-// server is one on this machine, and its address.
+// server starts a server on this machine, and returns its address.
 func server(t *testing.T, h http.HandlerFunc) (*httptest.Server, netip.AddrPort) {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -83,8 +83,8 @@ func get(t *testing.T, c *http.Client, url string) (*http.Response, error) {
 	return res, err
 }
 
-// A name that was public when it was registered, and is not when it is called.
-func TestClient_IsNotFooledByANameThatChanges(t *testing.T) {
+// A name can have a public address at registration and another one when it is called.
+func TestClient_ChecksANameAtEveryCall(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Bool
 	_, addr := server(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
@@ -100,7 +100,7 @@ func TestClient_IsNotFooledByANameThatChanges(t *testing.T) {
 
 func port(a netip.AddrPort) string { return a.String()[strings.LastIndexByte(a.String(), ':')+1:] }
 
-func TestClient_RefusesLiteralsToo(t *testing.T) {
+func TestClient_RejectsLiteralsToo(t *testing.T) {
 	t.Parallel()
 	_, addr := server(t, func(http.ResponseWriter, *http.Request) {})
 	g := egress.NewGuard(egress.Policy{})
@@ -110,7 +110,7 @@ func TestClient_RefusesLiteralsToo(t *testing.T) {
 	}
 }
 
-func TestClient_DialsWhatItJudgedAndKeepsTheName(t *testing.T) {
+func TestClient_DialsTheCheckedAddressAndKeepsTheName(t *testing.T) {
 	t.Parallel()
 	host := make(chan string, 1)
 	_, addr := server(t, func(_ http.ResponseWriter, r *http.Request) { host <- r.Host })
@@ -137,7 +137,7 @@ func TestClient_FollowsNoRedirect(t *testing.T) {
 	require.False(t, inside.Load())
 }
 
-func TestClient_TakesNoProxyOfTheEnvironment(t *testing.T) {
+func TestClient_IgnoresTheProxyOfTheEnvironment(t *testing.T) {
 	var proxied atomic.Bool
 	proxy, _ := server(t, func(http.ResponseWriter, *http.Request) { proxied.Store(true) })
 	t.Setenv("HTTP_PROXY", proxy.URL)
@@ -148,7 +148,7 @@ func TestClient_TakesNoProxyOfTheEnvironment(t *testing.T) {
 	require.False(t, proxied.Load())
 }
 
-func TestClient_GivesUpInTime(t *testing.T) {
+func TestClient_TimesOut(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	s, _ := server(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/services/gateway/egress"
 )
 
-// OpenWOP host contract §10.6: what a caller may not make this host call.
-func TestCheckURL_RefusesWhatIsNotPublic(t *testing.T) {
+// OpenWOP host contract §10.6: URLs that this host must not call.
+func TestCheckURL_RejectsURLsThatAreNotPublic(t *testing.T) {
 	t.Parallel()
 	for _, raw := range hostile {
 		t.Run(raw, func(t *testing.T) {
@@ -64,7 +64,7 @@ var hostile = []string{
 	"https://" + strings.Repeat("a", 64) + ".example/",
 }
 
-func TestCheckURL_TakesWhatIsPublic(t *testing.T) {
+func TestCheckURL_AcceptsPublicURLs(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
 		"https://hooks.example/", "https://HOOKS.example.:8443/a?b=c#d", "https://xn--hks-6qa.example/",
@@ -78,7 +78,7 @@ func TestCheckURL_TakesWhatIsPublic(t *testing.T) {
 	}
 }
 
-func TestCheckURL_KnowsWhatIsNoURL(t *testing.T) {
+func TestCheckURL_RejectsInvalidURLs(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
 		"", " ", "hooks.example", "/path", "//hooks.example/", "https://", "https:///path",
@@ -96,7 +96,7 @@ func TestCheckURL_KnowsWhatIsNoURL(t *testing.T) {
 	}
 }
 
-func TestPolicy_MakesTheOperatorsExceptions(t *testing.T) {
+func TestPolicy_AppliesTheOperatorsExceptions(t *testing.T) {
 	t.Parallel()
 	p, err := egress.NewPolicy([]string{"10.1.0.0/16", "fd00:1::/32", "192.168.7.7", "hooks.internal", ".corp"})
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestPolicy_MakesTheOperatorsExceptions(t *testing.T) {
 	}
 }
 
-func TestPolicy_LetsEverythingThroughForTests(t *testing.T) {
+func TestPolicy_AllowsEverythingForTests(t *testing.T) {
 	t.Parallel()
 	p := egress.Policy{AllowPrivate: true}
 	for _, raw := range []string{
@@ -143,8 +143,7 @@ func TestPolicy_LetsEverythingThroughForTests(t *testing.T) {
 	}
 }
 
-// What is let through is called at an address that is public, however it is written:
-// a literal is judged by the address it stands for.
+// An accepted URL has a public address in any spelling: literals are checked by their address.
 func FuzzCheckURL(f *testing.F) {
 	for _, raw := range hostile {
 		f.Add(raw)

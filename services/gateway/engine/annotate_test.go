@@ -24,8 +24,8 @@ import (
 	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
-// annotated is the service over fakes that takes annotations of acme's run_1, which has
-// the events 0 to 4.
+// annotated returns the service over fakes, with annotations of acme's run_1, which has the events 0
+// to 4.
 func annotated(t *testing.T) (*rig, *engine.AnnotationStore) {
 	t.Helper()
 	r := newRig(t)
@@ -73,7 +73,7 @@ func (r *rig) annotate(t *testing.T, key, body string) (string, error) {
 	return string(res.GetAnnotation().GetJson()), err
 }
 
-func TestCreateAnnotation_TakesWhatThePublishedSchemaTakes(t *testing.T) {
+func TestCreateAnnotation_AcceptsWhatThePublishedSchemaAccepts(t *testing.T) {
 	t.Parallel()
 	r, _ := annotated(t)
 	var published *jsonschema.Schema
@@ -120,8 +120,8 @@ func TestCreateAnnotation_TakesWhatThePublishedSchemaTakes(t *testing.T) {
 	}
 }
 
-// What the schema leaves open and this host does not.
-func TestCreateAnnotation_RefusesWhatIsNotOfTheRunOrTooLong(t *testing.T) {
+// Limits of this host in addition to the schema.
+func TestCreateAnnotation_RejectsUnknownEventsAndLongTexts(t *testing.T) {
 	t.Parallel()
 	r, _ := annotated(t)
 	long := strings.Repeat("é", 8193)
@@ -140,7 +140,7 @@ func TestCreateAnnotation_RefusesWhatIsNotOfTheRunOrTooLong(t *testing.T) {
 	}
 }
 
-func TestAnnotations_AreTheTenantsAndNameWhoSaysIt(t *testing.T) {
+func TestAnnotations_BelongToTheTenantAndNameTheirAuthor(t *testing.T) {
 	t.Parallel()
 	r, _ := annotated(t)
 	doc, err := r.annotate(t, liveKey, `{"signal":{"kind":"correction","correction":"it is hunter2"},"note":"no hunter2"}`)
@@ -163,7 +163,7 @@ func TestAnnotations_AreTheTenantsAndNameWhoSaysIt(t *testing.T) {
 	}
 }
 
-func TestAnnotations_AreNotProvidedWhereNoneAreTaken(t *testing.T) {
+func TestAnnotations_AreNotProvidedWhenDisabled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	_, err := r.annotate(t, liveKey, `{"signal":{"kind":"flag"}}`)
@@ -172,9 +172,9 @@ func TestAnnotations_AreNotProvidedWhereNoneAreTaken(t *testing.T) {
 	require.Equal(t, fault.CapabilityNotProvided, fault.CodeOf(err))
 }
 
-// Those who follow the run hear of it while it goes on: in every mode but messages, and
-// in no batch. It has no sequence.
-func TestStream_TellsThatTheRunWasAnnotated(t *testing.T) {
+// Streams of the run get a notice in every mode except messages, outside of batches and without a
+// sequence.
+func TestStream_SendsANoticeOfAnAnnotation(t *testing.T) {
 	t.Parallel()
 	for mode, hears := range map[string]bool{
 		"updates":          true,
@@ -219,8 +219,8 @@ func TestStream_TellsThatTheRunWasAnnotated(t *testing.T) {
 	}
 }
 
-// A reader that is gone ends the telling, too: nothing is sent after the handler.
-func TestStream_WhoseReaderIsGoneTellsNothing(t *testing.T) {
+// After a disconnect, no notice is sent once the handler has returned.
+func TestStream_SendsNoNoticeAfterADisconnect(t *testing.T) {
 	t.Parallel()
 	r, book := annotated(t)
 	sub := &subscriber{ctx: as(t, liveKey), refuses: errors.New("gone")}

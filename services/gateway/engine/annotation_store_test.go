@@ -49,7 +49,7 @@ func about(s engine.Signal, note *string) engine.Annotation {
 	}
 }
 
-func TestBook_KeepsWhatIsSaidWithoutSecrets(t *testing.T) {
+func TestBook_StoresRedactedAnnotations(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	l := b.Listen("acme", "run_1")
@@ -98,7 +98,7 @@ func TestBook_StoresNothingWithoutTheRedactor(t *testing.T) {
 	require.Len(t, list, 1)
 }
 
-func TestBook_HasAnEnd(t *testing.T) {
+func TestBook_IsLimited(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	for i := range 1000 {
@@ -109,14 +109,14 @@ func TestBook_HasAnEnd(t *testing.T) {
 	require.Equal(t, fault.Conflict, fault.CodeOf(err))
 }
 
-// away is a store that cannot be reached.
+// away is an unavailable store.
 type away struct{ kv.Store }
 
 func (away) Watch(context.Context, string, chan<- struct{}, func(kv.Entry)) error {
 	return kv.ErrUnavailable
 }
 
-func TestBook_SaysThatItsStoreIsAway(t *testing.T) {
+func TestBook_ReportsAnUnavailableStore(t *testing.T) {
 	t.Parallel()
 	b := newBook(t)
 	b.Store = away{}

@@ -63,7 +63,7 @@ func (b *book) Page(_ context.Context, tenant string, from int64, limit int) (pa
 	return page, from+int64(len(page)) < bookLength, b.err
 }
 
-// withBook is the service over fakes, with an audit log.
+// withBook returns the service over fakes, with an audit log.
 func withBook(t *testing.T) (*rig, *book) {
 	t.Helper()
 	r, b := newRig(t), &book{}
@@ -75,7 +75,7 @@ func withBook(t *testing.T) (*rig, *book) {
 	return r, b
 }
 
-func TestAudit_IsNotFoundWhereNoneIsKept(t *testing.T) {
+func TestAudit_IsNotFoundWhenDisabled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	_, err := r.VerifyAuditLog(as(t, liveKey), &openwopv1.VerifyAuditLogRequest{})
@@ -84,7 +84,7 @@ func TestAudit_IsNotFoundWhereNoneIsKept(t *testing.T) {
 	require.Equal(t, fault.NotFound, fault.CodeOf(err))
 }
 
-func TestVerifyAuditLog_HandsOverTheCallersOwn(t *testing.T) {
+func TestVerifyAuditLog_ReturnsTheCallersLog(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	res, err := r.VerifyAuditLog(as(t, betaKey), &openwopv1.VerifyAuditLogRequest{
@@ -104,7 +104,7 @@ func TestVerifyAuditLog_HandsOverTheCallersOwn(t *testing.T) {
 	require.Nil(t, b.window.ToSeq)
 }
 
-func TestVerifyAuditLog_RefusesAWindowThatIsNone(t *testing.T) {
+func TestVerifyAuditLog_RejectsAnInvalidWindow(t *testing.T) {
 	t.Parallel()
 	r, _ := withBook(t)
 	for _, w := range [][2]int64{{-1, 1}, {2, 1}, {0, -1}, {-5, -6}, {math.MinInt64, 0}} {
@@ -145,8 +145,7 @@ func TestListAuditEntries_PagesToTheEnd(t *testing.T) {
 	}
 }
 
-// What is acknowledged is in the audit log, and what cannot be put there is not
-// acknowledged.
+// Acknowledged actions are in the audit log. An action that cannot be recorded is not acknowledged.
 func TestRecord_ComesBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
@@ -210,7 +209,7 @@ func (d *dispatcher) ResolveInterrupt(_ context.Context, r *dispatcherv1.Resolve
 	return out, nil
 }
 
-// GetInterrupt knows every question; those of "closed" have been answered.
+// GetInterrupt finds every question; those of "closed" are answered.
 func (*dispatcher) GetInterrupt(_ context.Context, r *dispatcherv1.GetInterruptRequest, _ ...grpc.CallOption) (*dispatcherv1.GetInterruptResponse, error) {
 	if r.GetNodeId() == "nowhere" {
 		return nil, fault.New(fault.InterruptNotFound, "none")
@@ -231,9 +230,9 @@ func (tokens) Open(text string, _ interrupttoken.Intent, _ time.Time) (interrupt
 	return interrupttoken.Claims{Tenant: text, RunID: "run_1", NodeID: "gate"}, nil
 }
 
-// The audit log's own look at an entry knows the tenant, and no run: what is a secret of
-// the run alone has to be gone before, from there and from what the run is told.
-func TestRecord_HoldsReasonsAsTheRunDoes(t *testing.T) {
+// The audit log redacts entries with the tenant's secrets only. Secrets of the run must be redacted
+// before, in the entry and in the run's event.
+func TestRecord_RedactsReasonsLikeTheRun(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	r.dispatcher.cancel = states(map[string]string{"run_1": "completed", "run_2": "running"})
@@ -257,8 +256,8 @@ func TestRecord_HoldsReasonsAsTheRunDoes(t *testing.T) {
 	}
 }
 
-// OpenWOP host contract §6.3, §10.7: who decided, and not what was written.
-func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
+// OpenWOP host contract §6.3, §10.7: the person who decided, without the text of the answer.
+func TestRecord_HasDecisionsOfPeople(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
@@ -307,9 +306,9 @@ func TestRecord_HoldsDecisionsOfPeople(t *testing.T) {
 	}
 }
 
-// RFC 0104: the caller's groups and roles are found here and nowhere else, and what they
-// were is recorded with the decision.
-func TestRecord_HoldsByWhatSomebodyDecided(t *testing.T) {
+// RFC 0104: the gateway determines the caller's groups and roles, and records the one that allowed the
+// decision.
+func TestRecord_HasTheGroupOrRoleOfADecision(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	_, err := r.ResolveInterruptByRun(as(t, opsKey), &openwopv1.ResolveInterruptByRunRequest{
@@ -323,7 +322,7 @@ func TestRecord_HoldsByWhatSomebodyDecided(t *testing.T) {
 }
 
 // OpenWOP host contract §6.3: an override has an entry of its own, with its reason.
-func TestRecord_HoldsOverridesAndWhy(t *testing.T) {
+func TestRecord_HasOverridesAndReasons(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	override := func() error {
@@ -345,9 +344,9 @@ func TestRecord_HoldsOverridesAndWhy(t *testing.T) {
 	require.Equal(t, 1, r.dispatcher.answers, "what cannot be recorded does not count")
 }
 
-// An answer is in the log before it counts, whatever becomes of the gateway then; of what
-// cannot count there is no entry.
-func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
+// An answer is in the audit log before it takes effect, even if the gateway dies then. A rejected
+// answer has no entry.
+func TestRecord_HasAnAnswerBeforeItsEffect(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	var before []string
@@ -363,7 +362,7 @@ func TestRecord_HoldsAnAnswerBeforeItCounts(t *testing.T) {
 	require.NoError(t, answer("gate"))
 	require.Equal(t, []string{`acme interrupt.answering runs/run_1 {"interruptId":"int_1","nodeId":"gate"}`}, before)
 
-	require.Equal(t, "int_1", r.dispatcher.answered.GetInterruptId(), "it counts for the question that the log names, not for one that is asked meanwhile")
+	require.Equal(t, "int_1", r.dispatcher.answered.GetInterruptId(), "it answers the question in the log, not a newer one")
 
 	b.entries = nil
 	require.Equal(t, fault.InterruptNotFound, fault.CodeOf(answer("nowhere")))

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/services/gateway/engine"
 )
 
-// A run that waits for a limit, or is quarantined, is shown as that and never as stalled.
+// A run that waits for a limit or is quarantined is not shown as stalled.
 func TestRuns_ThatAreBlockedAreNotStalled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

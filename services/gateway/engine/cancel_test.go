@@ -64,7 +64,7 @@ func TestCancelRun_AnswersByTheStateOfTheRun(t *testing.T) {
 	require.Equal(t, fault.RunNotFound, fault.CodeOf(err))
 }
 
-func TestCancelRun_TellsWhoAndWhy(t *testing.T) {
+func TestCancelRun_RecordsCallerAndReason(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	_, err := r.CancelRun(as(t, betaKey), &openwopv1.CancelRunRequest{
@@ -78,7 +78,7 @@ func TestCancelRun_TellsWhoAndWhy(t *testing.T) {
 	require.Regexp(t, `^key_`, got.GetCancelledBy())
 }
 
-func TestCancelRun_RefusesBeforeItAsks(t *testing.T) {
+func TestCancelRun_RejectsBeforeCallingTheDispatcher(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, id := range badIDs {

@@ -17,7 +17,7 @@ import (
 // trace is a well-formed traceparent.
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func TestCreateRun_HandsTheWholeRequestToTheDispatcher(t *testing.T) {
+func TestCreateRun_PassesTheWholeRequestToTheDispatcher(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ctx := as(t, testKey, engine.MetaDedup, "Enforce", engine.MetaTransport, "rest", engine.MetaTraceparent, trace)
@@ -139,7 +139,7 @@ func TestCreateRun_NamesThePlaceOfEveryWrongMember(t *testing.T) {
 	}
 }
 
-func TestCreateRun_TakesWhatStandsJustWithinTheBounds(t *testing.T) {
+func TestCreateRun_AcceptsValuesAtTheLimits(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 100)
 	for i := range many {
@@ -163,7 +163,7 @@ func TestCreateRun_TakesWhatStandsJustWithinTheBounds(t *testing.T) {
 	}
 }
 
-func TestCreateRun_NamesEveryProblemAtOnce(t *testing.T) {
+func TestCreateRun_ReportsEveryProblemInOneError(t *testing.T) {
 	t.Parallel()
 	for _, req := range []*openwopv1.CreateRunRequest{
 		{Inputs: doc(`1`), Metadata: doc(`[]`)},
@@ -331,7 +331,7 @@ func TestCreateRun_RefusesOtherTenantsAndAbsentFamilies(t *testing.T) {
 	}
 }
 
-func TestCreateRun_HoldsHeadersAgainstTheirRules(t *testing.T) {
+func TestCreateRun_ValidatesHeaders(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name, key string

@@ -13,13 +13,13 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// twoRuns are the runs of acme: the numbers that their events hold, and their states.
+// twoRuns are two runs of acme: the numbers in their events, and their states.
 type twoRuns map[string]struct {
 	status string
 	values []int
 }
 
-// serve reads events in pages of three, whatever is asked for, as large events are.
+// serve returns events in pages of three regardless of the request, as for large events.
 func (runs twoRuns) serve(r *rig) {
 	r.log.get = func(q *eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
 		run, ok := runs[q.GetRunId()]
@@ -34,7 +34,7 @@ func (runs twoRuns) serve(r *rig) {
 	}
 	r.log.read = func(_ context.Context, q *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error) {
 		out := &eventlogv1.ReadEventsResponse{}
-		for i, v := range append(runs[q.GetRunId()].values, 99) { // one came since
+		for i, v := range append(runs[q.GetRunId()].values, 99) { // a later event
 			if i > int(q.GetAfter()) && len(out.GetEvents()) < 3 {
 				out.Events = append(out.Events, &eventlogv1.Event{
 					Sequence: int32(i),
@@ -92,9 +92,8 @@ func TestDiffRuns_ReadsBothLogsToTheirEnd(t *testing.T) {
 	}
 }
 
-// What a fork of a fork repeats may name each of the runs that it comes from, also one of
-// which no more is known than that.
-func TestDiffRuns_KnowsWhereAForkComesFrom(t *testing.T) {
+// Events of a fork of a fork may name each of its source runs, including one that cannot be read.
+func TestDiffRuns_ResolvesTheSourcesOfAFork(t *testing.T) {
 	t.Parallel()
 	sources := map[string]string{"run_first": "run_gone", "run_second": "run_first", "run_third": "run_second"}
 	for _, recorded := range []string{"run_second", "run_first", "run_gone"} {
@@ -136,8 +135,8 @@ func TestDiffRuns_NeedsTwoRunsOfTheTenant(t *testing.T) {
 	}
 }
 
-// A log that lacks an event its snapshot has seen is no shorter log.
-func TestDiffRuns_DoesNotTakeAGapForAnEnd(t *testing.T) {
+// A log without an event that its snapshot includes has a gap; it is not shorter.
+func TestDiffRuns_DistinguishesAGapFromTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	twoRuns{"one": {"completed", []int{1, 2}}}.serve(r)

@@ -45,8 +45,8 @@ func (l *eventLog) ListInterrupts(_ context.Context, r *eventlogv1.ListInterrupt
 	return out, nil
 }
 
-// A reviewer's inbox: what waits in the tenant, or what of it the caller may answer.
-func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
+// The open interrupts of the tenant, or those that the caller may answer.
+func TestListInterrupts_ListsWhatTheCallerMayAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := func(key string, req *hostv1.ListInterruptsRequest) (out []string) {
@@ -81,9 +81,9 @@ func TestListInterrupts_TellsWhatTheCallerMayAnswer(t *testing.T) {
 	}
 }
 
-// Whoever is bound to a user answers an approval as that user: a token would let them be
-// one voter more. A gate that names who may answer takes no token at all.
-func TestGetRun_GivesNoTokenThatIsSomebodyElse(t *testing.T) {
+// A key that is bound to a user gets no token, which would allow a second vote. A gate with named
+// approvers accepts no token.
+func TestGetRun_ReturnsNoTokenForASecondVote(t *testing.T) {
 	t.Parallel()
 	log := &eventLog{}
 	r := engine.New(engine.Config{MaxStreams: 1}, engine.Deps{

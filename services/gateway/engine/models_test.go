@@ -40,7 +40,7 @@ func (*eventLog) ListSubstitutions(_ context.Context, r *eventlogv1.ListSubstitu
 	}}}, nil
 }
 
-func TestListModelCapabilities_AsksForTheCallersTenant(t *testing.T) {
+func TestListModelCapabilities_IsForTheCallersTenant(t *testing.T) {
 	t.Parallel()
 	got, err := newRig(t).ListModelCapabilities(as(t, liveKey), &hostv1.ListModelCapabilitiesRequest{})
 	require.NoError(t, err)
@@ -56,13 +56,13 @@ func TestListModelCapabilities_AsksForTheCallersTenant(t *testing.T) {
 	require.True(t, proto.Equal(want, got), "%v", got)
 }
 
-func TestListModelSubstitutions_LooksBackAnHourOrAsFarAsSaid(t *testing.T) {
+func TestListModelSubstitutions_CoversAnHourByDefault(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0).UTC()
 	ago := func(d time.Duration) string { return now.Add(-d).Format(time.RFC3339) }
 	for _, tt := range []struct {
 		since *string
-		want  string // empty: refused
+		want  string // empty means refused
 	}{
 		{nil, ago(time.Hour)},
 		{proto.String(ago(24 * time.Hour)), ago(24 * time.Hour)},

@@ -58,7 +58,7 @@ func TestCreateRun_DigestsWhatTheRequestMeans(t *testing.T) {
 	}))
 }
 
-func TestCreateRun_SaysWhenTheLogHasTheRunAlready(t *testing.T) {
+func TestCreateRun_ReportsAReplayIfTheLogHasTheRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.dispatcher.start = func(q *dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error) {
@@ -153,7 +153,7 @@ func TestOnce_CancelsOnceAndReplaysTheAnswer(t *testing.T) {
 	require.Len(t, r.dispatcher.cancels, 1)
 }
 
-func TestOnce_KnowsRunsApart(t *testing.T) {
+func TestOnce_DistinguishesRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	_, err := throughOnce(r, as(t, liveKey, engine.MetaIdempotencyKey, "k"), openwopv1.Engine_CancelRun_FullMethodName, &openwopv1.CancelRunRequest{RunId: "run_1"})

@@ -36,7 +36,7 @@ func TestGetRun_GivesTheSnapshotUnderAStrongTag(t *testing.T) {
 
 func TestGetRun_FindsNothingUnderImpossibleIDs(t *testing.T) {
 	t.Parallel()
-	r := newRig(t) // without a reader: asking would panic
+	r := newRig(t) // without a reader: a call would panic
 	for _, id := range badIDs {
 		_, err := r.GetRun(as(t, liveKey), &openwopv1.GetRunRequest{RunId: id})
 		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "%q", id)

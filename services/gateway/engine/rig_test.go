@@ -129,7 +129,7 @@ type feed struct {
 	grpc.ClientStream
 	ctx context.Context //nolint:containedctx // what a client stream is
 	in  chan *eventlogv1.FollowResponse
-	err error // what follows the last response; nil: io.EOF
+	err error // what follows the last response; nil means io.EOF
 }
 
 // open is a feed that stays open after these responses.

@@ -52,8 +52,8 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 	}
 }
 
-// C3d: what the host has to do, and nothing was heard of.
-func TestListRuns_SaysWhatIsStalled(t *testing.T) {
+// C3d: runs that the host must advance, without an event for too long.
+func TestListRuns_MarksStalledRuns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ago := func(d time.Duration) string { return wire.FormatTime(time.Unix(1_700_000_000, 0).Add(-d)) }
@@ -87,7 +87,7 @@ func TestListRuns_SaysWhatIsStalled(t *testing.T) {
 		require.Equal(t, tt.stalls, got.StallsAt != nil, tt)
 		require.Equal(t, tt.waits, got.GetWaits().GetFor())
 
-		// A snapshot says the same, and leaves it to its reader's clock whether it is time.
+		// A snapshot has the time at which the run stalls; the reader compares it with its clock.
 		r.log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
 			return &eventlogv1.GetRunResponse{Snapshot: []byte(`{"runId":"r"}`), Waits: row.Waits, LastEventAt: tt.last}, nil
 		}

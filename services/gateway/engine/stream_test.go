@@ -178,7 +178,7 @@ func TestStream_OfStatesBeginsWithTheStateOnResumption(t *testing.T) {
 	}
 }
 
-func TestStream_LooksTheRunUpBeforeItJudgesTheParameters(t *testing.T) {
+func TestStream_FindsTheRunBeforeItChecksParameters(t *testing.T) {
 	t.Parallel()
 	bad := map[fault.Code]*openwopv1.StreamRunEventsRequest{
 		fault.UnsupportedStreamMode: {StreamModes: []string{"bogus"}, BufferMs: -1, LastSequence: proto.Int64(-5)},
@@ -252,7 +252,7 @@ func TestStream_CancellingEndsItAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestStream_RefusesMoreThanTheHostHolds(t *testing.T) {
+func TestStream_RejectsMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -322,7 +322,7 @@ func TestStream_BufferHoldsEventsUntilTheTimer(t *testing.T) {
 	})
 }
 
-func TestStream_BufferGoesOutAtOnceWhenTheRunEndsOrWaits(t *testing.T) {
+func TestStream_BufferIsFlushedWhenTheRunEndsOrWaits(t *testing.T) {
 	t.Parallel()
 	buffered(t, nil, func(f *feed, sub *subscriber, done chan error) {
 		began := time.Now()

@@ -23,7 +23,7 @@ func digest(t *testing.T, doc string) string {
 }
 
 // OpenWOP host contract §2.1, request digest.
-func TestDigest_KnowsOneRequestByItsMeaning(t *testing.T) {
+func TestDigest_DependsOnTheMeaningOfARequest(t *testing.T) {
 	t.Parallel()
 	for _, same := range [][]string{
 		{`{"a":1,"b":[2]}`, `{ "b" : [2.0], "a" : 1 }`, `{"b":[20e-1],"\u0061":1E0}`},
@@ -38,7 +38,7 @@ func TestDigest_KnowsOneRequestByItsMeaning(t *testing.T) {
 	}
 }
 
-func TestDigest_TellsNumbersApartThatRoundToOneDouble(t *testing.T) {
+func TestDigest_DistinguishesNumbersThatRoundToOneDouble(t *testing.T) {
 	t.Parallel()
 	for _, pair := range [][2]string{
 		{`{"a":1}`, `{"a":2}`},
@@ -65,8 +65,8 @@ func TestDigest_RefusesWhatHasNoCanonicalForm(t *testing.T) {
 	}
 }
 
-// Whatever doubles hold has the digest of RFC 8785, so keys stay valid whoever
-// has recorded them.
+// Values that doubles represent exactly have the digest of RFC 8785, so records of other versions stay
+// valid.
 func FuzzDigest(f *testing.F) {
 	for _, seed := range []string{
 		`{"b":[1,2.5e3,true],"a":{"é":"\u0007\n"}}`, `[9007199254740993]`, `"e"`, `-0`, `[1e-400,1e21]`,

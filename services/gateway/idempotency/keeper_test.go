@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/gateway/idempotency"
 )
 
-// clock is a time that tests move.
+// clock is a fake clock.
 type clock struct{ at atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.UnixMilli(c.at.Load()) }
@@ -36,7 +36,7 @@ func never(t *testing.T) func() ([]byte, error) {
 	return func() ([]byte, error) { t.Error("carried out again"); return nil, nil }
 }
 
-func TestDo_GivesTheFirstAnswerAgain(t *testing.T) {
+func TestDo_ReturnsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	k, _ := keeper()
 	got, replayed, err := k.Do(t.Context(), req, answer("one"))
@@ -129,7 +129,7 @@ func TestDo_TakesALapsedRequestOver(t *testing.T) {
 	require.Equal(t, "two", string(got))
 }
 
-func TestDo_CarriesOutOnceForTwentyRacers(t *testing.T) {
+func TestDo_ExecutesOnceForTwentyRacers(t *testing.T) {
 	t.Parallel()
 	k, _ := keeper()
 	var done atomic.Int32
@@ -152,7 +152,7 @@ func TestDo_CarriesOutOnceForTwentyRacers(t *testing.T) {
 	require.Equal(t, int32(1), done.Load())
 }
 
-func TestCheckKey_TakesWhatAHeaderCanHold(t *testing.T) {
+func TestCheckKey_AcceptsHeaderValues(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, idempotency.CheckKey("a-1_~!"))
 	require.NoError(t, idempotency.CheckKey(strings.Repeat("k", 255)))

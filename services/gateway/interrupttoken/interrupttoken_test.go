@@ -64,7 +64,7 @@ func TestSign_HasTheMembersOfTheContract(t *testing.T) {
 	}, members)
 }
 
-func TestSign_TellsNobodyTheTenant(t *testing.T) {
+func TestSign_HidesTheTenant(t *testing.T) {
 	t.Parallel()
 	ts := tokens(t, both)
 	text := sign(t, ts, claims)
@@ -94,7 +94,7 @@ func TestSign_ReplicasAgree(t *testing.T) {
 	require.Equal(t, claims, got)
 }
 
-func TestSign_RefusesWhatWouldNotBeRead(t *testing.T) {
+func TestSign_RejectsInvalidClaims(t *testing.T) {
 	t.Parallel()
 	long := claims
 	long.NodeID = strings.Repeat("n", 3000)
@@ -102,7 +102,7 @@ func TestSign_RefusesWhatWouldNotBeRead(t *testing.T) {
 	require.ErrorContains(t, err, "longer than 2048 bytes")
 }
 
-func TestNew_WantsAKey(t *testing.T) {
+func TestNew_NeedsAKey(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []token.Keys{nil, {1: key('a')[1:]}} {
 		_, err := interrupttoken.New(keys)
@@ -111,7 +111,7 @@ func TestNew_WantsAKey(t *testing.T) {
 }
 
 // OpenWOP host contract §6.5, verify: several live secrets during rotation.
-func TestOpen_TakesTheTokensOfAReplacedKey(t *testing.T) {
+func TestOpen_AcceptsTokensOfAReplacedKey(t *testing.T) {
 	t.Parallel()
 	old := sign(t, tokens(t, token.Keys{1: key('a')}), claims)
 	got, err := tokens(t, both).Open(old, interrupttoken.Resolve, now)
@@ -141,7 +141,7 @@ func TestOpen_AllowsWhatTheTokenIsFor(t *testing.T) {
 		"who may resolve may look":      {claims, interrupttoken.Inspect, now, ""},
 		"inspect":                       {inspect, interrupttoken.Inspect, now, ""},
 		"inspect is not enough":         {inspect, interrupttoken.Resolve, now, fault.Forbidden},
-		"an intent that is none":        {odd, interrupttoken.Inspect, now, fault.Forbidden},
+		"an invalid intent":             {odd, interrupttoken.Inspect, now, fault.Forbidden},
 		"the last moment":               {claims, interrupttoken.Resolve, claims.ExpiresAt.Add(-time.Millisecond), ""},
 		"over":                          {claims, interrupttoken.Resolve, claims.ExpiresAt, fault.InterruptExpired},
 		"over, and was not enough ever": {inspect, interrupttoken.Resolve, claims.ExpiresAt, fault.InterruptExpired},
@@ -156,8 +156,8 @@ func TestOpen_AllowsWhatTheTokenIsFor(t *testing.T) {
 	}
 }
 
-// Nobody learns from an answer what is wrong with a token.
-func TestOpen_SaysTheSameOfEveryForgery(t *testing.T) {
+// The error does not reveal why a token is invalid.
+func TestOpen_ReturnsTheSameErrorForEveryForgery(t *testing.T) {
 	t.Parallel()
 	ts := tokens(t, both)
 	assets, err := both.For("waybill asset urls")
@@ -190,7 +190,7 @@ func TestExpiry_IsNeverPastTheInterrupts(t *testing.T) {
 
 // 100,000 forgeries of good tokens: other bits, parts, keys, claims. None opens, not
 // even as an expired one.
-func TestOpen_TakesNoForgery(t *testing.T) {
+func TestOpen_AcceptsNoForgery(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // G404: the same forgeries each time
 	ts, stranger := tokens(t, both), tokens(t, token.Keys{1: key('x'), 2: key('y')})

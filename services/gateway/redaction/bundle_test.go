@@ -21,7 +21,7 @@ const (
 	marker = "[REDACTED:a-secret-with-a-name-that-is-longer-than-its-value]"
 )
 
-// eventLog makes bundles that are as large as they may be, of secrets in part.
+// eventLog returns bundles of the maximum size, with a share of secrets.
 type eventLog struct {
 	eventlogv1.EventLogClient
 
@@ -68,7 +68,7 @@ func (r *redactor) Redact(_ context.Context, req *redactorv1.RedactRequest, _ ..
 
 // A secret that was registered after the events were recorded is still in the
 // log, and not in a bundle.
-func TestExport_GoesOverAllOfTheBundleOnceMore(t *testing.T) {
+func TestExport_RedactsTheWholeBundleAgain(t *testing.T) {
 	t.Parallel()
 	log, red := &eventLog{secrets: 1}, &redactor{}
 	doc, err := redaction.BundleExporter{EventLog: log, Redactor: red}.Export(t.Context(), "acme", "run_1", 7)

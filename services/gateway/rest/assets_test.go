@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// assetAcceptor holds assets by token. It notes what it was asked for.
+// assetAcceptor has assets by token, and records requests.
 type assetAcceptor struct {
 	acceptorv1.AcceptorClient
 
@@ -37,8 +37,7 @@ func (a *assetAcceptor) GetAsset(_ context.Context, req *acceptorv1.GetAssetRequ
 	return nil, fault.New(fault.NotFound, "there is no such asset")
 }
 
-// get asks as the REST side does; headers are in pairs. No request has a
-// credential but the token in its address.
+// get sends a REST request; headers are in pairs. The only credential is the token in the path.
 func get(t *testing.T, a *assetAcceptor, method, token string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	h := &rest.Assets{Acceptor: a}
@@ -63,9 +62,8 @@ func shelf() *assetAcceptor {
 	}}
 }
 
-// OpenWOP envelope contract §17, serving. No credential is asked for: the token
-// is one.
-func TestServe_AnswersWithTheBytesAndHowToTakeThem(t *testing.T) {
+// OpenWOP envelope contract §17, serving. The token is the credential.
+func TestServe_ReturnsTheBytesWithTheirHeaders(t *testing.T) {
 	t.Parallel()
 	w := get(t, shelf(), http.MethodGet, "image")
 	require.Equal(t, http.StatusOK, w.Code)
@@ -120,7 +118,7 @@ func TestServe_AnswersRanges(t *testing.T) {
 
 // A token that is unknown, changed, expired or of another tenant is answered
 // alike, to the byte, so that the cause is not revealed.
-func TestServe_AnswersEveryTokenThatIsNotGoodAlike(t *testing.T) {
+func TestServe_AnswersEveryInvalidTokenAlike(t *testing.T) {
 	t.Parallel()
 	a := shelf()
 	bodies := map[string]bool{}
@@ -140,7 +138,7 @@ func TestServe_AnswersEveryTokenThatIsNotGoodAlike(t *testing.T) {
 	require.Equal(t, tokens, a.asked, "each is asked for as it came: the signer alone decides")
 }
 
-func TestServe_TakesNothingButReads(t *testing.T) {
+func TestServe_AcceptsReadsOnly(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{
 		http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions,
@@ -153,7 +151,7 @@ func TestServe_TakesNothingButReads(t *testing.T) {
 	}
 }
 
-func TestServe_SaysThatAssetsCannotBeReadNow(t *testing.T) {
+func TestServe_ReportsAnUnavailableStore(t *testing.T) {
 	t.Parallel()
 	a := shelf()
 	a.err = fault.New(fault.ServiceUnavailable, "the asset cannot be read now; try again")
@@ -162,9 +160,8 @@ func TestServe_SaysThatAssetsCannotBeReadNow(t *testing.T) {
 	require.Empty(t, w.Header().Get("Content-Security-Policy"), "nothing of an answer was begun")
 }
 
-// What a model says of its asset goes into headers: it may neither break out of
-// one nor name a type that is none.
-func TestServe_TrustsNoWordOfTheModel(t *testing.T) {
+// Headers contain values of the model, which must not inject headers or invalid types.
+func TestServe_DoesNotTrustValuesOfTheModel(t *testing.T) {
 	t.Parallel()
 	for stored, want := range map[string]string{
 		"image/png":                    "image/png",

@@ -17,8 +17,8 @@ const runsPath = "/v1/runs"
 
 func calls(url string) string { return fmt.Sprintf(`{"workflowId":"wf","callbackUrl":%q}`, url) }
 
-// OpenWOP host contract §10.6: a callback URL is judged as a webhook's is.
-func TestCreateRun_HoldsTheCallbackURLToTheRulesOfWebhooks(t *testing.T) {
+// OpenWOP host contract §10.6: a callback URL is checked like a webhook's.
+func TestCreateRun_ChecksTheCallbackURLLikeAWebhooks(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	for url, says := range map[string]string{
@@ -51,7 +51,7 @@ func TestCreateRun_HoldsTheCallbackURLToTheRulesOfWebhooks(t *testing.T) {
 	require.JSONEq(t, `{"webhooks":[]}`, h.as(t, beta, http.MethodGet, hooksPath, "").Body.String())
 }
 
-func TestCreateRun_BoundsTheServersItMayCall(t *testing.T) {
+func TestCreateRun_LimitsTheCallbackServersOfATenant(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	for i := range webhook.MaxPerTenant {

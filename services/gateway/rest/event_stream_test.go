@@ -26,7 +26,7 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-// source is the engine as the handler sees it.
+// source is a fake engine.
 type source struct {
 	openwopv1.EngineClient
 	hostv1.HostClient
@@ -266,9 +266,9 @@ func TestStream_KeepsAQuietConnectionAlive(t *testing.T) {
 	})
 }
 
-// A slow reader is cut off and resumes; it holds nothing up (OpenWOP host contract
-// §4.6). A quiet run is no slow reader: each write has the whole time.
-func TestStream_BoundsHowLongAReaderBlocksAFrame(t *testing.T) {
+// A slow reader is disconnected and resumes; it delays nothing else (OpenWOP host contract §4.6). The
+// limit applies to each write, so a quiet run is not affected.
+func TestStream_LimitsHowLongAReaderBlocksAWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, w, done := feeding(item(0, "run.started", `{}`)), &answer{header: http.Header{}}, make(chan struct{})
@@ -332,7 +332,7 @@ func TestAccept_ChoosesBetweenStreamAndDocument(t *testing.T) {
 	}
 }
 
-func TestDocument_HoldsTheWholeLogFromTheStart(t *testing.T) {
+func TestDocument_HasTheWholeLogFromTheStart(t *testing.T) {
 	t.Parallel()
 	s, page := feeding(), &hostv1.PollRunEventsResponse{LastEventSeq: 4999}
 	for range 5000 {
@@ -351,7 +351,7 @@ func TestDocument_HoldsTheWholeLogFromTheStart(t *testing.T) {
 	require.Contains(t, w.written(), `{"last":1}],`)
 }
 
-func TestDocument_HoldsTheSameRulesAsTheStream(t *testing.T) {
+func TestDocument_FollowsTheRulesOfTheStream(t *testing.T) {
 	t.Parallel()
 	for query, code := range map[string]fault.Code{
 		"?streamMode=bogus":            fault.UnsupportedStreamMode,

@@ -81,7 +81,7 @@ func TestCreate_CarriesHeadersToTheService(t *testing.T) {
 	refused(t, h.as(t, tester, "POST", "/v1/runs", `{"workflowId":"wf"}`, "X-Force-Engine-Version", "9"), fault.UnsupportedForceEngine)
 }
 
-func TestTraceparent_IsReturnedWhenItIsOneAndDroppedElse(t *testing.T) {
+func TestTraceparent_IsReturnedIfValid(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -137,7 +137,7 @@ func TestDiscovery_IsPublicAndConditional(t *testing.T) {
 	require.Equal(t, "public, max-age=300", w.Header().Get("Cache-Control"))
 	require.NotEmpty(t, w.Header().Get("Capabilities-Etag"))
 	require.Equal(t, "1.1", decode(t, w)["protocolVersion"])
-	again := h.do(t, "GET", "/.well-known/openwop", "", "Authorization", "Bearer nobody")
+	again := h.do(t, "GET", "/.well-known/openwop", "", "Authorization", "Bearer unknown")
 	require.Equal(t, w.Body.String(), again.Body.String(), "credentials change nothing")
 	require.Equal(t, w.Header().Get("Capabilities-Etag"), again.Header().Get("Capabilities-Etag"))
 	match := h.do(t, "GET", "/.well-known/openwop", "", "If-None-Match", tagOf(w))
@@ -185,7 +185,7 @@ func TestBody_MustBeStrictJSON(t *testing.T) {
 	}
 }
 
-func TestBody_MustBeSaidToBeJSON(t *testing.T) {
+func TestBody_NeedsTheJSONContentType(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	const body = `{"workflowId":"wf"}`
@@ -200,7 +200,7 @@ func TestBody_MustBeSaidToBeJSON(t *testing.T) {
 	}
 }
 
-func TestBody_IsBoundedAlsoWhenItsLengthIsUnknown(t *testing.T) {
+func TestBody_IsLimitedAlsoWithoutALength(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	fits := `{"workflowId":"wf","inputs":{"x":"` + strings.Repeat("y", maxBody-37) + `"}}`
@@ -221,7 +221,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset by 10.0.0.1") }
 
-func TestBody_ThatBreaksOffIsRefusedWithoutTheReason(t *testing.T) {
+func TestBody_ATruncatedOneIsRejectedWithoutTheReason(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/runs", broken{})
 	r.Header.Set("Authorization", full)
@@ -320,7 +320,7 @@ func TestWorkflows_AreRegisteredListedAndRead(t *testing.T) {
 	refused(t, h.as(t, full, "POST", "/v1/workflows", `{"a":1,"a":2}`), fault.ValidationError)
 }
 
-func TestErrors_TellNothingOfTheInside(t *testing.T) {
+func TestErrors_RevealNoInternals(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, wf := range []string{"panics", "breaks"} {
@@ -342,7 +342,7 @@ func TestErrors_TellNothingOfTheInside(t *testing.T) {
 	require.Equal(t, "runs:create", forbidden.Details["scopeRequired"])
 }
 
-func TestHealth_SaysWhetherTheHostLivesAndServes(t *testing.T) {
+func TestHealth_ReportsLivenessAndReadiness(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	require.Equal(t, http.StatusOK, h.do(t, "GET", "/healthz", "").Code)

@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The contract has no pattern for ids of nodes: whatever one is, its question can be
-// answered under it.
-func TestResolve_TakesAnyIDOfANode(t *testing.T) {
+// The contract has no pattern for node ids, so answers must work with any id.
+func TestResolve_AcceptsAnyNodeID(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	const before = "/v1/runs/run_1/interrupts/"

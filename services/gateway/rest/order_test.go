@@ -31,7 +31,7 @@ func TestHandler_ChecksInTheContractsOrder(t *testing.T) {
 			"credential before the stream", "", "GET", "/v1/runs/absent/events?streamMode=bogus", "", nil,
 			fault.Unauthenticated,
 		},
-		{"unknown key is never a 403", "Bearer nobody", "POST", "/v1/runs", `{}`, nil, fault.Unauthenticated},
+		{"unknown key is never a 403", "Bearer unknown", "POST", "/v1/runs", `{}`, nil, fault.Unauthenticated},
 		{"scope before the body", reader, "POST", "/v1/runs", "{", nil, fault.Forbidden},
 		{"scope before the run", reader, "POST", "/v1/runs/absent/cancel", "", nil, fault.Forbidden},
 		{"scope before the content type", reader, "POST", "/v1/runs", "{}", []string{ct, "text/plain"}, fault.Forbidden},
@@ -62,7 +62,7 @@ func TestHandler_ChecksInTheContractsOrder(t *testing.T) {
 	}
 }
 
-func TestHandler_HidesWhatBelongsToOthers(t *testing.T) {
+func TestHandler_HidesDataOfOtherTenants(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, path := range []string{"/v1/runs/run_1", "/v1/runs/run_1/events", "/v1/runs/run_1/events/poll?timeout=1"} {
@@ -74,7 +74,7 @@ func TestHandler_HidesWhatBelongsToOthers(t *testing.T) {
 	}
 }
 
-func TestHandler_AnswersAddressesItDoesNotKnow(t *testing.T) {
+func TestHandler_AnswersUnknownPaths(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	cases := []struct {
@@ -137,7 +137,7 @@ func TestHandler_AnswersAddressesItDoesNotKnow(t *testing.T) {
 	}
 }
 
-func TestHandler_HasNoPackRegistryAndSaysSoInPlainText(t *testing.T) {
+func TestHandler_HasNoPackRegistry(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, path := range []string{"/v1/packs", "/v1/packs/", "/v1/packs/x/y"} {
@@ -148,7 +148,7 @@ func TestHandler_HasNoPackRegistryAndSaysSoInPlainText(t *testing.T) {
 	refused(t, h.as(t, full, "GET", "/v1/packsandmore", ""), fault.NotFound)
 }
 
-func TestHandler_RefusesWhatIsFullAndServesDiscoveryStill(t *testing.T) {
+func TestHandler_ServesDiscoveryUnderOverload(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(c *gateway.Config) { c.Admission.MaxRequests = 1 })
 	h.log.hold, h.log.entered = make(chan struct{}), make(chan struct{}, 1)
@@ -168,10 +168,10 @@ func TestHandler_RefusesWhatIsFullAndServesDiscoveryStill(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.as(t, full, "GET", "/v1/runs", "").Code, "the place is given back")
 }
 
-func TestHandler_BoundsTheRateOfEachCredential(t *testing.T) {
+func TestHandler_LimitsTheRateOfEachCredential(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(c *gateway.Config) { c.REST.RatePerSecond, c.REST.Burst = 0.01, 2 })
-	for _, credential := range []string{full, "Bearer nobody", ""} {
+	for _, credential := range []string{full, "Bearer unknown", ""} {
 		for range 2 {
 			require.NotEqual(t, http.StatusTooManyRequests, h.as(t, credential, "GET", "/v1/runs", "").Code)
 		}

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/services/gateway"
 )
 
-// late is a dispatcher at which runs take ten seconds to begin; it counts what it is asked.
+// late is a dispatcher whose runs start after ten seconds; it counts calls.
 type late struct {
 	dispatcherv1.DispatcherClient
 	starts int
@@ -38,7 +38,7 @@ func (l *late) StartRun(ctx context.Context, req *dispatcherv1.StartRunRequest, 
 	return res, err
 }
 
-// silent is a redactor that must not be asked.
+// silent is a redactor that must not be called.
 type silent struct{ redactorv1.RedactorClient }
 
 // unread is a body that must not be read.
@@ -70,10 +70,10 @@ func overloaded(t *testing.T) (*host, *late) {
 
 // OpenWOP host contract §2.0 and §11.3: the capacity gate comes before the credential, the body and
 // every side effect.
-func TestOverload_RefusesStartsBeforeAnythingIsDone(t *testing.T) {
+func TestOverload_RejectsStartsBeforeAnySideEffect(t *testing.T) {
 	t.Parallel()
 	h, dispatcher := overloaded(t)
-	for _, credential := range []string{full, "Bearer nobody", ""} {
+	for _, credential := range []string{full, "Bearer unknown", ""} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/runs", unread{t})
 		r.Header.Set("Authorization", credential)
 		r.Header.Set("Idempotency-Key", "k1")
@@ -89,7 +89,7 @@ func TestOverload_RefusesStartsBeforeAnythingIsDone(t *testing.T) {
 	require.Zero(t, dispatcher.starts)
 }
 
-func TestOverload_AnswersWhatIsNoStart(t *testing.T) {
+func TestOverload_AnswersOtherRequests(t *testing.T) {
 	t.Parallel()
 	h, _ := overloaded(t)
 	for _, ask := range [][2]string{

@@ -146,8 +146,7 @@ func (*dispatcher) LastMockBudget(_ context.Context, r *dispatcherv1.LastMockBud
 // eventLog has one run of two events, run_1 of acme.
 type eventLog struct {
 	eventlogv1.UnimplementedEventLogServer
-	// hold blocks reads until it is closed, and entered reports them;
-	// nil: they do not wait.
+	// hold blocks reads until it is closed, and entered reports them; nil disables both.
 	hold, entered chan struct{}
 }
 
@@ -200,7 +199,7 @@ func (*eventLog) Follow(r *eventlogv1.FollowRequest, out grpc.ServerStreamingSer
 	return out.Send(&eventlogv1.FollowResponse{Events: theEvents, Head: 1})
 }
 
-// planted is the one secret that the redactor of the tests knows; away makes it fail.
+// planted is the registered secret of the tests; away makes the redactor fail.
 const (
 	planted = "hunter2-hunter2"
 	away    = "redactor-away"
@@ -249,7 +248,7 @@ func (acceptor) Exercise(_ context.Context, r *acceptorv1.ExerciseRequest) (*acc
 	return &acceptorv1.ExerciseResponse{Outcome: []byte(`{"tenant":"` + r.GetTenant() + `","body":` + strconv.Itoa(len(r.GetBody())) + `}`)}, nil
 }
 
-// host is the whole gateway over fake services.
+// host is a whole gateway with fake services.
 type host struct {
 	http.Handler
 	svc        *gateway.Service
@@ -260,7 +259,7 @@ type host struct {
 
 const maxBody = 4096
 
-// keys by what they may do.
+// keys by permission.
 const (
 	full   = "Bearer full"
 	reader = "Bearer reader"
@@ -354,7 +353,7 @@ func (h *host) as(t testing.TB, credential, method, target, body string, headers
 	}, headers...)...)
 }
 
-// header reads a header however it is spelled: some keep the protocol's spelling.
+// header returns a header in any case: some keep the protocol's spelling.
 func header(w *httptest.ResponseRecorder, name string) string {
 	for k, v := range w.Header() {
 		if strings.EqualFold(k, name) {

@@ -63,7 +63,7 @@ func TestRoutes_AreThoseOfTheProtoMapping(t *testing.T) {
 	}
 }
 
-func TestRoutes_TakeFromTheBodyOnlyWhatThePathDoesNotGive(t *testing.T) {
+func TestRoutes_ReadPathMembersFromThePathOnly(t *testing.T) {
 	t.Parallel()
 	for _, r := range rest.Routes {
 		if r.Body == nil {

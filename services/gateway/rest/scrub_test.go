@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OpenWOP host contract §2.0, leakage: an error names what the caller wrote, but
-// for what is a secret of the host.
+// OpenWOP host contract §2.0, leakage: an error may quote the caller's input, without secrets.
 func TestErrors_RepeatNoSecret(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, withSeams)
@@ -28,7 +27,7 @@ func TestErrors_RepeatNoSecret(t *testing.T) {
 	}
 }
 
-func TestErrors_WithoutTheRedactorHaveTheirCodeAlone(t *testing.T) {
+func TestErrors_WithoutTheRedactorHaveOnlyTheirCode(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	w := h.as(t, full, http.MethodPost, "/v1/runs", `{"workflowId":"w","`+away+`":1}`)

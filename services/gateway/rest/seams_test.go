@@ -15,7 +15,7 @@ func withSeams(c *gateway.Config) { c.TestSeams = true }
 
 const sample = "/v1/host/sample/"
 
-func TestSeams_AreAbsentUnlessAskedFor(t *testing.T) {
+func TestSeams_AreAbsentByDefault(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, path := range []string{"test/reset", "envelope/accept", "node-catalog", "nothing", ""} {
@@ -29,10 +29,10 @@ func TestSeams_NeedACredential(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, withSeams)
 	refused(t, h.as(t, "", "POST", sample+"test/reset", ""), fault.Unauthenticated)
-	refused(t, h.as(t, "Bearer nobody", "GET", sample+"node-catalog", ""), fault.Unauthenticated)
+	refused(t, h.as(t, "Bearer unknown", "GET", sample+"node-catalog", ""), fault.Unauthenticated)
 }
 
-func TestSeams_AnswerInTheirOwnShape(t *testing.T) {
+func TestSeams_AnswerInTheirOwnFormat(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, withSeams)
 	const program = `{"nodeId":"n","program":[{"stopReason":"end_turn","content":"c"},{}]}`
@@ -75,7 +75,7 @@ func TestSeams_AnswerInTheirOwnShape(t *testing.T) {
 	}
 }
 
-func TestSeams_RefuseInTheirOwnShape(t *testing.T) {
+func TestSeams_RejectInTheirOwnFormat(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, withSeams)
 	cases := []struct {
@@ -109,7 +109,7 @@ func TestSeams_RefuseInTheirOwnShape(t *testing.T) {
 	}
 }
 
-func TestSeams_AreBoundedLikeEverythingElse(t *testing.T) {
+func TestSeams_AreLimitedLikeOtherRoutes(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, withSeams)
 	w := h.as(t, full, "POST", sample+"envelope/accept", strings.Repeat("x", 9<<20+1))

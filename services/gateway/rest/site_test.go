@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
-func TestDoor_LeadsByThePath(t *testing.T) {
+func TestDoor_RoutesByPath(t *testing.T) {
 	t.Parallel()
 	says := func(who string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func TestDoor_LeadsByThePath(t *testing.T) {
 }
 
 // The root path redirects browsers to the console; other clients get an error.
-func TestDoor_LeadsABrowserAtTheRootToTheConsole(t *testing.T) {
+func TestDoor_RedirectsBrowsersFromTheRootToTheConsole(t *testing.T) {
 	t.Parallel()
 	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
 	answers := func(code int) http.HandlerFunc {

@@ -34,7 +34,7 @@ func (p places) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, er
 	return []netip.Addr{netip.MustParseAddr(a)}, nil
 }
 
-// hooked is a host that serves webhooks, and what it records.
+// hooked is a host with webhooks, and its records.
 func hooked(t *testing.T) (*host, *memory.Store) {
 	t.Helper()
 	records := memory.New()
@@ -73,7 +73,7 @@ func register(t *testing.T, h *host, credential, body string, headers ...string)
 const someHook = `{"url":"https://hooks.example/in","events":["run.completed"]}`
 
 // OpenWOP host contract §10.5: the row of 201.
-func TestWebhooks_RegisteringTellsTheSecretOnce(t *testing.T) {
+func TestWebhooks_RegistrationReturnsTheSecretOnce(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	m := register(t, h, full, `{"url":"https://hooks.example/in","events":["run.completed","acme.own","run.completed"],"tags":["a"],"tenantId":"acme"}`)
@@ -103,7 +103,7 @@ func TestWebhooks_RegisteringTellsTheSecretOnce(t *testing.T) {
 }
 
 // OpenWOP host contract §10.5, registration: each row that refuses.
-func TestWebhooks_RefuseWhatTheyCannotServe(t *testing.T) {
+func TestWebhooks_RejectInvalidRegistrations(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	for name, tc := range map[string]struct {
@@ -190,8 +190,8 @@ func TestWebhooks_RefuseWhatTheyCannotServe(t *testing.T) {
 	}
 }
 
-// A name that has no address now is judged when it is called.
-func TestWebhooks_TakeANameThatDoesNotResolve(t *testing.T) {
+// A name without an address is checked when it is called.
+func TestWebhooks_AcceptANameThatDoesNotResolve(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	register(t, h, full, `{"url":"https://later.example/","events":["run.completed"]}`)
@@ -214,7 +214,7 @@ func TestWebhooks_NeedTheirScope(t *testing.T) {
 }
 
 // OpenWOP host contract §10.5: DELETE, and 404 for what is unknown or another's.
-func TestWebhooks_AreTheirTenantsAlone(t *testing.T) {
+func TestWebhooks_BelongToTheirTenant(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	m := register(t, h, full, someHook)
@@ -268,8 +268,7 @@ func TestWebhooks_RotateTheSecret(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code, "the body may be left out")
 }
 
-// OpenWOP host contract §2.1: a repeated request has the first answer, and what is
-// recorded for it holds no secret.
+// OpenWOP host contract §2.1: a repeated request gets the first answer, and its record has no secret.
 func TestWebhooks_AnswerARepeatedRequestAlike(t *testing.T) {
 	t.Parallel()
 	h, records := hooked(t)
@@ -299,7 +298,7 @@ func TestWebhooks_AnswerARepeatedRequestAlike(t *testing.T) {
 	require.NotContains(t, stored, n.Secret)
 }
 
-// dump gives the answers that a store holds.
+// dump returns the answers in a store.
 func dump(t *testing.T, s kv.Store) string {
 	t.Helper()
 	found, err := kv.List(t.Context(), s, "")
@@ -345,7 +344,7 @@ func TestWebhooks_AreListedInPages(t *testing.T) {
 	}
 }
 
-func TestWebhooks_HaveABound(t *testing.T) {
+func TestWebhooks_AreLimited(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	for range webhook.MaxPerTenant {
@@ -355,8 +354,8 @@ func TestWebhooks_HaveABound(t *testing.T) {
 	register(t, h, beta, someHook)
 }
 
-// OpenWOP host contract §1.4: advertised while it is there.
-func TestWebhooks_AreAdvertisedWhereTheyAre(t *testing.T) {
+// OpenWOP host contract §1.4: advertised if supported.
+func TestWebhooks_AreAdvertisedIfSupported(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
 	var d map[string]any

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/gateway/runview"
 )
 
-// log is a run: its events and where they have led.
+// log is a run: its events and its state.
 type log struct {
 	id       string
 	events   [][]byte
@@ -99,7 +99,7 @@ func TestDiff_PartsAtTheSamePlaceFromBothSides(t *testing.T) {
 			m := ba.EventDiffs[i]
 			require.Equal(t, runview.EventDiff{Seq: d.Seq, Op: mirror[d.Op], AEvent: d.BEvent, BEvent: d.AEvent}, m)
 		}
-		// It agrees with what the steps say.
+		// The result agrees with the steps.
 		var want []int64
 		for i := range max(len(sa), len(sb)) {
 			if i >= len(sa) || i >= len(sb) || sa[i] != sb[i] {
@@ -133,8 +133,8 @@ func TestDiff_OfOneMoreEventIsOneAdded(t *testing.T) {
 	})
 }
 
-// Ids do not count, but which id stands where does.
-func TestDiff_TellsAnotherReferenceFromAnotherName(t *testing.T) {
+// The values of ids are ignored, but not which id is used where.
+func TestDiff_DistinguishesAnotherReferenceFromAnotherID(t *testing.T) {
 	t.Parallel()
 	event := func(id string) []byte { return fmt.Appendf(nil, `{"type":"x","payload":{"ref":"env_%s"}}`, id) }
 	one, two, three := strings.Repeat("1", 24), strings.Repeat("2", 24), strings.Repeat("3", 24)
@@ -145,8 +145,8 @@ func TestDiff_TellsAnotherReferenceFromAnotherName(t *testing.T) {
 	require.EqualValues(t, 2, *compare(a, other).DivergedAtSeq)
 }
 
-// What workflows and models write counts, whatever its members are called.
-func TestDiff_LooksAtContentHoweverItsMembersAreCalled(t *testing.T) {
+// Content of workflows and models is compared, including members with names of ids.
+func TestDiff_ComparesContentWithAnyMemberNames(t *testing.T) {
 	t.Parallel()
 	for name, pair := range map[string][2]string{
 		"a duration in an output": {`{"outputs":{"durationMs":1}}`, `{"outputs":{"durationMs":2}}`},
@@ -213,7 +213,7 @@ func TestDiff_IsBounded(t *testing.T) {
 	require.JSONEq(t, `{"omittedBytes":10002}`, string(r.StateDiff["/variables/0"].B))
 }
 
-func TestDiff_SaysThatARunGoesOn(t *testing.T) {
+func TestDiff_ReportsAnOpenRun(t *testing.T) {
 	t.Parallel()
 	require.True(t, runview.NewComparer(runA, runB).Report([]byte(`{}`), []byte(`{}`), true).Truncated)
 }
@@ -234,7 +234,7 @@ func TestDiff_SatisfiesThePublishedSchema(t *testing.T) {
 	}
 }
 
-// What a replay repeats of its source names that; it is the same run by another name.
+// Events that a replay copies name its source; both ids count as the same run.
 func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 	t.Parallel()
 	event := func(id string) []byte {
@@ -245,7 +245,7 @@ func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 		"the replay": runview.NewComparer(runA, runB).SetAncestors([]string{runB}, nil),
 	} {
 		require.True(t, c.Add(event(runB), event(runB)), name)
-		if name == "its source" { // what the replay makes itself names it
+		if name == "its source" { // new events of the replay have its id
 			require.True(t, c.Add(event(runB), event(runA)), name)
 		} else {
 			require.True(t, c.Add(event(runA), event(runB)), name)
@@ -257,7 +257,7 @@ func TestDiff_OfARunAndItsReplayIsEmpty(t *testing.T) {
 	require.NotNil(t, c.Report(nil, nil, false).DivergedAtSeq, "it is no fork of it")
 }
 
-// A fork of a fork repeats what the first of them recorded, under its id.
+// A fork of a fork copies events with the id of the first fork.
 func TestDiff_OfAForkOfAForkIsEmpty(t *testing.T) {
 	t.Parallel()
 	const runC = "run_cccccccccccccccccccccccccc"
@@ -271,8 +271,7 @@ func TestDiff_OfAForkOfAForkIsEmpty(t *testing.T) {
 	}
 }
 
-// That a replay has diverged is told, and what comes after it is compared with what the
-// source did there.
+// A divergence of a replay is reported, and later events are compared with the source's.
 func TestDiff_IsNotShiftedByADivergence(t *testing.T) {
 	t.Parallel()
 	event := func(typ string, v int) []byte { return fmt.Appendf(nil, `{"type":%q,"payload":{"v":%d}}`, typ, v) }

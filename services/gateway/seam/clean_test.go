@@ -16,9 +16,8 @@ import (
 	"waybill.dev/waybill/services/gateway/seam"
 )
 
-// Whatever a seam refuses passes the scrubber as an error with a code, those that
-// no other part of the API has, too: the scrubber cleans no other (OpenWOP envelope
-// contract §11, sinks).
+// Every rejection of a seam passes the scrubber as an error with a code, because the scrubber redacts
+// no other errors. That includes codes of seams only (OpenWOP envelope contract §11, sinks).
 func TestServeHTTP_EveryRefusalPassesTheScrubber(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -98,7 +97,7 @@ func TestServeHTTP_EveryAnswerPassesTheScrubber(t *testing.T) {
 
 // The text of a panic is not visible anywhere, and the process continues (OpenWOP
 // envelope contract §11, sinks).
-func TestServeHTTP_PanicsOnlyWhenAskedTo(t *testing.T) {
+func TestServeHTTP_HidesThePanicText(t *testing.T) {
 	t.Parallel()
 	h := &seam.Handler{
 		Logger: slog.New(slog.DiscardHandler),

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	key      = "hk_live_a-key-of-somebody"
+	key      = "hk_live_a-key-of-a-tenant"
 	otherKey = "hk_live_another-key"
 )
 
-// clock is a time that a test moves.
+// clock is a fake clock.
 type clock struct{ now time.Time }
 
 func (c *clock) get() time.Time { return c.now }
@@ -70,7 +70,7 @@ func (h *host) send(method, path, body string, edit ...func(*http.Request)) *htt
 	return w
 }
 
-// signIn gives the cookie of a new session.
+// signIn returns the cookie of a new session.
 func (h *host) signIn(t *testing.T, key string) *http.Cookie {
 	t.Helper()
 	w := h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`)
@@ -81,7 +81,7 @@ func (h *host) signIn(t *testing.T, key string) *http.Cookie {
 
 func with(c *http.Cookie) func(*http.Request) { return func(r *http.Request) { r.AddCookie(c) } }
 
-// admitted is the Authorization header that a request with a cookie gets.
+// admitted returns the Authorization header of a request with a cookie.
 func (h *host) admitted(t *testing.T, method string, c *http.Cookie, headers ...string) (string, error) {
 	t.Helper()
 	r := httptest.NewRequest(method, "/v1/runs", nil)
@@ -95,7 +95,7 @@ func (h *host) admitted(t *testing.T, method string, c *http.Cookie, headers ...
 }
 
 // C1c: the cookie's attributes.
-func TestSignIn_GivesACookieThatScriptsAndOtherSitesCannotUse(t *testing.T) {
+func TestSignIn_SetsAnHTTPOnlySameSiteCookie(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		edit   func(*Config)
@@ -117,7 +117,7 @@ func TestSignIn_GivesACookieThatScriptsAndOtherSitesCannotUse(t *testing.T) {
 	}
 }
 
-func TestAdmit_MakesTheCredentialOfASession(t *testing.T) {
+func TestAdmit_SetsTheCredentialOfASession(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	c := h.signIn(t, key)
@@ -136,7 +136,7 @@ func TestAdmit_MakesTheCredentialOfASession(t *testing.T) {
 }
 
 // C1c: a write without the header.
-func TestAdmit_RefusesAWriteThatAnotherOriginCouldHaveSent(t *testing.T) {
+func TestAdmit_RejectsWritesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	c := h.signIn(t, key)
@@ -151,7 +151,7 @@ func TestAdmit_RefusesAWriteThatAnotherOriginCouldHaveSent(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, h.send(http.MethodDelete, "/session", "", with(c)).Code)
 }
 
-func TestAdmit_IsGoodAtEveryReplicaAndWithOlderKeys(t *testing.T) {
+func TestAdmit_WorksAtEveryReplicaAndWithOlderKeys(t *testing.T) {
 	t.Parallel()
 	c := newHost(t, nil).signIn(t, key)
 	newer := newHost(t, func(c *Config) { c.Keys[2] = []byte(strings.Repeat("n", 32)) })
@@ -187,7 +187,7 @@ func FuzzOpen_TakesOnlyWhatItMade(f *testing.F) {
 	})
 }
 
-func TestSignIn_RefusesWithoutRepeatingTheKey(t *testing.T) {
+func TestSignIn_RejectsWithoutRepeatingTheKey(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	for _, tt := range []struct {
@@ -212,7 +212,7 @@ func TestSignIn_RefusesWithoutRepeatingTheKey(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, h.send(http.MethodGet, "/session", "").Code)
 }
 
-func TestSignIn_SlowsDownWhoGuesses(t *testing.T) {
+func TestSignIn_LimitsGuesses(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	for range 3 * burst {
@@ -229,7 +229,7 @@ func TestSignIn_SlowsDownWhoGuesses(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"key":"wrong"}`).Code)
 }
 
-func TestSignIn_SlowsDownWhoGuessesTheEndOfAKey(t *testing.T) {
+func TestSignIn_LimitsGuessesOfTheEndOfAKey(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	guess := func(i int) int {
@@ -239,14 +239,14 @@ func TestSignIn_SlowsDownWhoGuessesTheEndOfAKey(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, guess(i))
 	}
 	require.Equal(t, http.StatusTooManyRequests, guess(burst))
-	require.Equal(t, http.StatusTooManyRequests, h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`).Code, "the right one tells nothing, either")
+	require.Equal(t, http.StatusTooManyRequests, h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`).Code, "the right key is limited, too")
 	elsewhere := h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`, func(r *http.Request) { r.RemoteAddr = "192.0.2.77:1" })
 	require.Equal(t, http.StatusNoContent, elsewhere.Code)
 	h.clock.now = h.clock.now.Add(time.Minute)
 	h.signIn(t, key)
 }
 
-func TestSignIn_BoundsAllGuessesOfAnAddress(t *testing.T) {
+func TestSignIn_LimitsAllGuessesOfAnAddress(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	guess := func(i int) int { return h.send(http.MethodPost, "/session", fmt.Sprintf(`{"key":"%d-wrong"}`, i)).Code }
@@ -261,7 +261,7 @@ func TestSignIn_BoundsAllGuessesOfAnAddress(t *testing.T) {
 	h.signIn(t, key)
 }
 
-func TestMint_MakesACodeForOneSignIn(t *testing.T) {
+func TestMint_ReturnsACodeForOneSignIn(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, nil)
 	body := `{"code":"` + h.Mint(key) + `"}`
@@ -277,7 +277,7 @@ func TestMint_MakesACodeForOneSignIn(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"code":"`+late+`"}`).Code)
 }
 
-func TestSignOut_TakesTheCookieBack(t *testing.T) {
+func TestSignOut_DeletesTheCookie(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(c *Config) { c.Base = "/a/b" })
 	w := h.send(http.MethodDelete, "/session", "", with(h.signIn(t, key)), func(r *http.Request) { r.Header.Set(WriteHeader, "1") })
@@ -289,7 +289,7 @@ func TestSignOut_TakesTheCookieBack(t *testing.T) {
 	require.Empty(t, c.Value)
 }
 
-func TestConfig_TellsWhoIsSignedInAndNoSecret(t *testing.T) {
+func TestConfig_HasTheUserButNoSecret(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(c *Config) {
 		c.Base, c.MaxBodyBytes, c.Links = "/a/b", 7, []Link{{"Logs", "https://logs.example/{runId}"}}

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// host is what the rest of the host says of a run.
+// host is a fake host with a run.
 type host struct {
 	dispatcherv1.DispatcherClient
 	eventlogv1.EventLogClient
@@ -51,7 +51,7 @@ var (
 	}
 )
 
-// asks is a host on which a gate asks, and the event of it.
+// asks returns a host with an open gate, and the gate's event.
 func asks(t *testing.T, typeID, config string, trust wire.Trust) (*host, json.RawMessage) {
 	t.Helper()
 	r, wrong := interrupt.From(typeID, at, json.RawMessage(config))
@@ -85,7 +85,7 @@ type said struct {
 
 const gate = `{"title":"T","actions":["accept"]}`
 
-func TestAsk_SaysWhatTheSnapshotSays(t *testing.T) {
+func TestAsk_HasTheInterruptOfTheSnapshot(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, gate, wire.Untrusted)
 	q, tokens := questions(t, h, "https://waybill.example")
@@ -110,7 +110,7 @@ func TestAsk_SaysWhatTheSnapshotSays(t *testing.T) {
 		"interruptToken":"`+s.Interrupt.InterruptToken+`","expiresAt":"2026-05-08T12:00:00.000Z","payload":{"kind":"approval","key":"run_1:gate:0","data":{"artifactId":"run_1:gate","artifactType":"approval","title":"T","actions":["accept"]}}}}`, string(doc))
 }
 
-func TestAsk_BoundsTheTokenByTheQuestion(t *testing.T) {
+func TestAsk_LimitsTheTokenToTheQuestion(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"timeoutSec":60}`, wire.Trusted)
 	q, _ := questions(t, h, "")
@@ -123,7 +123,7 @@ func TestAsk_BoundsTheTokenByTheQuestion(t *testing.T) {
 }
 
 // OpenWOP host contract §6.5, last row.
-func TestAsk_GivesNoTokenWhereACredentialIsNeeded(t *testing.T) {
+func TestAsk_HasNoTokenIfACredentialIsNeeded(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, `{"title":"T","actions":["accept"],"profile":"openwop-interrupt-auth-required"}`, wire.Trusted)
 	q, _ := questions(t, h, "https://waybill.example")
@@ -160,7 +160,7 @@ func TestAsk_IsSilentOnceTheQuestionIsClosed(t *testing.T) {
 	}
 }
 
-// What is open in a history that is still being copied may have been answered in it.
+// A question in a history that is still being copied may be answered later in it.
 func TestAsk_WaitsForTheHistoryOfAFork(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, gate, wire.Trusted)
@@ -175,7 +175,7 @@ func TestAsk_WaitsForTheHistoryOfAFork(t *testing.T) {
 	require.NotNil(t, doc)
 }
 
-func TestAsk_TellsWhatItCannotRead(t *testing.T) {
+func TestAsk_ReportsReadErrors(t *testing.T) {
 	t.Parallel()
 	h, event := asks(t, interrupt.TypeApprovalGate, gate, wire.Trusted)
 	q, _ := questions(t, h, "")
@@ -188,9 +188,9 @@ func TestAsk_TellsWhatItCannotRead(t *testing.T) {
 	require.ErrorIs(t, err, h.err)
 }
 
-// A question that comes to another level is asked again, as it stands and under a key of its
-// own: the receiver would take it for the one it has.
-func TestAsk_AsksAgainAtAnotherLevel(t *testing.T) {
+// An escalated question is sent again with its current state and a new key. With the same key the
+// receiver would drop it as a repeat.
+func TestAsk_SendsTheQuestionAgainAtAnotherLevel(t *testing.T) {
 	t.Parallel()
 	const config = `{"title":"T","actions":["accept"],"timeoutSec":60,"escalation":[{"afterSec":1}]}`
 	h, event := asks(t, interrupt.TypeApprovalGate, config, wire.Untrusted)

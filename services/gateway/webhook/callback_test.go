@@ -19,9 +19,9 @@ import (
 
 const requested = wire.EventInterruptRequested
 
-// asker renders questions: each time with another token.
+// asker renders questions, each time with a new token.
 type asker struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	made     int
 	answered map[string]bool // by run/sequence
 	broken   bool
@@ -62,7 +62,7 @@ func calling(url string) func(*wire.RunRecord) {
 	return func(rec *wire.RunRecord) { rec.CallbackURL = url }
 }
 
-// expect names a callback URL, and gives the subscription that comes of it.
+// expect registers a callback URL, and returns its subscription.
 func (r *rig) expect(url string) *subscription.Entry {
 	r.t.Helper()
 	require.NoError(r.t, r.svc.EnsureCallback(r.t.Context(), "acme", url))
@@ -77,9 +77,9 @@ func (r *rig) expect(url string) *subscription.Entry {
 	return nil
 }
 
-// OpenWOP host contract §6.5, exposure: a question goes to the run's own URL, signed as a
-// webhook's event is, and known again by its key.
-func TestCallback_TellsTheRunsOwnURL(t *testing.T) {
+// OpenWOP host contract §6.5, exposure: a question is sent to the run's own URL, signed like a webhook
+// delivery, with a key to recognize repeats.
+func TestCallback_IsSentToTheRunsURL(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
@@ -111,7 +111,7 @@ func TestCallback_TellsTheRunsOwnURL(t *testing.T) {
 		r.say("run_1", requested)
 		r.settle()
 		c = r.to.all()[1]
-		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, next.State.Key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"), "the secret that somebody was told")
+		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, next.State.Key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"), "signed with the returned secret")
 		for _, kept := range []string{
 			dumper{r.subs}.dump(), dumper{r.lanes}.dump(), dumper{r.bin}.dump(), r.logged.String(),
 		} {
@@ -139,9 +139,9 @@ func TestCallback_OfForks(t *testing.T) {
 	}
 }
 
-// A question is asked with a new token each time, and no more once it has its answer; the
-// failures before are not held against the next one.
-func TestCallback_IsNotAskedOnceItIsAnswered(t *testing.T) {
+// Each try has a new token. An answered question is not sent again, and its failures do not count for
+// the next one.
+func TestCallback_IsNotSentOnceAnswered(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.policy.MaxAttempts = 3
@@ -173,8 +173,8 @@ func TestCallback_IsNotAskedOnceItIsAnswered(t *testing.T) {
 	})
 }
 
-// OpenWOP host contract §10.6: what must not be called is given up at once, with a reason.
-func TestCallback_IsGivenUpWhenItMustNotBeCalled(t *testing.T) {
+// OpenWOP host contract §10.6: a forbidden URL is dropped immediately, with a reason.
+func TestCallback_ToAForbiddenURLIsDropped(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
@@ -193,7 +193,7 @@ func TestCallback_IsGivenUpWhenItMustNotBeCalled(t *testing.T) {
 	})
 }
 
-// What the host itself cannot read waits, and is not held against the receiver.
+// A question that the host cannot read waits, and does not count as a failure of the receiver.
 func TestCallback_WaitsForTheHost(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -214,8 +214,8 @@ func TestCallback_WaitsForTheHost(t *testing.T) {
 	})
 }
 
-// A server that is down holds back nobody else's questions, is tried again each minute, and
-// is never given up; a question is.
+// A failed server does not delay other servers' questions. It is retried each minute and never
+// disabled, but a question expires.
 func TestCallback_ServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -276,7 +276,7 @@ func TestCallback_ReplicasShareTheWork(t *testing.T) {
 }
 
 // The host ends between a question and its delivery.
-func TestCallback_OutlivesARestart(t *testing.T) {
+func TestCallback_SurvivesARestart(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		stop := r.start()
@@ -292,8 +292,8 @@ func TestCallback_OutlivesARestart(t *testing.T) {
 	})
 }
 
-// A tenant's runs name so many servers; webhooks are counted apart.
-func TestExpect_IsBounded(t *testing.T) {
+// The number of servers in a tenant's runs is limited, separately from webhooks.
+func TestExpect_IsLimited(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()

@@ -13,14 +13,14 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// step is one thing that happens.
+// step is one action.
 type step struct {
 	what, run int
 	wait      time.Duration
 }
 
-// Whatever fails and whoever dies: each event arrives, an event of a run is not tried
-// before those before it were taken, and nothing arrives twice unless power was lost.
+// With any failures and kills: each event arrives, the events of a run arrive in order, and no event
+// arrives twice unless power was lost.
 func TestDelivery_IsAtLeastOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	steps := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {
@@ -37,7 +37,7 @@ func TestDelivery_IsAtLeastOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// live goes through the steps, then waits for good weather and looks at what came.
+// live executes the steps, then waits without faults and checks the deliveries.
 func live(r *rig, steps []step) {
 	r.policy.MaxAttempts, r.policy.MaxAge = 10_000, 10_000*time.Hour
 	r.policy.Limits = webhook.Limits{Total: 3, PerTenant: 3, PerWebhook: 2}
@@ -56,7 +56,7 @@ func live(r *rig, steps []step) {
 			r.pass(s.wait)
 		case 5, 6:
 			lost = lost || s.what == 6
-			now.off.Store(s.what == 6) // killed; else stopped in good order
+			now.off.Store(s.what == 6) // killed; otherwise stopped gracefully
 			stop()
 			now = &power{}
 			stop = r.startOn(now)
@@ -73,7 +73,7 @@ func live(r *rig, steps []step) {
 	w.check(lost)
 }
 
-// weather is what happens to the runs of a test, and what must come of it.
+// weather is the faults of a test and the expected deliveries.
 type weather struct {
 	r    *rig
 	want map[string]int // events by run

@@ -16,7 +16,7 @@ const wireVersion = version.Version
 
 func runOf(id string) subject.Run { return subject.Run{Tenant: "acme", WorkflowID: "flow", RunID: id} }
 
-// dumper gives all that a store holds.
+// dumper returns the content of a store.
 type dumper struct{ kv.Store }
 
 func (d dumper) dump() string {

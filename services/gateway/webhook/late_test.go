@@ -8,9 +8,9 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// A webhook is seen later than it was made: what the log took meanwhile is delivered to
-// it, and not again to others.
-func TestFeed_GoesBackForAWebhookThatItSawLate(t *testing.T) {
+// The feeder may see a new webhook late. Events since its registration are delivered to it, and not
+// again to others.
+func TestFeed_RewindsForALateWebhook(t *testing.T) {
 	t.Parallel()
 	for name, restarts := range map[string]bool{"while it runs": false, "over a restart": true} {
 		t.Run(name, func(t *testing.T) {
@@ -44,14 +44,14 @@ func TestFeed_GoesBackForAWebhookThatItSawLate(t *testing.T) {
 				require.Equal(t, 1, calls[2].seq)
 				r.say("run_1", logged)
 				r.settle()
-				require.Len(t, r.to.all(), 5, "both get what comes")
+				require.Len(t, r.to.all(), 5, "both get new events")
 			})
 		})
 	}
 }
 
-// A host whose key was lost says so, and delivers again after a rotation.
-func TestDelivery_NeedsTheKeyThatTheSecretWasMadeWith(t *testing.T) {
+// A host that lost its key reports it, and delivers again after a rotation.
+func TestDelivery_NeedsTheKeyOfTheSecret(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()

@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// OpenWOP host contract §10.5, success: 2xx alone; 3xx is a failure, never followed.
-func TestHTTP_TakesOnly2xxForSuccess(t *testing.T) {
+// OpenWOP host contract §10.5, success: 2xx only; 3xx is a failure and not followed.
+func TestHTTP_TreatsOnly2xxAsSuccess(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]webhook.Result{
 		200: {},
@@ -60,9 +60,9 @@ func post(t *testing.T, p egress.Policy, url string, timeout time.Duration) webh
 	return webhook.HTTP{Client: c, Policy: p}.Post(t.Context(), url, http.Header{"X-Test": {"v"}}, []byte("{}"))
 }
 
-// Reasons are shown to the tenant and logged: they tell neither URL nor address nor
-// what a receiver said.
-func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
+// Reasons are shown to the tenant and logged, so they contain neither the URL nor an address nor text
+// of the receiver.
+func TestHTTP_ReasonsRevealNothing(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
 	defer slow.Close()
 	defer close(hold)
 	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
-	tls.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // it complains of the client
+	tls.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo) // silence errors about the client
 	tls.StartTLS()
 	defer tls.Close()
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -92,7 +92,7 @@ func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
 			egress.Policy{AllowPrivate: true},
 			strings.Replace(slow.URL, "http:", "https:", 1), "no trusted TLS connection",
 		},
-		"nobody":      {egress.Policy{AllowPrivate: true}, gone.URL, "the connection failed"},
+		"no server":   {egress.Policy{AllowPrivate: true}, gone.URL, "the connection failed"},
 		"not a URL":   {egress.Policy{AllowPrivate: true}, "http://a b/", "the URL cannot be called"},
 		"no such one": {egress.Policy{AllowPrivate: true}, "http://nothing.invalid/", "the host has no address"},
 	} {
@@ -103,7 +103,7 @@ func TestHTTP_GivesReasonsThatTellNothing(t *testing.T) {
 			}
 			r := post(t, tc.policy, tc.url+"/?token=secret", timeout)
 			if name == "no such one" && r.Reason == "no answer in time" {
-				return // the resolver of this machine took too long to say so
+				return // this machine's resolver timed out
 			}
 			require.Equal(t, tc.want, r.Reason)
 		})

@@ -18,7 +18,7 @@ import (
 
 // OpenWOP host contract §10.5: computed with openssl,
 // printf '%s.%s' STAMP BODY | openssl dgst -sha256 -hmac SECRET.
-func TestSign_GivesTheVectors(t *testing.T) {
+func TestSign_MatchesTheVectors(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
 		secret string
@@ -42,7 +42,7 @@ func TestSign_GivesTheVectors(t *testing.T) {
 }
 
 // The key is the secret's text, not the bytes its digits stand for.
-func TestSign_TakesTheSecretAsItIsWritten(t *testing.T) {
+func TestSign_UsesTheTextOfTheSecret(t *testing.T) {
 	t.Parallel()
 	secret := strings.Repeat("0f", 32)
 	raw, err := hex.DecodeString(secret)
@@ -85,7 +85,7 @@ func TestDocs_ShowTheReceiverThatIsTested(t *testing.T) {
 	require.Contains(t, string(own), code)
 }
 
-func TestDocs_TheReceiverTakesWhatTheHostSends(t *testing.T) {
+func TestDocs_TheReceiverAcceptsTheHostsDeliveries(t *testing.T) {
 	t.Parallel()
 	now, body := time.Unix(1795297352, 0), []byte(`{"runId":"run_1"}`)
 	request := func(header, signature string) *http.Request {

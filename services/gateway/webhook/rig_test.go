@@ -27,7 +27,7 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// call is what a receiver got.
+// call is a received request.
 type call struct {
 	at     time.Time
 	url    string
@@ -48,9 +48,9 @@ func (c call) head(name string) string {
 	return ""
 }
 
-// receiver is the servers outside. answer decides; nil: everything is taken.
+// receiver is the receiving servers. answer returns the status; nil accepts everything.
 type receiver struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	calls  []call
 	answer func(call) webhook.Result
 }
@@ -90,7 +90,7 @@ func (r *receiver) all() []call {
 	return append([]call(nil), r.calls...)
 }
 
-// failing answers everything with a failure, for as long as it is true.
+// failing fails every request while it is true.
 func (r *receiver) failing(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ type rig struct {
 	to               *receiver
 	ask              *asker
 	logged           *bytes.Buffer
-	said             *locked // to logged: of all services that run at once
+	said             *locked // log of all running services
 	policy           webhook.Policy
 	svc              *webhook.Service // the one that was started last
 	heads            map[string]frame.Head
@@ -145,10 +145,10 @@ func newRig(t *testing.T) *rig {
 
 var hostKey = []byte(strings.Repeat("k", 32))
 
-// start runs a service; stop ends it as a process is ended in good order.
+// start runs a service; stop shuts it down gracefully.
 func (r *rig) start() (stop func()) { return r.startOn(&power{}) }
 
-// power is that of one process: without it nothing is written any more.
+// power is the power of one process: without it, writes are lost.
 type power struct{ off atomic.Bool }
 
 // machine is a store as a process sees it.
@@ -178,7 +178,7 @@ func (m machine) Delete(ctx context.Context, key string, revision uint64) error 
 	return m.Store.Delete(ctx, key, revision)
 }
 
-// startOn runs a service that power can be taken from.
+// startOn runs a service whose power can fail.
 func (r *rig) startOn(p *power) (stop func()) {
 	r.t.Helper()
 	svc, err := webhook.New(webhook.Config{HostKey: hostKey, Delivery: r.policy}, webhook.Deps{
@@ -265,7 +265,7 @@ func (r *rig) say(id string, types ...wire.EventType) {
 	r.append(id, frame.New(subject.Run{Tenant: r.tenants[id], WorkflowID: "flow", RunID: id}, subject.Step, head, events))
 }
 
-// pass lets time go by.
+// pass advances the fake time.
 func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 	lifecycle.Wait(r.t.Context(), d)
@@ -275,7 +275,7 @@ func (r *rig) pass(d time.Duration) {
 // settle waits until all goroutines are blocked.
 func (r *rig) settle() { synctest.Wait() }
 
-// drained says that nothing waits any more.
+// drained reports whether no delivery waits.
 func (r *rig) drained(e *subscription.Entry) {
 	r.t.Helper()
 	left, err := r.svc.PendingLanes(r.t.Context(), e.Tenant, e.ID)
@@ -283,7 +283,7 @@ func (r *rig) drained(e *subscription.Entry) {
 	require.Empty(r.t, left)
 }
 
-// status is how a webhook stands.
+// status is the state of a webhook.
 func (r *rig) status(e *subscription.Entry) subscription.Condition {
 	r.t.Helper()
 	all, err := r.svc.List(r.t.Context(), e.Tenant)

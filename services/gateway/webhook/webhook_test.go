@@ -24,7 +24,7 @@ const (
 )
 
 // OpenWOP host contract §10.5: the headers and the body of a delivery.
-func TestDelivery_IsWhatTheContractSays(t *testing.T) {
+func TestDelivery_HasTheContractsFormat(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
@@ -58,7 +58,7 @@ func TestDelivery_IsWhatTheContractSays(t *testing.T) {
 	})
 }
 
-// OpenWOP host contract §10.5, selection; §7.2: nothing of a replay gets out.
+// OpenWOP host contract §10.5, selection; §7.2: events of a replay are not delivered.
 func TestSelection(t *testing.T) {
 	t.Parallel()
 	fork := func(mode wire.ForkMode) func(*wire.RunRecord) {
@@ -133,7 +133,7 @@ func both(a, b func(*wire.RunRecord)) func(*wire.RunRecord) {
 	return func(rec *wire.RunRecord) { a(rec); b(rec) }
 }
 
-func TestSelection_BeginsWhereTheWebhookWasMade(t *testing.T) {
+func TestSelection_BeginsAtTheRegistration(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
@@ -153,7 +153,7 @@ func TestSelection_BeginsWhereTheWebhookWasMade(t *testing.T) {
 
 // OpenWOP host contract §10.5, durable mode: the same body and identity, the timestamp
 // and the signature renewed; the run's later events wait, other runs do not.
-func TestRetry_HoldsBackItsOwnRunOnly(t *testing.T) {
+func TestRetry_DelaysItsOwnRunOnly(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
@@ -195,7 +195,7 @@ func TestRetry_HoldsBackItsOwnRunOnly(t *testing.T) {
 	})
 }
 
-func TestRetry_WaitsAsLongAsTheReceiverAsks(t *testing.T) {
+func TestRetry_HonorsRetryAfter(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
@@ -211,7 +211,7 @@ func TestRetry_WaitsAsLongAsTheReceiverAsks(t *testing.T) {
 	})
 }
 
-// An event that was given up is kept with its reason, and what follows goes on.
+// A dropped event is stored with its reason, and later events are delivered.
 func TestDeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*webhook.Policy){
@@ -347,7 +347,7 @@ func TestReplicas_ShareTheWork(t *testing.T) {
 			r.run(id)
 			r.say(id, started)
 			if i == 15 {
-				stop() // the one that feeds goes
+				stop() // stop the feeder
 			}
 			r.say(id, logged, completed)
 			want = append(want, id+"/0", id+"/1", id+"/2")
@@ -411,7 +411,7 @@ func TestRotation_SignsWithBothWhileTheyOverlap(t *testing.T) {
 	})
 }
 
-func TestSecrets_ShowNowhere(t *testing.T) {
+func TestSecrets_DoNotLeak(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.policy.MaxAttempts = 2

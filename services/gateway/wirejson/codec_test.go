@@ -33,7 +33,7 @@ func TestAppend_WritesZeroValuesAndNumbers(t *testing.T) {
 		}}))
 }
 
-func TestAppend_LeavesOutWhatIsUnset(t *testing.T) {
+func TestAppend_OmitsUnsetMembers(t *testing.T) {
 	t.Parallel()
 	require.JSONEq(t, `{"runId":"r","status":"cancelled"}`, render(t, &openwopv1.CancelRunResponse{RunId: "r", Status: "cancelled"}))
 	require.Contains(t, render(t, &openwopv1.CancelRunResponse{AlreadyTerminal: proto.Bool(false)}), `"alreadyTerminal":false`)
@@ -56,7 +56,7 @@ func TestDecode_ReadsARequestExactly(t *testing.T) {
 	require.Nil(t, m.GetConfigurable())
 }
 
-func TestDecode_NamesTheMemberThatIsWrong(t *testing.T) {
+func TestDecode_NamesTheInvalidMember(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ body, path, says string }{
 		{`{"workflowId":1}`, "/workflowId", "want a string, got a number"},
@@ -86,13 +86,13 @@ func TestDecode_TakesPathMembersFromThePathOnly(t *testing.T) {
 	require.ErrorContains(t, err, "/runId: unknown member")
 }
 
-func TestDecode_TellsALargeBodyFromAWrongOne(t *testing.T) {
+func TestDecode_DistinguishesALargeBodyFromAnInvalidOne(t *testing.T) {
 	t.Parallel()
 	err := wirejson.Decode([]byte(`{"workflowId":"w"}`), strictjson.Limits{MaxBytes: 4, MaxDepth: 4}, &openwopv1.CreateRunRequest{})
 	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
 }
 
-// Whatever is accepted means the same when it is rendered and read again.
+// An accepted document keeps its meaning when it is rendered and read again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"workflowId":"w","inputs":{"a":[1,2]},"tags":["x"],"metadata":{}}`))
 	f.Add([]byte(`{"configurable":{"ai.provider":"x"}}`))

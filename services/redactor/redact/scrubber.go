@@ -3,8 +3,8 @@ package redact
 // Scrubber removes one set of secrets from texts and documents. It is safe for concurrent
 // use and never changes. The nil Scrubber has no secrets.
 type Scrubber struct {
-	known  *knownValues // nil: no known values
-	shapes *Shapes      // nil: no second layer
+	known  *knownValues // nil means no known values
+	shapes *Shapes      // nil means no second layer
 }
 
 // knownValues are the automata of the known values.

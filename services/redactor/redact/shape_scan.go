@@ -14,7 +14,7 @@ import "slices"
 // marker of the first one.
 type shapeScan struct {
 	shapes        *Shapes
-	decoded       *decodedText // nil: the text is not decoded
+	decoded       *decodedText // nil means the text is not decoded
 	text          []byte
 	closed        bool // no more text follows
 	decided       int  // candidates before it are decided

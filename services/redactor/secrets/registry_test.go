@@ -180,7 +180,7 @@ func TestScrubber_RefusesRegistrationsThatItMissed(t *testing.T) {
 	need := secrets.Required{Run: true, Registrations: []string{first}}
 	require.True(t, known(a, at, need))
 
-	require.False(t, known(b, at, need), "the run moves, and has to be registered anew")
+	require.False(t, known(b, at, need), "the run moves and must be registered again")
 	again, err := b.Register(at, one)
 	require.NoError(t, err)
 	require.Equal(t, first, again, "every registry names the same secrets alike")
@@ -189,12 +189,12 @@ func TestScrubber_RefusesRegistrationsThatItMissed(t *testing.T) {
 	need.Registrations = append(need.Registrations, second)
 	require.True(t, known(b, at, need))
 
-	require.False(t, known(a, at, need), "it moves back to one that knows the run, and not its second secret")
+	require.False(t, known(a, at, need), "it moves back to a redactor without its second secret")
 	_, err = a.Register(at, two)
 	require.NoError(t, err)
 	require.True(t, known(a, at, need))
 	require.Equal(t, "[REDACTED:k] [REDACTED:k]", shown(a, at, "run-value-1 run-value-2"))
-	require.True(t, known(a, at, secrets.Required{Run: true, Registrations: []string{first}}), "who knows of less is served as well")
+	require.True(t, known(a, at, secrets.Required{Run: true, Registrations: []string{first}}), "a caller that requires fewer registrations is served")
 }
 
 func TestScrubber_ChecksRegistrationsItself(t *testing.T) {
@@ -213,11 +213,11 @@ func TestScrubber_ChecksRegistrationsItself(t *testing.T) {
 			secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun, ofTenant}},
 			true,
 		},
-		"the run is not named":     {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofTenant}}, false},
-		"the tenant is not named":  {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun}}, false},
-		"nothing is named":         {secrets.Required{Run: true}, false},
-		"what nobody has answered": {secrets.Required{Registrations: []string{"x"}}, false},
-		"named without need":       {secrets.Required{Registrations: []string{ofRun + "0"}}, false},
+		"the run is not named":    {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofTenant}}, false},
+		"the tenant is not named": {secrets.Required{Run: true, Tenant: true, Registrations: []string{ofRun}}, false},
+		"nothing is named":        {secrets.Required{Run: true}, false},
+		"an unknown registration": {secrets.Required{Registrations: []string{"x"}}, false},
+		"named without need":      {secrets.Required{Registrations: []string{ofRun + "0"}}, false},
 	} {
 		require.Equal(t, tc.ok, known(r, run, tc.need), name)
 	}

@@ -120,7 +120,7 @@ func Join(a, b net.Conn, before func()) {
 	}
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		wg.Go(func() {
-			// Without the shortcuts of a TCP connection, which would pass the gate by.
+			// Without the optimizations of a TCP connection, which bypass the gate.
 			_, _ = io.Copy(struct{ io.Writer }{way[0]}, struct{ io.Reader }{way[1]})
 			once.Do(end)
 		})

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/spread/link"
 )
 
-// echo is a server that says each line again.
+// echo is a server that returns each line.
 func echo(t *testing.T) string {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,7 +60,7 @@ func TestNet_HoldsBytesOfACutLinkAndClosesNothing(t *testing.T) {
 		require.Fail(t, "it came through", line)
 	case <-time.After(50 * time.Millisecond):
 	}
-	n.Cut("a c\n") // another way
+	n.Cut("a c\n") // another link
 	require.Equal(t, "cut", <-heard)
 }
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Owner tells which of some processes has made a connection to this machine: the kernel
-// lists a socket by its address, and each process its sockets. Addresses so can be the same
-// for all callers, by which they choose among replicas.
+// Owner finds the process that made a connection to this machine. The kernel lists the addresses of
+// sockets, and the sockets of each process. So all callers can use the same addresses, by which they
+// choose among replicas.
 func Owner(c net.Conn, pids map[string]int) string {
 	inode := socketOf(c)
 	for range tableReads - 1 {
@@ -31,12 +31,12 @@ func Owner(c net.Conn, pids map[string]int) string {
 	return ""
 }
 
-// tableReads is how often the kernel's list is read for a socket: while others come and go, a
-// reader misses some of those that stay.
+// tableReads is how often the kernel's list is read for a socket. While sockets are opened and
+// closed, a read can miss others.
 const tableReads = 50
 
-// socketOf is the inode of the socket at the other end of a connection; empty: it has gone.
-// Both addresses count: an earlier connection from the same port may still be listed.
+// socketOf returns the inode of the socket at the other end of a connection; empty if it is closed.
+// It compares both addresses: an earlier connection from the same port may still be listed.
 func socketOf(c net.Conn) string {
 	from, to := listed(c.RemoteAddr()), listed(c.LocalAddr())
 	f, err := os.Open("/proc/net/tcp")
@@ -52,7 +52,7 @@ func socketOf(c net.Conn) string {
 	return ""
 }
 
-// listed is an address as the kernel lists it; empty: it is none of IPv4.
+// listed formats an address as the kernel does; empty if it is not IPv4.
 func listed(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || tcp.IP.To4() == nil {

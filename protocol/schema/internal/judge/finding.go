@@ -23,7 +23,7 @@ type Finding struct {
 // Token is a step into a value.
 type Token struct {
 	Name string
-	item int // counts from 1; 0: Name is set
+	item int // counts from 1; 0 means Name is set
 }
 
 func item(i int) Token { return Token{item: i + 1} }

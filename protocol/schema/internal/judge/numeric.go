@@ -61,8 +61,8 @@ const (
 )
 
 // fraction returns the exact value of a number; nil if the budget is exhausted.
-func (r *run) fraction(n json.Number, beside *big.Rat) *big.Rat {
-	digits := len(n) + (beside.Num().BitLen()+beside.Denom().BitLen())/4
+func (r *run) fraction(n json.Number, other *big.Rat) *big.Rat {
+	digits := len(n) + (other.Num().BitLen()+other.Denom().BitLen())/4
 	if i := strings.IndexAny(string(n), "eE"); i >= 0 {
 		power, _ := strconv.Atoi(strings.TrimPrefix(string(n[i+1:]), "+"))
 		digits += max(power, -power)

@@ -35,7 +35,7 @@ var (
 	errEncoding = errors.New("the database must have the encoding UTF8")
 )
 
-// code returns the server's code of an error; empty: not an error of the server.
+// code returns the server's code of an error; empty if not an error of the server.
 func code(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code

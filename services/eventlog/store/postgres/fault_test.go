@@ -298,7 +298,7 @@ func TestApply_WaitsForAnotherReplicaWithinBounds(t *testing.T) {
 	require.NotErrorIs(t, err, store.ErrDamaged)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.Apply(ctx, batch(12, 3)), context.DeadlineExceeded, "the caller's own bound is told as such")
+	require.ErrorIs(t, s.Apply(ctx, batch(12, 3)), context.DeadlineExceeded, "the caller's own limit is returned as such")
 	_, err = s.Tail(t.Context())
 	require.NoError(t, err, "readers do not wait")
 	_, err = conn.Exec(t.Context(), "ROLLBACK")
@@ -395,13 +395,13 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, uint64(12), tail.Pos, "what was there stays")
+	require.Equal(t, uint64(12), tail.Pos, "existing rows remain")
 }
 
 // withoutOwners takes back what the latest migration added.
 const withoutOwners = `ALTER TABLE {tables}.runs DROP COLUMN owner, DROP COLUMN owner_epoch, DROP COLUMN owned_since;`
 
-// Tables from before runs had owners stay, and their runs get one with the next frame.
+// Tables without owners are migrated, and their runs get owners with the next frame.
 func TestOpen_KeepsRunsFromBeforeOwners(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -419,7 +419,7 @@ func TestOpen_KeepsRunsFromBeforeOwners(t *testing.T) {
 	require.Len(t, owned, 1)
 }
 
-// Tables from before marks were kept stay, and go on from where they are.
+// Tables without marks are migrated, and continue at their position.
 func TestOpen_KeepsRunsFromBeforeMarks(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)

@@ -50,7 +50,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 	return nil
 }
 
-// supersede renames the generation in use and creates the next one; nil: the generation was
+// supersede renames the generation in use and creates the next one; nil means the generation was
 // unreadable. It does nothing if another replica has done so.
 func (s *Store) supersede(ctx context.Context, tx pgx.Tx, known *generation) (control, error) {
 	c, err := s.prepare(ctx, tx)

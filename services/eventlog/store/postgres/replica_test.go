@@ -272,7 +272,7 @@ func noticeWhatIsLost(t *testing.T, own *postgrestest.Server) {
 	require.ErrorIs(t, err, store.ErrMoved)
 
 	_, err = s.Run(t.Context(), store.Key{Tenant: logtest.Tenant, RunID: "a-1"})
-	require.ErrorIs(t, err, store.ErrMoved, "it reads nothing before it knows")
+	require.ErrorIs(t, err, store.ErrMoved, "it reads nothing until it has checked")
 	require.NoError(t, s.Rebuild(t.Context()))
 	_, err = s.Run(t.Context(), store.Key{Tenant: logtest.Tenant, RunID: "a-1"})
 	require.NoError(t, err, "nothing was emptied")

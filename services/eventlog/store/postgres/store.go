@@ -26,7 +26,7 @@ type Store struct {
 	// all readers would wait.
 	writer, readers *pgxpool.Pool
 
-	gen     atomic.Pointer[generation] // nil: the database was never reached
+	gen     atomic.Pointer[generation] // nil means the database was never reached
 	setup   sync.Mutex                 // held while the generation is looked up or replaced
 	closed  atomic.Bool
 	keeping sync.Mutex               // held while secrets is replaced

@@ -290,7 +290,7 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 const withoutOwners = `DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN owner;
 	ALTER TABLE runs DROP COLUMN owner_epoch; ALTER TABLE runs DROP COLUMN owned_since;`
 
-// A file from before runs had owners stays as it is.
+// A file without owners is not changed.
 func TestOpen_KeepsAFileWithoutOwners(t *testing.T) {
 	t.Parallel()
 	path := filled(t, 3)

@@ -35,7 +35,7 @@ type Store struct {
 	now func() time.Time
 
 	mu   sync.RWMutex // held for writing while the file is replaced
-	h    *handle      // nil: closed, or lost
+	h    *handle      // nil means closed, or lost
 	lost error        // why a Rebuild failed
 }
 

@@ -52,7 +52,7 @@ type Store struct {
 
 	runs    map[store.Key]*run
 	recent  *lru.Cache[store.Key, *run] // committed; a run is either here or in runs
-	tail    *store.Tail                 // of the last applied batch; nil: read it from the store below
+	tail    *store.Tail                 // of the last applied batch; nil means read it from the store below
 	err     error                       // last commit error; nil after a successful commit
 	changed chan struct{}               // closed when a commit ends
 }

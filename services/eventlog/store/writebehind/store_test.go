@@ -74,7 +74,7 @@ type slow struct {
 	mu          sync.Mutex
 	err         error
 	batches     []store.Batch
-	gate        chan struct{} // each Apply receives one value; nil: no wait
+	gate        chan struct{} // each Apply receives one value; nil means no wait
 }
 
 func (s *slow) Apply(_ context.Context, b store.Batch) error {

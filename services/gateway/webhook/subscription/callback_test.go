@@ -59,23 +59,23 @@ func TestCallback_CoversTheRunsThatNameItsServer(t *testing.T) {
 }
 
 // A callback stored before escalations existed gets their events.
-func TestCallback_WantsLevelsWhenItWasMade(t *testing.T) {
+func TestCallback_GetsEscalationsOfLaterVersions(t *testing.T) {
 	t.Parallel()
 	s := subscription.NewCallback("acme", "https://hooks.example", "")
 	s.Events = []wire.EventType{wire.EventInterruptRequested}
 	require.True(t, s.Wants([]wire.EventType{wire.EventNodeStarted, wire.EventApprovalEscalated}))
 	require.False(t, s.Wants([]wire.EventType{wire.EventInterruptResolved}))
 	s.Callback = false
-	require.False(t, s.WantsType(wire.EventApprovalEscalated), "a webhook asks for what it wants")
+	require.False(t, s.WantsType(wire.EventApprovalEscalated), "a webhook lists its types")
 }
 
-// Two replicas make it, or one that died half way: it is there once.
-func TestEnsure_MakesOne(t *testing.T) {
+// Two replicas, or one that died in between, create it once.
+func TestEnsure_CreatesOne(t *testing.T) {
 	t.Parallel()
 	bucket := memory.New()
 	s := subscription.NewStore(bucket)
 	sub := subscription.NewCallback("acme", "https://hooks.example", "")
-	_, err := bucket.Update(t.Context(), "w.acme."+sub.ID+".state", []byte(`{"key":{"generation":5}}`), 0) // all that was written
+	_, err := bucket.Update(t.Context(), "w.acme."+sub.ID+".state", []byte(`{"key":{"generation":5}}`), 0) // the only record
 	require.NoError(t, err)
 	for range 2 {
 		require.NoError(t, s.Ensure(t.Context(), sub, subscription.State{Key: subscription.Key{Generation: 6}}))
@@ -86,7 +86,7 @@ func TestEnsure_MakesOne(t *testing.T) {
 	require.Equal(t, 5, all[0].State.Key.Generation)
 }
 
-// The breaker of callbacks opens for a minute, and never ends them.
+// The breaker of callbacks opens for a minute, and never disables them.
 func TestHealth_OfCallbacks(t *testing.T) {
 	t.Parallel()
 	s := subscription.NewStore(memory.New())

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// bucket takes the keys that a bucket of JetStream takes.
+// bucket accepts the keys of a JetStream bucket.
 type bucket struct{ kv.Store }
 
 func (b bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
@@ -24,9 +24,8 @@ func (b bucket) Get(ctx context.Context, key string) (kv.Entry, error) {
 	return b.Store.Get(ctx, key)
 }
 
-// An id is what a caller wrote into a path: what no webhook can be called is not found,
-// and nothing has failed inside the host.
-func TestStore_FindsNothingUnderWhatIsNoID(t *testing.T) {
+// An id comes from the path of a request. An invalid one is not found, without an internal error.
+func TestStore_FindsNothingUnderAnInvalidID(t *testing.T) {
 	t.Parallel()
 	s := subscription.NewStore(bucket{memory.New()})
 	for _, id := range []string{"", "a b", "<", "*", ">", "a..b", "%", "wh_1.sub", "漢", strings.Repeat("x", 200)} {
