@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"waybill.dev/waybill/internal/retry"
 )
 
 // Intervals of storage checks and of syncs other than records, and the backoff of restarts.
@@ -96,18 +98,13 @@ func (a *alarm) rings(err error) bool {
 
 // reopen restarts the server until that succeeds or ctx ends.
 func (s *Server) reopen(ctx context.Context) {
-	for backoff := look; ; backoff = min(2*backoff, maxBackoff) {
+	for waits := range (retry.Policy{Base: look, Max: maxBackoff}).Tries(ctx) {
 		err := s.Restart()
 		if err == nil {
 			s.cfg.Log.Warn("the run log is open again", "dir", s.cfg.Dir)
 			return
 		}
-		s.cfg.Log.Error("the run log does not open", "error", err, "backoff", backoff)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(backoff):
-		}
+		s.cfg.Log.Error("the run log does not open", "error", err, "backoff", waits.Next())
 	}
 }
 

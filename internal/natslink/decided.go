@@ -7,6 +7,8 @@ import (
 	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/retry"
 )
 
 // Server codes for a write whose expectation failed. With several replicas the server returns
@@ -40,15 +42,10 @@ func codeOf(err error) js.ErrorCode {
 func Decided(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, decideWithin)
 	defer cancel()
-	for {
-		err := f(ctx)
-		if !Undecided(err) {
+	for range retry.Every(decideEvery).Tries(ctx) {
+		if err := f(ctx); !Undecided(err) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("another write is on its way: %w", ctx.Err())
-		case <-time.After(decideEvery):
-		}
 	}
+	return fmt.Errorf("another write is on its way: %w", ctx.Err())
 }

@@ -75,6 +75,12 @@ func Damaged() *Error {
 	return New(LogDamaged, "the log of this run is damaged: the run can be neither read nor continued until the log is restored from a backup")
 }
 
+// NoRun returns the error of a run that does not exist, or is another tenant's.
+func NoRun() *Error { return New(RunNotFound, "no run of this id in your tenant") }
+
+// Empty returns the error of a required field without a value.
+func Empty(field string) *Error { return New(ValidationError, "%s: must not be empty", field) }
+
 // Row returns the mapping of the error to each transport.
 func (e *Error) Row() Row {
 	r := Lookup(e.Code)

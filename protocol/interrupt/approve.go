@@ -20,8 +20,8 @@ const maxQuestions = 256
 // judgeApproval evaluates one vote or question (OpenWOP host contract §6.2, §6.3).
 func (p *Pending) judgeApproval(a Answer) (Decision, error) {
 	var d approvalData
-	if err := strictjson.Read(p.Data, &d); err != nil {
-		return Decision{}, fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
+	if err := p.readData(&d); err != nil {
+		return Decision{}, err
 	}
 	b := newBallot(a, d.Actions)
 	if err := p.admit(b, &d); err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 
-	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
@@ -25,8 +24,8 @@ func (p *Pending) judgeClarification(a Answer) (Decision, error) {
 		return Decision{}, err
 	}
 	var d clarificationData
-	if err := strictjson.Read(p.Data, &d); err != nil {
-		return Decision{}, fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
+	if err := p.readData(&d); err != nil {
+		return Decision{}, err
 	}
 	if wrong := d.judge(answers); len(wrong) > 0 {
 		return Decision{}, invalid(wrong).Unprocessable()

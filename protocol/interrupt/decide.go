@@ -105,8 +105,8 @@ func (p *Pending) judgeEvent(a Answer) (Decision, error) {
 		return Decision{}, invalid([]workflow.Problem{{Path: answerPath, Rule: "type", Message: "want an object with the correlation members"}})
 	}
 	var d externalData
-	if err := strictjson.Read(p.Data, &d); err != nil {
-		return Decision{}, fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
+	if err := p.readData(&d); err != nil {
+		return Decision{}, err
 	}
 	matcher, err := d.matcher()
 	if err != nil {
@@ -163,4 +163,12 @@ func compact(value json.RawMessage) json.RawMessage {
 		return value
 	}
 	return b.Bytes()
+}
+
+// readData reads the interrupt's own data into target.
+func (p *Pending) readData(target any) error {
+	if err := strictjson.Read(p.Data, target); err != nil {
+		return fault.New(fault.InternalError, "the interrupt's data is unreadable").Wrap(err)
+	}
+	return nil
 }

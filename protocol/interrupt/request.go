@@ -145,12 +145,6 @@ func (s settings) request(at Origin, below string, doc json.RawMessage) (Request
 	}, nil
 }
 
-// FromEnvelope converts the payload of a valid clarification.request envelope to its question
-// (OpenWOP envelope contract §3.1). It drops the model's thoughts and display hints.
-func FromEnvelope(at Origin, payload json.RawMessage) (Request, []workflow.Problem) {
-	return settings{Kind: Clarification}.request(at, "", payload)
-}
-
 // WithArtifact sets the data to display if the request has none: the artifact of an approval, the
 // surface of a form, or the decision of a low-confidence question. Other requests are unchanged.
 func (r Request) WithArtifact(data json.RawMessage) Request {

@@ -143,20 +143,6 @@ func TestCheck_ReportsPathAndRule(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §3.1: thoughts and hints are dropped.
-func TestFromEnvelope_ReturnsTheQuestions(t *testing.T) {
-	t.Parallel()
-	r, wrong := interrupt.FromEnvelope(interrupt.Origin{RunID: "r", NodeID: "n", Count: 2}, json.RawMessage(
-		`{"reasoning":"hm","questions":[{"id":"q2","question":"Two?","context":{"ui":1}},{"id":"q1","question":"One?","schema":{"enum":["a"]}}],"contextType":"form-field"}`))
-	require.Empty(t, wrong)
-	require.Equal(t, interrupt.Request{
-		Kind: interrupt.Clarification, Key: "r:n:2",
-		Data: json.RawMessage(`{"questions":[{"id":"q2","question":"Two?"},{"id":"q1","question":"One?","schema":{"enum":["a"]}}],"contextType":"form-field"}`),
-	}, r)
-	_, wrong = interrupt.FromEnvelope(at, json.RawMessage(`{"questions":[{"id":"q","question":"Q?","schema":{"type":7}},{"id":"q","question":"Q?"}]}`))
-	require.Equal(t, []string{"/questions/0/schema/type schema", "/questions/1/id unique"}, places(wrong))
-}
-
 func TestInterruptID_DependsOnTheOriginOnly(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

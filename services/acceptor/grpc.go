@@ -100,7 +100,7 @@ func (h handler) parseAccept(req *acceptorv1.AcceptRequest) (accept.Request, err
 	}
 	switch {
 	case req.GetNodeId() == "":
-		return accept.Request{}, fault.New(fault.ValidationError, "node_id: must not be empty")
+		return accept.Request{}, fault.Empty("node_id")
 	case req.GetHead() != nil && (req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0):
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
 	}
@@ -241,11 +241,8 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 
 // Exercise is the test seam.
 func (h handler) Exercise(ctx context.Context, req *acceptorv1.ExerciseRequest) (*acceptorv1.ExerciseResponse, error) {
-	if h.s.seams == nil {
-		return nil, fault.New(fault.NotFound, "test seams are off")
-	}
-	if !subject.Token(req.GetTenant()) {
-		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
+	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
+		return nil, err
 	}
 	outcome, err := h.s.seams.Exercise(ctx, req.GetTenant(), req.GetBody())
 	if err != nil {

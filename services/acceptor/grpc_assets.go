@@ -43,11 +43,8 @@ func (h handler) checkNoSecret(ctx context.Context, req *acceptorv1.PutAssetRequ
 
 // PutAsset is part of the test seam.
 func (h handler) PutAsset(ctx context.Context, req *acceptorv1.PutAssetRequest) (*acceptorv1.PutAssetResponse, error) {
-	switch {
-	case h.s.seams == nil || h.s.assets == nil:
-		return nil, fault.New(fault.NotFound, "test seams are off")
-	case !subject.Token(req.GetTenant()):
-		return nil, fault.New(fault.ValidationError, "tenant: must not be empty")
+	if err := checkSeams(h.s.seams != nil && h.s.assets != nil, req.GetTenant()); err != nil {
+		return nil, err
 	}
 	if n := base64.StdEncoding.EncodedLen(len(req.GetData())); n > h.s.cfg.MaxMediaBytes {
 		return nil, fault.New(fault.PayloadTooLarge, "the asset has %d characters of base64, the limit is %d", n, h.s.cfg.MaxMediaBytes)

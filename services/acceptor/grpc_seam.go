@@ -17,19 +17,19 @@ import (
 // each method returns not found.
 
 // checkSeams checks that test seams are on, and the tenant.
-func (s *Service) checkSeams(tenant string) error {
-	if s.seams == nil {
+func checkSeams(on bool, tenant string) error {
+	if !on {
 		return fault.New(fault.NotFound, "test seams are off")
 	}
 	if !subject.Token(tenant) {
-		return fault.New(fault.ValidationError, "tenant: must not be empty")
+		return fault.Empty("tenant")
 	}
 	return nil
 }
 
 // Inspect reads a run's test log.
 func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
-	if err := h.s.checkSeams(req.GetTenant()); err != nil {
+	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
 		return nil, err
 	}
 	resp := &acceptorv1.InspectResponse{}
@@ -66,7 +66,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 
 // Emit writes an event into a run's test log.
 func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*acceptorv1.EmitResponse, error) {
-	if err := h.s.checkSeams(req.GetTenant()); err != nil {
+	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
 		return nil, err
 	}
 	scope := subject.Run{Tenant: req.GetTenant()}
@@ -88,7 +88,7 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 
 // Overlay changes the capabilities that the test seam assumes.
 func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
-	err := h.s.checkSeams(req.GetTenant())
+	err := checkSeams(h.s.seams != nil, req.GetTenant())
 	switch {
 	case err != nil:
 	case req.GetClear():
@@ -108,7 +108,7 @@ func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*
 
 // ResetSeam deletes the test state of a tenant.
 func (h handler) ResetSeam(ctx context.Context, req *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
-	if err := h.s.checkSeams(req.GetTenant()); err != nil {
+	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
 		return nil, err
 	}
 	if err := h.s.seams.State.Reset(ctx, req.GetTenant()); err != nil {

@@ -26,7 +26,7 @@ func (s *Service) GetOwnership(ctx context.Context, req *dispatcherv1.GetOwnersh
 	run := subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()}
 	o, err := s.executor.Ownership(ctx, run)
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+		return nil, fault.NoRun()
 	}
 	if err != nil {
 		return nil, s.logFault(err)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/dispatcher/clients"
@@ -78,16 +78,14 @@ func (s *Service) openLease(ctx context.Context) error {
 	if err := s.answerPeers(); err != nil {
 		return err
 	}
-	for {
+	for range retry.Every(leaseRetry).Tries(ctx) {
 		err := s.leases.Open(ctx)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		s.deps.Logger.Warn("dispatcher lease not written; trying again", "error", err)
-		if !lifecycle.Wait(ctx, leaseRetry) {
-			return ctx.Err()
-		}
 	}
+	return ctx.Err()
 }
 
 // successor handles lost and ended leases; see lease.Handler.

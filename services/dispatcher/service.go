@@ -20,6 +20,7 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/queuetime"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/pack"
@@ -395,14 +396,12 @@ func (s *Service) readyChannel() chan<- struct{} {
 const watchRetry = 500 * time.Millisecond
 
 func (s *Service) followDefinitions(ctx context.Context) error {
-	for {
+	for range retry.Every(watchRetry).Tries(ctx) {
 		err := s.definitions.Run(ctx, s.readyChannel())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		s.deps.Logger.Warn("workflow definitions not followed; trying again", "error", err)
-		if !lifecycle.Wait(ctx, watchRetry) {
-			return ctx.Err()
-		}
 	}
+	return ctx.Err()
 }

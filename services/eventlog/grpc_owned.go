@@ -18,7 +18,7 @@ const (
 // use it to take over runs from another one; the run's own log decides who owns the run now.
 func (s *Service) ListOwnedRuns(ctx context.Context, req *eventlogv1.ListOwnedRunsRequest) (*eventlogv1.ListOwnedRunsResponse, error) {
 	if req.GetProcess() == "" {
-		return nil, fault.New(fault.ValidationError, "process: must not be empty").With("field", "process")
+		return nil, fault.Empty("process").With("field", "process")
 	}
 	if err := s.await(ctx, req.GetAtLeast()); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/audit"
-	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -18,15 +18,12 @@ func (s *Service) AuditKeys(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	for {
+	for range retry.Every(keySyncRetry).Tries(ctx) {
 		err := audit.SyncKeys(ctx, s.deps.Audit.Once(), s.deps.AuditKeys, auditedKeys(s.cfg.Keys))
 		if err == nil || ctx.Err() != nil {
 			break
 		}
 		s.deps.Logger.Warn("cannot record new and revoked keys in the audit log, will retry", "error", err)
-		if !lifecycle.Wait(ctx, keySyncRetry) {
-			break
-		}
 	}
 	return s.usage.Run(ctx)
 }

@@ -88,7 +88,7 @@ func (h handler) scrubber(scope *redactorv1.Scope) (*redact.Scrubber, error) {
 
 func parseScope(scope *redactorv1.Scope) (secrets.Scope, error) {
 	if scope.GetTenant() == "" {
-		return secrets.Scope{}, fault.New(fault.ValidationError, "scope.tenant: must not be empty")
+		return secrets.Scope{}, fault.Empty("scope.tenant")
 	}
 	return secrets.Scope{Tenant: scope.GetTenant(), Run: scope.GetRunId()}, nil
 }

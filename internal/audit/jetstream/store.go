@@ -20,6 +20,7 @@ import (
 
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/retry"
 )
 
 const (
@@ -127,8 +128,10 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 	msg.Header.Set(firstHeader, strconv.FormatInt(first, 10))
 	msg.Header.Set(tryHeader, rand.Text())
 	msg.Header.Set(js.ExpectedLastSubjSeqHeader, strconv.FormatUint(after, 10))
-	for {
-		pos, err := s.publish(ctx, msg)
+	var err error
+	for range retry.Every(retryPause).Tries(ctx) {
+		var pos uint64
+		pos, err = s.publish(ctx, msg)
 		switch {
 		case err == nil:
 			return pos, s.syncToDisk(ctx, pos)
@@ -142,12 +145,8 @@ func (s *Store) Append(ctx context.Context, l audit.List, first int64, lines [][
 			return 0, unavailable("append", err)
 		}
 		// The result is unknown. If the message was stored, the retry conflicts.
-		select {
-		case <-ctx.Done():
-			return 0, unavailable("append", err)
-		case <-time.After(retryPause):
-		}
 	}
+	return 0, unavailable("append", err)
 }
 
 // syncToDisk waits until an append is synced to disk.

@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"waybill.dev/waybill/internal/host/probe"
-	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsmon"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 )
 
@@ -66,7 +66,7 @@ func (n *Opener) Try(ctx context.Context) (*Stores, error) {
 // the reason for each wait.
 func (n *Opener) Wait(ctx context.Context, waiting func(error)) (*Stores, error) {
 	logged := ""
-	for {
+	for range retry.Every(probe.CheckEvery).Tries(ctx) {
 		s, err := n.Try(ctx)
 		switch {
 		case err == nil:
@@ -81,10 +81,8 @@ func (n *Opener) Wait(ctx context.Context, waiting func(error)) (*Stores, error)
 			logged = err.Error()
 			n.Log.Warn("NATS does not open yet; it is tried again every second", "error", err)
 		}
-		if !lifecycle.Wait(ctx, probe.CheckEvery) {
-			return nil, ctx.Err()
-		}
 	}
+	return nil, ctx.Err()
 }
 
 // Connected returns why the stores cannot be used; nil if they can.

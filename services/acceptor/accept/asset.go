@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -285,48 +286,34 @@ func asset(ctx context.Context, e *execution) (_ *Refusal, err error) {
 // replaceAssetWithURL returns the payload with url instead of base64. The model's own
 // url, if any, is dropped.
 func replaceAssetWithURL(payload []byte, url string) ([]byte, error) {
-	var w objectWriter
-	err := visitMembers(payload, func(name string, raw json.RawMessage) {
-		switch name {
+	var w wire.ObjectWriter
+	ok := strictjson.Each(payload, func(name, raw []byte) {
+		switch string(name) {
 		case "url":
 		case "base64":
-			w.addRaw("url", wire.AppendString(nil, url))
+			w.String("url", url)
 		default:
-			w.addRaw(name, raw)
+			w.Raw(string(name), raw)
 		}
 	})
-	return w.close(), err
+	return closed(&w, ok)
 }
 
 // replaceMember returns the payload with another value for one of its members.
 func replaceMember(payload []byte, member string, value json.RawMessage) ([]byte, error) {
-	var w objectWriter
-	err := visitMembers(payload, func(name string, raw json.RawMessage) {
-		if name == member {
+	var w wire.ObjectWriter
+	ok := strictjson.Each(payload, func(name, raw []byte) {
+		if string(name) == member {
 			raw = value
 		}
-		w.addRaw(name, raw)
+		w.Raw(string(name), raw)
 	})
-	return w.close(), err
+	return closed(&w, ok)
 }
 
-// visitMembers calls visit for each member of an object, in order.
-func visitMembers(payload []byte, visit func(name string, raw json.RawMessage)) error {
-	dec := json.NewDecoder(bytes.NewReader(payload))
-	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("read a valid payload: %w", err)
+func closed(w *wire.ObjectWriter, ok bool) ([]byte, error) {
+	if !ok {
+		return nil, errors.New("a validated payload is no JSON object")
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return fmt.Errorf("read a valid payload: %w", err)
-		}
-		var raw json.RawMessage
-		if err := dec.Decode(&raw); err != nil {
-			return fmt.Errorf("read a valid payload: %w", err)
-		}
-		name, _ := key.(string)
-		visit(name, raw)
-	}
-	return nil
+	return w.Close(), nil
 }

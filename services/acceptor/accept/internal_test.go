@@ -171,16 +171,6 @@ func TestInteger_ReadsEveryIntegerOfJSONSchema(t *testing.T) {
 	}
 }
 
-func TestObjectWriter_WritesMembersInOrder(t *testing.T) {
-	t.Parallel()
-	var w objectWriter
-	w.addString("b", "<\"\n>")
-	w.addNonEmpty("gone", "")
-	w.addNonEmpty("c", "x")
-	w.addRaw("a", json.RawMessage(`[1.0, 2]`))
-	require.Equal(t, `{"b":"<\"\n>","c":"x","a":[1.0, 2]}`, string(w.close()))
-}
-
 func TestRefusal_RendersTheOutcomeDocument(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -28,20 +28,20 @@ type recordedEnvelope struct {
 // recordedJSON renders the envelope as a recordedEnvelope. The outcome member
 // distinguishes it from a warning about a discarded envelope.
 func (e *execution) recordedJSON() []byte {
-	var w objectWriter
-	w.addString("envelopeType", e.env.Type)
-	w.addString("envelopeId", e.env.EnvelopeID)
-	w.addString("outcome", string(Accepted))
+	var w wire.ObjectWriter
+	w.String("envelopeType", e.env.Type)
+	w.String("envelopeId", e.env.EnvelopeID)
+	w.String("outcome", string(Accepted))
 	e.writeAnswerPart(&w)
-	w.addRaw("payload", e.env.Payload)
-	return w.close()
+	w.Raw("payload", e.env.Payload)
+	return w.Close()
 }
 
 // writeAnswerPart adds which part of the model's answer the envelope is.
-func (e *execution) writeAnswerPart(w *objectWriter) {
+func (e *execution) writeAnswerPart(w *wire.ObjectWriter) {
 	if e.req.Answer.Size > 1 {
 		doc, _ := json.Marshal(e.req.Answer) // numbers only
-		w.addRaw("answer", doc)
+		w.Raw("answer", doc)
 	}
 }
 

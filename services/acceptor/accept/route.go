@@ -52,12 +52,12 @@ func route(_ context.Context, e *execution) (*Refusal, error) {
 // logDraft is for kinds without a consumer. An error envelope does not fail the node:
 // the model answered correctly that it cannot do the task.
 func (e *execution) logDraft(level, message string) []wire.Draft {
-	var w objectWriter
-	w.addString("level", level)
-	w.addString("message", message)
-	w.addNonEmpty("nodeId", e.attrs.NodeID)
-	w.addRaw("fields", e.recordedJSON())
-	return []wire.Draft{{Type: wire.EventLogAppended, Payload: w.close()}}
+	var w wire.ObjectWriter
+	w.String("level", level)
+	w.String("message", message)
+	w.NonEmpty("nodeId", e.attrs.NodeID)
+	w.Raw("fields", e.recordedJSON())
+	return []wire.Draft{{Type: wire.EventLogAppended, Payload: w.Close()}}
 }
 
 // errorMessage returns the model's own message.
@@ -77,17 +77,17 @@ func (e *execution) artifactDraft() []wire.Draft {
 	if e.kind.Version != Unlisted {
 		version = integer(e.kind.Version) // of the schema it was validated against
 	}
-	var w objectWriter
-	w.addString("artifactId", e.env.EnvelopeID)
-	w.addString("artifactType", e.env.Type)
-	w.addNonEmpty("nodeId", e.attrs.NodeID)
-	w.addString("version", strconv.FormatInt(int64(version), 10))
+	var w wire.ObjectWriter
+	w.String("artifactId", e.env.EnvelopeID)
+	w.String("artifactType", e.env.Type)
+	w.NonEmpty("nodeId", e.attrs.NodeID)
+	w.String("version", strconv.FormatInt(int64(version), 10))
 	if len(e.meta.Rendering) > 0 {
-		w.addRaw("rendering", e.meta.Rendering)
+		w.Raw("rendering", e.meta.Rendering)
 	}
 	e.writeAnswerPart(&w)
-	w.addRaw("payload", e.env.Payload)
-	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: w.close()}}
+	w.Raw("payload", e.env.Payload)
+	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: w.Close()}}
 }
 
 // question is one question of a clarification.request. Its context stays in the
@@ -122,42 +122,42 @@ func (e *execution) clarificationDrafts() (drafts []wire.Draft, ok bool) {
 	questions = append(questions, ']')
 
 	interrupt := e.interruptID()
-	var asked objectWriter
-	asked.addString("nodeId", e.attrs.NodeID)
-	asked.addString("interruptId", interrupt)
-	asked.addRaw("questions", questions)
-	asked.addRaw("envelope", e.recordedJSON())
+	var asked wire.ObjectWriter
+	asked.String("nodeId", e.attrs.NodeID)
+	asked.String("interruptId", interrupt)
+	asked.Raw("questions", questions)
+	asked.Raw("envelope", e.recordedJSON())
 
-	var data objectWriter
-	data.addRaw("questions", questions)
-	data.addNonEmpty("contextType", ask.ContextType)
+	var data wire.ObjectWriter
+	data.Raw("questions", questions)
+	data.NonEmpty("contextType", ask.ContextType)
 	return []wire.Draft{
-		{Type: wire.EventClarificationRequested, Payload: asked.close()},
-		{Type: wire.EventInterruptRequested, Payload: e.interruptPayload(interrupt, data.close())},
+		{Type: wire.EventClarificationRequested, Payload: asked.Close()},
+		{Type: wire.EventInterruptRequested, Payload: e.interruptPayload(interrupt, data.Close())},
 	}, true
 }
 
 // withoutContext returns the question without its context.
 func (q question) withoutContext() []byte {
-	var w objectWriter
-	w.addString("id", q.ID)
-	w.addString("question", q.Question)
+	var w wire.ObjectWriter
+	w.String("id", q.ID)
+	w.String("question", q.Question)
 	if len(q.Schema) > 0 {
-		w.addRaw("schema", q.Schema)
+		w.Raw("schema", q.Schema)
 	}
-	return w.close()
+	return w.Close()
 }
 
 func (e *execution) interruptPayload(id string, data []byte) []byte {
-	var w objectWriter
-	w.addString("runId", e.req.Run.RunID)
-	w.addString("nodeId", e.attrs.NodeID)
-	w.addString("interruptId", id)
-	w.addString("kind", "clarification")
-	w.addString("key", e.interruptKey())
-	w.addRaw("data", data)
-	w.addString("requestedAt", wire.FormatTime(e.clock()))
-	return w.close()
+	var w wire.ObjectWriter
+	w.String("runId", e.req.Run.RunID)
+	w.String("nodeId", e.attrs.NodeID)
+	w.String("interruptId", id)
+	w.String("kind", "clarification")
+	w.String("key", e.interruptKey())
+	w.Raw("data", data)
+	w.String("requestedAt", wire.FormatTime(e.clock()))
+	return w.Close()
 }
 
 // interruptKey returns <runId>:<nodeId>:<count>, so that a retry of the same round

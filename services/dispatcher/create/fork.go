@@ -106,7 +106,7 @@ func (s *Starter) findSource(ctx context.Context, req Fork) (*source, error) {
 	r := subject.Run{Tenant: req.Tenant, RunID: req.SourceRunID}
 	last, err := s.deps.Log.Last(ctx, r)
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+		return nil, fault.NoRun()
 	}
 	if err != nil {
 		return nil, readError(err)

@@ -31,7 +31,7 @@ func (e *Executor) changeRun(ctx context.Context, tenant, runID string, do chang
 	for range maxChangeTries {
 		st, head, err := e.load(ctx, subject.Run{Tenant: tenant, RunID: runID})
 		if errors.Is(err, runlog.ErrNotFound) {
-			return nil, runNotFound()
+			return nil, fault.NoRun()
 		}
 		if err != nil {
 			return nil, err
@@ -260,7 +260,7 @@ func (e *Executor) Interrupt(
 ) (q *runstate.Interrupt, ended bool, err error) {
 	st, err := e.view(ctx, subject.Run{Tenant: tenant, RunID: runID})
 	if errors.Is(err, runlog.ErrNotFound) {
-		return nil, false, runNotFound()
+		return nil, false, fault.NoRun()
 	}
 	if err != nil {
 		return nil, false, err
@@ -283,10 +283,6 @@ func findInterrupt(st *runstate.State, nodeID, id string) (*runstate.Interrupt, 
 		return q, nil
 	}
 	return nil, fault.New(fault.InterruptNotFound, "the node waits for no answer, and has not")
-}
-
-func runNotFound() *fault.Error {
-	return fault.New(fault.RunNotFound, "no run of this id in your tenant")
 }
 
 // maySessionAdopt reports whether a session may continue after a frame of another writer: a wake,

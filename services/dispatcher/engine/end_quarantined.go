@@ -41,7 +41,7 @@ func (e *Executor) EndQuarantined(ctx context.Context, tenant, runID, reason, by
 	case errors.Is(err, frame.ErrDamaged):
 		return "", damagedLog(err)
 	case errors.Is(err, runlog.ErrNotFound):
-		return "", runNotFound()
+		return "", fault.NoRun()
 	case err != nil:
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -166,10 +166,7 @@ func (e *Executor) Announce(ctx context.Context) error {
 }
 
 func (e *Executor) sendAnnouncement(ctx context.Context, a announcement) {
-	for n := range announceTries {
-		if n > 0 && !lifecycle.Wait(ctx, announcePause) {
-			return
-		}
+	for range (retry.Policy{Base: announcePause, Attempts: announceTries}).Tries(ctx) {
 		_, err := e.deps.Peers.Moved(ctx, a.owner, a.runID, 0)
 		if err == nil {
 			return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
@@ -53,7 +54,8 @@ func (s *session) flushPending(ctx context.Context, to appendFunc, release, forc
 	e := s.claim.entry(to, release)
 	e.force = force
 	a, err := s.exec.append(ctx, e, s.machine)
-	for retry := (backoff{most: s.exec.cfg.HoldResults}); err != nil && s.wouldLoseResults(err) && retry.wait(ctx); {
+	waits := retry.Policy{Base: firstPause, Max: maxPause, Total: s.exec.cfg.HoldResults}.Start()
+	for err != nil && s.wouldLoseResults(err) && waits.Wait(ctx) {
 		s.delivery.extendIfDue()
 		a, err = s.exec.append(ctx, e, s.machine) // the same frame: the log stores it once
 	}

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 )
 
 // Handler handles lost and expired leases.
@@ -76,11 +77,10 @@ func (t *Table) interval() time.Duration { return t.cfg.Duration / Renewals }
 
 // observe tracks the other leases. ready is closed once all present ones are known.
 func (t *Table) observe(ctx context.Context, ready chan struct{}) {
-	for ctx.Err() == nil {
+	for range retry.Every(retryRenewal).Tries(ctx) {
 		err := t.store.Watch(ctx, prefix, ready, t.applyEntry)
 		if ctx.Err() == nil {
 			t.log.Warn("dispatcher leases not observable; retrying", "error", err)
-			lifecycle.Wait(ctx, retryRenewal)
 		}
 		select {
 		case <-ready:

@@ -53,8 +53,6 @@ func (w *world) advance() {
 	w.append()
 }
 
-func draw[T any](w *world, label string, g *rapid.Generator[T]) T { return g.Draw(w.t, label) }
-
 // step makes one random thing happen; false if the run cannot continue.
 func (w *world) step() bool {
 	st := w.m.State()

@@ -65,7 +65,10 @@ func (m *material) fencedTextPart(raw json.RawMessage) json.RawMessage {
 }
 
 func textPart(text string) json.RawMessage {
-	return json.RawMessage(`{"type":"text","text":` + string(wire.AppendString(nil, text)) + `}`)
+	var w wire.ObjectWriter
+	w.String("type", "text")
+	w.String("text", text)
+	return w.Close()
 }
 
 // fileNotice returns a fenced notice before a file whose content cannot be fenced. It holds the

@@ -116,8 +116,11 @@ func withDuplicateMessages(do func(Input) (Output, *wire.NodeError)) func(Input)
 		for _, name := range slices.Sorted(maps.Keys(in.Channels)) {
 			for _, content := range []string{"once", "once more"} {
 				if in.Channels[name] == channel.Message {
-					message := fmt.Appendf(nil, `{"messageId":%s,"role":"assistant","content":%q}`, wire.AppendString(nil, in.NodeID+"-1"), content)
-					out.Channels = append(out.Channels, ChannelWrite{name, message})
+					var message wire.ObjectWriter
+					message.String("messageId", in.NodeID+"-1")
+					message.String("role", "assistant")
+					message.String("content", content)
+					out.Channels = append(out.Channels, ChannelWrite{name, message.Close()})
 				}
 			}
 		}

@@ -21,7 +21,7 @@ func (s *Seams) Check(tenant string) error {
 		return fault.New(fault.NotFound, "test seams are not served; start the host with --test-seams")
 	}
 	if !subject.Token(tenant) {
-		return fault.New(fault.ValidationError, "tenant: must not be empty")
+		return fault.Empty("tenant")
 	}
 	return nil
 }

@@ -28,12 +28,15 @@ func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Re
 		}}
 	}
 	id := model.InvocationID(t, 0, "conformance:side-effect")
-	payload := fmt.Appendf(nil,
-		`{"level":"info","message":"side effect performed","nodeId":%s,"fields":{"logicalInvocationId":%q}}`,
-		wire.AppendString(nil, t.Input.NodeID), id)
+	var fields, payload wire.ObjectWriter
+	fields.String("logicalInvocationId", id)
+	payload.String("level", "info")
+	payload.String("message", "side effect performed")
+	payload.String("nodeId", t.Input.NodeID)
+	payload.Raw("fields", fields.Close())
 	return model.Result{
 		Trust:  wire.Trusted,
-		Drafts: []wire.Draft{{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: payload}},
+		Drafts: []wire.Draft{{Type: wire.EventLogAppended, NodeID: t.Input.NodeID, Payload: payload.Close()}},
 		Output: node.Output{Ports: map[string]json.RawMessage{
 			"performed":           json.RawMessage(`true`),
 			"logicalInvocationId": wire.AppendString(nil, id),

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/lru"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/eventlog/hub"
@@ -25,11 +25,8 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// Backoff between attempts when the log or the store fails.
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 5 * time.Second
-)
+// backoff is for a log or a store that fails.
+var backoff = retry.Policy{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // Store is the part of the store that ingest uses.
 type Store interface {
@@ -91,8 +88,7 @@ var (
 // Run follows the log until ctx ends. It retries every error: the log is authoritative, and the
 // store can be rebuilt.
 func (i *Ingester) Run(ctx context.Context) error {
-	backoff := minBackoff
-	for {
+	for waits := range backoff.Tries(ctx) {
 		began := i.counts.batches.Load()
 		err := i.follow(ctx)
 		if ctx.Err() != nil {
@@ -103,15 +99,12 @@ func (i *Ingester) Run(ctx context.Context) error {
 			err = errors.Join(err, i.rebuild(ctx, err))
 		}
 		if i.counts.batches.Load() > began { // it made progress
-			backoff = minBackoff
+			waits.Reset()
 		}
 		i.setTrouble(err)
-		i.slog.Warn("read model falls behind, will try again", "error", err, "backoff", backoff)
-		if !lifecycle.Wait(ctx, backoff) {
-			return nil
-		}
-		backoff = min(2*backoff, maxBackoff)
+		i.slog.Warn("read model falls behind, will try again", "error", err, "backoff", waits.Next())
 	}
+	return nil
 }
 
 // rebuild empties the store, so that the next follow fills it from the start. If the store has
@@ -211,10 +204,10 @@ func (i *Ingester) publish(res result) {
 
 // insist repeats a step that does not change memory until it succeeds, the store is damaged, or ctx
 // ends.
-func (i *Ingester) insist(ctx context.Context, step func() error) error {
-	backoff, failed := minBackoff, false
-	for {
-		err := step()
+func (i *Ingester) insist(ctx context.Context, step func() error) (err error) {
+	failed := false
+	for waits := range backoff.Tries(ctx) {
+		err = step()
 		if err == nil {
 			if failed {
 				i.setTrouble(nil)
@@ -226,10 +219,7 @@ func (i *Ingester) insist(ctx context.Context, step func() error) error {
 		}
 		failed = true
 		i.setTrouble(err)
-		i.slog.Warn("store fails, will try again", "error", err, "backoff", backoff)
-		if !lifecycle.Wait(ctx, backoff) {
-			return err
-		}
-		backoff = min(2*backoff, maxBackoff)
+		i.slog.Warn("store fails, will try again", "error", err, "backoff", waits.Next())
 	}
+	return err
 }

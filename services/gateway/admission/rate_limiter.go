@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"waybill.dev/waybill/internal/lru"
 )
 
-// maxNames limits the number of token buckets. Beyond it half of them are evicted; an
-// evicted name starts with a full bucket.
+// maxNames limits the number of token buckets. An evicted name starts with a full bucket.
 const maxNames = 100_000
 
 // RateLimiter limits the rate of events for each name. It is safe for concurrent use.
@@ -19,7 +20,7 @@ type RateLimiter struct {
 	clock func() time.Time
 
 	mu      sync.Mutex // guards buckets
-	buckets map[[sha256.Size]byte]*rate.Limiter
+	buckets *lru.Cache[[sha256.Size]byte, *rate.Limiter]
 }
 
 // NewRateLimiter makes a limiter that admits bursts of burst events and perSecond events on
@@ -29,7 +30,7 @@ func NewRateLimiter(perSecond float64, burst int, clock func() time.Time) *RateL
 		limit:   rate.Limit(perSecond),
 		burst:   max(burst, 1),
 		clock:   clock,
-		buckets: map[[sha256.Size]byte]*rate.Limiter{},
+		buckets: lru.New[[sha256.Size]byte, *rate.Limiter](maxNames),
 	}
 }
 
@@ -55,19 +56,10 @@ func (l *RateLimiter) bucket(name string) *rate.Limiter {
 	key := sha256.Sum256([]byte(name))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.buckets[key]; b != nil {
-		return b
+	b, ok := l.buckets.Get(key)
+	if !ok {
+		b = rate.NewLimiter(l.limit, l.burst)
+		l.buckets.Put(key, b, 1)
 	}
-	if len(l.buckets) >= maxNames {
-		n := 0
-		for k := range l.buckets {
-			if n++; n > maxNames/2 {
-				break
-			}
-			delete(l.buckets, k)
-		}
-	}
-	b := rate.NewLimiter(l.limit, l.burst)
-	l.buckets[key] = b
 	return b
 }

@@ -155,7 +155,7 @@ func (s *Service) derivedID(operation, tenant, key string) string {
 // checkRunID rejects invalid run ids, which must not be used in a subject.
 func checkRunID(id string) error {
 	if !subject.Token(id) {
-		return fault.New(fault.RunNotFound, "no run of this id in your tenant")
+		return fault.NoRun()
 	}
 	return nil
 }

@@ -228,7 +228,7 @@ func (h *Handler) testBundle(ctx context.Context, runID string) (any, error) {
 		return nil, err
 	}
 	if len(test.GetEvents())+len(test.GetSpans()) == 0 {
-		return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
+		return nil, fault.NoRun()
 	}
 	events, spans, now := rawMessages(test.GetEvents()), rawMessages(test.GetSpans()), wire.FormatTime(h.Clock())
 	doc, err := json.Marshal(map[string]any{

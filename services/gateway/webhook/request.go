@@ -86,18 +86,11 @@ type event struct {
 // body renders {runId, workspaceId?, type, sequence, event}. The event is byte for byte the
 // one in the log.
 func body(rec *wire.RunRecord, kind wire.EventType, sequence int, raw []byte) []byte {
-	b := make([]byte, 0, len(raw)+256)
-	b = append(b, `{"runId":`...)
-	b = wire.AppendString(b, rec.RunID)
-	if rec.Owner.Workspace != "" {
-		b = append(b, `,"workspaceId":`...)
-		b = wire.AppendString(b, rec.Owner.Workspace)
-	}
-	b = append(b, `,"type":`...)
-	b = wire.AppendString(b, string(kind))
-	b = append(b, `,"sequence":`...)
-	b = strconv.AppendInt(b, int64(sequence), 10)
-	b = append(b, `,"event":`...)
-	b = append(b, raw...)
-	return append(b, '}')
+	var w wire.ObjectWriter
+	w.String("runId", rec.RunID)
+	w.NonEmpty("workspaceId", rec.Owner.Workspace)
+	w.String("type", string(kind))
+	w.Int("sequence", sequence)
+	w.Raw("event", raw)
+	return w.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -15,16 +16,16 @@ import (
 type runRecords struct {
 	log runlog.Pager
 
-	mu         sync.Mutex // guards the two below
-	young, old map[subject.Run]*wire.RunRecord
+	mu      sync.Mutex // guards records
+	records *lru.Cache[subject.Run, *wire.RunRecord]
 }
 
-// recordsKept is the size of each of the two cache generations.
-const recordsKept = 2048
+// recordsKept is the number of cached records.
+const recordsKept = 4096
 
 // newRunRecords makes a cache over a log.
 func newRunRecords(log runlog.Pager) *runRecords {
-	return &runRecords{log: log, young: map[subject.Run]*wire.RunRecord{}}
+	return &runRecords{log: log, records: lru.New[subject.Run, *wire.RunRecord](recordsKept)}
 }
 
 // Of returns the record of a run. Errors: runlog.ErrNotFound, runlog.ErrUnavailable, others
@@ -53,28 +54,13 @@ func (r *runRecords) Note(first *frame.Frame) (*wire.RunRecord, error) {
 	run.WorkflowID = ""
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keep(run, rec)
+	r.records.Put(run, rec, 1)
 	return rec, nil
 }
 
 func (r *runRecords) find(run subject.Run) *wire.RunRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if rec := r.young[run]; rec != nil {
-		return rec
-	}
-	rec := r.old[run]
-	if rec != nil {
-		r.keep(run, rec)
-	}
+	rec, _ := r.records.Get(run)
 	return rec
-}
-
-// keep caches a record. When the young generation is full it replaces the old one, which
-// evicts records not used since. The caller holds mu.
-func (r *runRecords) keep(run subject.Run, rec *wire.RunRecord) {
-	if len(r.young) >= recordsKept {
-		r.old, r.young = r.young, map[subject.Run]*wire.RunRecord{}
-	}
-	r.young[run] = rec
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
@@ -134,7 +134,7 @@ const rewatch = time.Second
 
 // watch applies changes of the lanes to the scheduler.
 func (w *worker) watch(ctx context.Context) {
-	for ctx.Err() == nil {
+	for range retry.Every(rewatch).Tries(ctx) {
 		err := w.deps.Lanes.Watch(ctx, nil, func(id laneID, l *lane) {
 			w.update(func(s *scheduler) {
 				if l == nil {
@@ -148,7 +148,6 @@ func (w *worker) watch(ctx context.Context) {
 			return
 		}
 		w.deps.Logger.Warn("webhooks: cannot watch the outbox, will retry", "error", err)
-		lifecycle.Wait(ctx, rewatch)
 	}
 }
 

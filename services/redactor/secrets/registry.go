@@ -88,7 +88,7 @@ func New(host []redact.Secret, limits Limits, shapes *redact.Shapes) (*Registry,
 // Errors: fault.ValidationError, fault.RateLimited when the registry or scope is full.
 func (r *Registry) Register(scope Scope, secrets []redact.Secret) (string, error) {
 	if scope.Tenant == "" {
-		return "", fault.New(fault.ValidationError, "scope.tenant: must not be empty")
+		return "", fault.Empty("scope.tenant")
 	}
 	for i, s := range secrets {
 		if err := r.validateSecret(i, s); err != nil {

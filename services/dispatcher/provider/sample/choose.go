@@ -3,131 +3,128 @@ package sample
 import (
 	"slices"
 	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// How much a word of the subject says for an alternative, by where the
-// alternative has it.
-const (
-	weightLabel   = 8 // in its name or value
-	weightRelated = 4 // among the words that speak of its name
-	weightAbout   = 3 // in its title or description
-	weightInside  = 1 // anywhere in the rest of its schema
-)
+// option is one of several things to choose from: the weights of the words that are about it.
+type option map[string]int
 
-// alternative is one of several things to choose from.
-type alternative struct {
-	label string
-	// words maps a stem to what it says for this alternative.
-	words map[string]int
+func newOption(label, about string) option {
+	o := option{}
+	for _, s := range stems(about) {
+		o[s] = 1
+	}
+	for _, s := range stems(label) {
+		o[s] = 3
+	}
+	return o
 }
 
-func newAlternative(label string) *alternative {
-	a := &alternative{label: label, words: map[string]int{}}
-	for _, s := range stems(label) {
-		a.add(s, weightLabel)
-		for _, r := range related[s] {
-			a.add(r, weightRelated)
+// option describes a value by its label, and by its schemas' titles, descriptions, values and members.
+func (w want) option(label string) option {
+	var about string
+	for _, s := range w.all {
+		label += " " + s.Title + " " + text(values(s))
+		about += " " + s.Description
+		for name, p := range s.Properties {
+			label += " " + text(values(p))
+			about += " " + name + " " + p.Description
 		}
 	}
-	return a
+	return newOption(label, about)
 }
 
-// about notes the words of a text; the strongest place of a word counts.
-func (a *alternative) about(text string, weight int) {
-	for _, s := range stems(text) {
-		a.add(s, weight)
+// values returns the only values that a schema allows; nil for others.
+func values(s *jsonschema.Schema) []any {
+	switch {
+	case s.Const != nil:
+		return []any{*s.Const}
+	case s.Enum != nil:
+		return s.Enum.Values
+	default:
+		return nil
 	}
 }
 
-func (a *alternative) add(stem string, weight int) {
-	a.words[stem] = max(a.words[stem], weight)
-}
-
-// rank scores the alternatives by the words of the subject. A word that all of
-// them have says nothing: prompts often list the choices.
-func (g *generator) rank(list []*alternative) []int {
-	scores := make([]int, len(list))
-	for i, a := range list {
-		for s, weight := range a.words {
-			if g.source.stems[s] {
-				scores[i] += weight - common(list, s)
+// score adds up the weights of the source's words. A word that all options have does not count:
+// prompts often list the choices.
+func (s source) score(options []option) []int {
+	having := map[string]int{}
+	for _, o := range options {
+		for stem := range o {
+			having[stem]++
+		}
+	}
+	scores := make([]int, len(options))
+	for i, o := range options {
+		for stem, weight := range o {
+			if s.stems[stem] && (len(options) == 1 || having[stem] < len(options)) {
+				scores[i] += weight
 			}
 		}
 	}
 	return scores
 }
 
-// common is what a word says for every alternative.
-func common(list []*alternative, stem string) int {
-	if len(list) == 1 {
-		return 0
+// pick writes the value of an enum that the input mentions. A description often explains values, as
+// in "billing: charges and refunds. delivery: parcels.": what follows a value is about it. If no word
+// decides, it is a neutral value, and null if there is no other.
+func (g *generator) pick(w want, at place, list []any) error {
+	var about string
+	for _, s := range w.all {
+		about += strings.ToLower(s.Description) + "\n"
 	}
-	least := list[0].words[stem]
-	for _, a := range list[1:] {
-		if least == 0 {
-			break
+	if err := g.spend(len(list) * (1 + len(about)/256)); err != nil { // each is read
+		return err
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(v any) bool { return at.used[text(v)] || !w.holds(v) })
+	if len(list) == 0 {
+		return unfit("no value satisfies the schema of /" + at.path)
+	}
+	options := make([]option, len(list))
+	for i, v := range list {
+		label := strings.ToLower(strings.Trim(text(v), `"`))
+		_, follows, _ := strings.Cut(about, label+":")
+		follows, _, _ = strings.Cut(follows, ".")
+		options[i] = newOption(label, follows)
+	}
+	scores := g.source.score(options)
+	for i, v := range list {
+		scores[i] *= 2
+		if v == nil {
+			scores[i] = -1
+		} else if slices.Contains([]any{"other", "none", "unknown", "normal", "medium"}, v) {
+			scores[i]++
 		}
-		least = min(least, a.words[stem])
 	}
-	return least
+	g.out.WriteString(text(list[slices.Index(scores, slices.Max(scores))]))
+	return nil
 }
 
-// choose picks the index of the alternative the subject speaks of most. With no
-// word for any, a neutral label is taken; a tie goes by the hash of the place.
-func (g *generator) choose(list []*alternative, at place) int {
-	scores := g.rank(list)
-	top := slices.Max(scores)
-	var best []int
-	for i, s := range scores {
-		switch {
-		case s < top:
-		case top == 0 && neutral[strings.ToLower(list[i].label)]:
-			return i
-		default:
-			best = append(best, i)
+// order returns the branches of a union in the order in which to try them: the one that the input
+// mentions first and null last, or the shallowest first.
+func (g *generator) order(union []*jsonschema.Schema, at place) []*jsonschema.Schema {
+	var branches []*jsonschema.Schema
+	var wants []want
+	var options []option
+	for _, s := range union {
+		var w want
+		if g.add(&w, 0, s) == nil {
+			branches, wants, options = append(branches, s), append(wants, w), append(options, w.option(""))
 		}
 	}
-	return best[g.hash(at)%uint64(len(best))]
-}
-
-// mentioned reports whether the subject speaks of the thing at all.
-func (g *generator) mentioned(a *alternative) bool {
-	return g.rank([]*alternative{a})[0] > 0
-}
-
-// labels are the alternatives of an enum. Descriptions often explain the values
-// one after the other ("billing: invoices and refunds. technical: ..."): the words
-// after a value, up to the next one, count for it.
-func labels(values []any, description string) []*alternative {
-	list := make([]*alternative, len(values))
-	var starts []int
-	lower := strings.ToLower(description)
-	for i, v := range values {
-		list[i] = newAlternative(labelOf(v))
-		at := -1
-		if s, ok := v.(string); ok && s != "" {
-			at = strings.Index(lower, strings.ToLower(s))
+	scores := map[*jsonschema.Schema]int{}
+	for i, score := range g.source.score(options) {
+		kinds := wants[i].kinds()
+		switch last := kinds[len(kinds)-1]; {
+		case at.depth > roomy:
+			score = 1000*slices.Index(allKinds, last) - len(wants[i].required())
+		case kinds[0] == "null":
+			score = -1
 		}
-		starts = append(starts, at)
+		scores[branches[i]] = score
 	}
-	for i, from := range starts {
-		if from < 0 {
-			continue
-		}
-		to := len(lower)
-		for _, s := range starts {
-			if s > from {
-				to = min(to, s)
-			}
-		}
-		list[i].about(lower[from:to], weightAbout)
-	}
-	return list
-}
-
-func labelOf(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	return key(v)
+	slices.SortStableFunc(branches, func(a, b *jsonschema.Schema) int { return scores[b] - scores[a] })
+	return branches
 }

@@ -1,78 +1,43 @@
 package sample
 
 import (
-	"hash/fnv"
-	"io"
+	"bytes"
 	"slices"
 	"strconv"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// generator makes a document for a schema out of a subject. It is used once, by
-// one goroutine.
+// generator writes one document for a schema. One goroutine uses it, once.
 type generator struct {
-	root   any
-	source *source
-	seed   uint64
+	out    bytes.Buffer
+	source source
 	fuel   int // steps left
-	room   int // characters left for texts that a schema wants long
-	// told counts the strings made so far, so that each takes another sentence.
-	told int
+	told   int // texts made; each has the next sentence
 }
 
 const (
-	// maxFuel bounds the steps of one answer, so that no schema keeps the host busy.
+	// maxFuel limits the steps of one answer, so that no schema keeps the host busy.
 	maxFuel = 100_000
-	// roomy is the depth down to which optional members are made; below it a
-	// recursive schema is brought to its end.
+	// roomy is the depth down to which optional members are made. Below it, values are as shallow
+	// as their schemas allow, which ends recursive documents.
 	roomy = 5
-	// maxDepth is where a document is given up.
-	maxDepth = 64
+	// maxDepth limits the document, and chains of references.
+	maxDepth = 32
 )
-
-func newGenerator(root any, subject string, seed uint64) *generator {
-	return &generator{root: root, source: newSource(subject), seed: seed, fuel: maxFuel, room: provider.MaxAnswerBytes}
-}
 
 // place is where in the document a value goes.
 type place struct {
-	path  string
-	name  string // of the member, or of the array it is an item of
+	path  string // JSON pointer
+	name  string // of the member, or of the array that has the item
 	depth int
-	// try is 0, or counts the attempts at an item that differs from those before.
-	try int
+	try   int             // attempts at an item that differs from the others
+	used  map[string]bool // the items that it must differ from; nil allows all
 }
 
-// String is the place as a JSON pointer.
-func (p place) String() string {
-	if p.path == "" {
-		return "/"
-	}
-	return p.path
-}
-
-func (p place) member(name string) place {
-	return place{path: p.path + "/" + name, name: name, depth: p.depth + 1, try: p.try}
-}
-
-func (p place) item(i int) place {
-	return place{path: p.path + "/" + strconv.Itoa(i), name: p.name, depth: p.depth + 1}
-}
-
-// again is another try at the same place: what is open is decided otherwise.
-func (p place) again(try int) place {
-	p.try = try
-	return p
-}
-
-func (g *generator) hash(at place) uint64 {
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, at.path+"#"+strconv.Itoa(at.try))
-	return h.Sum64() ^ g.seed
-}
-
-// spend counts steps.
 func (g *generator) spend(steps int) error {
 	if g.fuel -= steps; g.fuel < 0 {
 		return unfit("the schema asks for a document that is too large")
@@ -80,116 +45,152 @@ func (g *generator) spend(steps int) error {
 	return nil
 }
 
-// value makes a value that satisfies all the schemas.
-func (g *generator) value(schema any, at place) (any, error) {
-	if at.depth > maxDepth {
-		return nil, unfit("the schema asks for a document without end")
-	}
-	f, err := g.flatten(schema)
-	if err != nil {
-		return nil, err
-	}
-	for tries := 0; len(f.unions) > 0; tries++ {
-		if tries > maxRefs {
-			return nil, unfit("the schema refers to itself without end")
+func text(v any) string { return string(strictjson.RenderPlain(v)) }
+
+// want is what a value must satisfy: schemas that all hold, and the unions of which a branch is
+// still to be chosen.
+type want struct {
+	all    []*jsonschema.Schema
+	unions [][]*jsonschema.Schema
+}
+
+// add adds schemas, their references and their allOf.
+func (g *generator) add(w *want, depth int, schemas ...*jsonschema.Schema) error {
+	for _, s := range schemas {
+		if err := g.spend(1); err != nil {
+			return err
 		}
-		if err := g.settle(f, at); err != nil {
-			return nil, err
+		if depth > maxDepth || isFalse(s) {
+			return unfit("no document satisfies the schema")
 		}
-	}
-	if f.never {
-		return nil, unfit("nothing satisfies the schema of " + at.String())
-	}
-	if f.has("enum") {
-		return g.pick(f, at)
-	}
-	return g.typed(f, at)
-}
-
-// pick takes a value of the enum.
-func (g *generator) pick(f *flat, at place) (any, error) {
-	if err := g.spend(len(f.list("enum")) / 4); err != nil { // each is read
-		return nil, err
-	}
-	values := slices.DeleteFunc(slices.Clone(f.list("enum")), func(v any) bool { return !f.allows(v) })
-	if len(values) == 0 {
-		return nil, unfit("nothing satisfies the schema of " + at.String())
-	}
-	if said := slices.DeleteFunc(slices.Clone(values), func(v any) bool { return v == nil }); len(said) > 0 {
-		values = said // null is for when there is nothing else
-	}
-	return values[g.choose(labels(values, f.text("title")+" "+f.text("description")), at)], nil
-}
-
-// typed makes a value of the schema's type.
-func (g *generator) typed(f *flat, at place) (any, error) {
-	if at.depth > roomy && f.has("type") && f.allows(nil) { // the end of a list
-		return nil, nil
-	}
-	switch f.kind() {
-	case "object":
-		return g.object(f, at)
-	case "array":
-		return g.array(f, at)
-	case "string":
-		return g.text(f, at)
-	case "integer":
-		return g.number(f, at, true)
-	case "number":
-		return g.number(f, at, false)
-	case "boolean":
-		a := newAlternative(at.name)
-		a.about(f.text("title")+" "+f.text("description"), weightAbout)
-		return g.mentioned(a) != (at.try%2 == 1), nil
-	default:
-		return nil, nil
-	}
-}
-
-// kind is the schema's type, the first that is not null of several, or what its
-// other keywords make likely.
-func (f *flat) kind() string {
-	if f.has("type") {
-		for _, t := range types(f.values["type"]) {
-			if s, ok := t.(string); ok && s != "null" {
-				return s
+		parts := s.AllOf
+		if s.Ref != nil {
+			parts = append([]*jsonschema.Schema{s.Ref}, parts...)
+		}
+		if err := g.add(w, depth+1, parts...); err != nil {
+			return err
+		}
+		for _, union := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+			if len(union) > 0 {
+				w.unions = append(w.unions, union)
 			}
 		}
-		return "null"
+		w.all = append(w.all, s)
 	}
-	switch {
-	case f.hasAny("properties", "required", "minProperties", "patternProperties", "additionalProperties"):
-		return "object"
-	case f.hasAny("items", "prefixItems", "minItems", "contains"):
-		return "array"
-	case !f.hasAny("minLength", "maxLength", "pattern", "format") && f.hasAny("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-		return "number"
-	default:
-		return "string"
-	}
+	return nil
 }
 
-// text makes a string.
-func (g *generator) text(f *flat, at place) (any, error) {
-	low := f.count("minLength", 0)
-	if g.room -= low; g.room < 0 {
-		return nil, tooLong()
+func isFalse(s *jsonschema.Schema) bool { return s.Bool != nil && !*s.Bool }
+
+func (w want) holds(v any) bool {
+	return !slices.ContainsFunc(w.all, func(s *jsonschema.Schema) bool { return s.Validate(v) != nil })
+}
+
+// limits returns the tightest limits of the schemas.
+func (w want) limits(of func(*jsonschema.Schema) (low, high *int)) (least, most int) {
+	most = 1 << 40
+	for _, s := range w.all {
+		low, high := of(s)
+		if low != nil {
+			least = max(least, *low)
+		}
+		if high != nil {
+			most = min(most, *high)
+		}
 	}
-	want := length{low: low, high: f.count("maxLength", 1<<40)}
-	if s, ok := g.formatted(f.text("format"), want); ok {
-		return s, nil
+	return least, most
+}
+
+var allKinds = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
+
+// kinds returns the types that a value may have: the best one first, the shallowest one last.
+func (w want) kinds() []string {
+	list, typed := slices.Clone(allKinds), false
+	for _, s := range w.all {
+		if s.Types != nil {
+			allowed := s.Types.ToStrings()
+			list = slices.DeleteFunc(list, func(k string) bool {
+				return !slices.Contains(allowed, k) && (k != "integer" || !slices.Contains(allowed, "number"))
+			})
+			typed = true
+		}
 	}
-	s := want.fit(g.sentence(at, f.text("title")+" "+f.text("description"), want))
-	if at.try > 0 {
-		s = want.fit(cut(strconv.Itoa(at.try)+" "+s, want.high))
+	if !typed && !slices.ContainsFunc(w.all, func(s *jsonschema.Schema) bool { return len(s.Properties)+len(s.Required) > 0 }) {
+		return []string{"string"} // satisfies the keywords of every other type
 	}
-	p := f.text("pattern")
-	if p == "" {
-		return s, nil
+	if len(list) == 0 {
+		return []string{"none"}
 	}
-	const costly = 512 // to try what a pattern matches
-	if err := g.spend(costly); err != nil {
-		return nil, err
+	return list
+}
+
+// value writes a value that satisfies all the schemas.
+func (g *generator) value(at place, schemas ...*jsonschema.Schema) error {
+	if err := g.spend(1); err != nil {
+		return err
 	}
-	return g.matching(p, s, want), nil
+	if at.depth > maxDepth {
+		return unfit("the schema asks for a document without end")
+	}
+	if g.out.Len() > provider.MaxAnswerBytes {
+		return tooLong()
+	}
+	var w want
+	if err := g.add(&w, 0, schemas...); err != nil {
+		return err
+	}
+	return g.settle(w, at, 0)
+}
+
+// settle chooses a branch of each union, and writes the value. If a branch fails, it tries the next.
+func (g *generator) settle(w want, at place, settled int) error {
+	if len(w.unions) == 0 {
+		return g.write(w, at)
+	}
+	err := error(unfit("no branch satisfies the schema of /" + at.path))
+	start := g.out.Len()
+	for _, branch := range g.order(w.unions[0], at) {
+		with := want{all: slices.Clone(w.all), unions: slices.Clone(w.unions[1:])}
+		if err = g.add(&with, settled, branch); err == nil {
+			err = g.settle(with, at, settled+1)
+		}
+		if err == nil {
+			return nil
+		}
+		g.out.Truncate(start)
+	}
+	return err
+}
+
+// write writes a value without unions.
+func (g *generator) write(w want, at place) error {
+	for _, s := range w.all {
+		if list := values(s); list != nil {
+			return g.pick(w, at, list)
+		}
+	}
+	kinds := w.kinds()
+	kind := kinds[0]
+	if at.depth > roomy {
+		kind = kinds[len(kinds)-1]
+	}
+	switch kind {
+	case "object":
+		return g.object(w, at)
+	case "array":
+		return g.array(w, at)
+	case "string":
+		return g.text(w, at)
+	case "integer", "number":
+		return g.number(w, at, kind == "integer")
+	case "boolean":
+		said := g.source.score([]option{w.option(at.name)})[0] > 0
+		g.out.WriteString(strconv.FormatBool(said != (at.try%2 == 1)))
+		return nil
+	case "null":
+		g.out.WriteString("null")
+		return nil
+	default:
+		return unfit("no value satisfies the schema of /" + at.path)
+	}
 }

@@ -1,87 +1,57 @@
 package sample
 
 import (
-	"encoding/json"
-	"hash/fnv"
-	"io"
 	"regexp"
-	"strconv"
 	"strings"
 
-	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// untrusted finds what the host fenced in as content from outside (OpenWOP
-// envelope contract §12): where there is any, that is what the prompt is about.
+// untrusted finds what the host fenced in as content from outside (OpenWOP envelope contract §12): if
+// there is any, the prompt is about it.
 var untrusted = regexp.MustCompile(`(?s)<UNTRUSTED[^>]*>(.*?)</UNTRUSTED>`)
 
-// subjectOf is the text the answer is made of: the fenced parts of what the user
-// said, else all the user said, else the system text.
+// subjectOf returns the text that the answer is made of: the fenced parts of the user's messages,
+// else all of them, else the system text.
 func subjectOf(req provider.Request) string {
-	var said []string
+	var said string
 	for _, m := range req.Messages {
 		if m.Role == "user" {
-			said = append(said, textOf(m.Content))
+			said += textOf(m) + "\n"
 		}
 	}
-	text := strings.Join(said, "\n")
-	if strings.TrimSpace(text) == "" {
-		text = req.System
+	if strings.TrimSpace(said) == "" {
+		said = req.System
 	}
-	var fenced []string
-	for _, part := range untrusted.FindAllStringSubmatch(text, -1) {
-		fenced = append(fenced, part[1])
+	var fenced string
+	for _, part := range untrusted.FindAllStringSubmatch(said, -1) {
+		fenced += part[1] + "\n"
 	}
-	if len(fenced) > 0 {
-		text = strings.Join(fenced, "\n")
+	if fenced != "" {
+		said = fenced
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(said)
 }
 
-// textOf reads a content: a string, or the text blocks of an array.
-func textOf(content json.RawMessage) string {
-	var s string
-	if json.Unmarshal(content, &s) == nil {
-		return s
+func textOf(m provider.Message) (text string) {
+	parts, _ := m.Parts() // a message without text has no parts
+	for _, p := range parts {
+		text += p.Text + "\n"
 	}
-	var blocks []struct {
-		Text string `json:"text"`
-	}
-	if strictjson.Read(content, &blocks) != nil { // blocks of a shape of their own have no text
-		return ""
-	}
-	var parts []string
-	for _, b := range blocks {
-		parts = append(parts, b.Text)
-	}
-	return strings.Join(parts, "\n")
+	return text
 }
 
-// inputTokens counts the pieces of everything the request says.
+// piece matches a part of a text as a model streams it: a word with the space before it, a part of a
+// long word, or a run of other characters.
+var piece = regexp.MustCompile(`\s*[\pL\pN]{1,8}|\s*[^\pL\pN\s]+|\s+`)
+
+func split(text string) []string { return piece.FindAllString(text, -1) }
+
+// inputTokens counts the pieces of the request.
 func inputTokens(req provider.Request) int {
 	n := len(split(req.System)) + len(split(string(req.Schema)))
 	for _, m := range req.Messages {
-		n += len(split(textOf(m.Content)))
+		n += len(split(textOf(m)))
 	}
 	return n
-}
-
-// hashOf identifies what the request asks. Node and invocation are left out: a
-// repeated question gets the repeated answer.
-func hashOf(req provider.Request) uint64 {
-	h := fnv.New64a()
-	part := func(s string) { // with its length, so that parts cannot run together
-		_, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s)
-	}
-	part(req.System)
-	for _, m := range req.Messages {
-		part(m.Role)
-		part(string(m.Content))
-	}
-	part(string(req.Schema))
-	if req.Seed != nil {
-		part(strconv.FormatInt(*req.Seed, 10))
-	}
-	return h.Sum64()
 }

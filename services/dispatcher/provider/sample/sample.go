@@ -1,38 +1,32 @@
-// Package sample is the built-in stand-in for a model. It is no model: it makes
-// an answer that satisfies the asked schema out of the words of the input, the
-// same answer every time, and streams it in pieces. It is called "sample"
-// wherever it appears, so that nobody mistakes it for one.
+// Package sample is the built-in stand-in for a model. It makes an answer that satisfies the schema
+// out of the words of the input, the same answer every time, and streams it in pieces.
 //
-// The way of an answer:
+// It chooses the enum value or the branch of a union whose words occur in the input. Texts are
+// sentences of the input. Numbers are those of the input, if they fit.
 //
-//	request -> subject (what the user wrote) -> generator walks the schema -> JSON -> pieces
-//
-// Of alternatives it takes the one whose words occur in the subject; strings it
-// fills with sentences of the subject. What the words leave open it decides by a
-// hash of the request.
-//
-// It follows JSON Schema as far as a document can be made without search:
-// references, allOf, anyOf, oneOf, const, enum, and the limits of objects,
-// arrays, strings and numbers. For not, if/then/else and dependent members it
-// leaves out what is optional and hopes for the best; the accept pipeline checks
-// the answer like any model's.
+// It does not search: for not, if/then/else and dependent members it leaves out what is optional.
+// The accept pipeline checks the answer like any model's.
 package sample
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// ID names the provider, Model its model. The others show what goes wrong with models:
-// Plain is one that no schema is enforced on, Stumbles leaves a member out until it is
-// told that its answer was not accepted, and Strays answers with a file whatever it was
-// asked for.
+// The provider and its models. Three of them show what goes wrong with models: no schema is enforced
+// on Plain, Stumbles leaves a member out of its first answer, and Strays always answers with a file.
 const (
 	ID       = "sample"
 	Model    = "sample-1"
@@ -52,8 +46,8 @@ func New(delay time.Duration) *Provider { return &Provider{delay: delay} }
 // ID names the provider.
 func (p *Provider) ID() string { return ID }
 
-// Call answers a request. A schema that no document can satisfy, or whose
-// smallest document is very large, is CodeSchemaInvalid.
+// Call answers a request. A schema without documents, or with very large ones only, is
+// CodeSchemaInvalid.
 func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(provider.Delta) error) (provider.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return provider.Result{}, err
@@ -71,11 +65,11 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err != nil {
 		return provider.Result{}, err
 	}
-	switch {
-	case req.Model == Stumbles && !corrected(req):
-		text = stumble(text)
-	case req.Model == Strays:
-		text = strayed
+	switch req.Model {
+	case Stumbles:
+		text = stumble(text, req)
+	case Strays:
+		text = `{"type":"media.file","payload":{"base64":"RGVhciBjdXN0b21lcg==","bytes":13,"mimeType":"text/plain","name":"letter.txt"}}`
 	}
 	pieces, r := limit(text, req)
 	c := provider.NewTokenCollector(req.Model, emit)
@@ -87,8 +81,19 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	return c.Finish(r, provider.FinishReason(r.Stop))
 }
 
-// limit cuts the answer where a stop sequence or the budget ends it, whichever
-// comes first, and tells how it ended.
+// stumble leaves the last member, by name, out of an object, unless the request says that such an
+// answer was not accepted.
+func stumble(answer string, req provider.Request) string {
+	corrected := slices.ContainsFunc(req.Messages, func(m provider.Message) bool { return strings.Contains(textOf(m), "was not accepted") })
+	members := strictjson.Object([]byte(answer))
+	if corrected || len(members) == 0 {
+		return answer
+	}
+	delete(members, slices.Max(slices.Collect(maps.Keys(members))))
+	return text(members)
+}
+
+// limit cuts the answer at the first stop sequence, and at the budget.
 func limit(text string, req provider.Request) ([]string, provider.Result) {
 	r := provider.Result{Stop: provider.StopClean, RawStop: "stop"}
 	for _, stop := range req.Stop {
@@ -107,36 +112,41 @@ func limit(text string, req provider.Request) ([]string, provider.Result) {
 	return pieces, r
 }
 
-// answer is the whole text: a document for a schema, else a sentence.
+// answer returns the whole text: a document for a schema, else a sentence.
 func answer(req provider.Request) (string, error) {
-	subject := subjectOf(req)
+	source := newSource(subjectOf(req))
 	if len(req.Schema) == 0 {
-		return prose(subject), nil
+		return "This is the built-in sample, not a model. You wrote: " + strconv.Quote(source.sentences[0]), nil
 	}
-	root, err := decode(req.Schema)
+	root, err := compile(req.Schema)
 	if err != nil {
-		return "", unfit("the response schema is nested too deeply")
+		return "", unfit(err.Error())
 	}
-	g := newGenerator(root, subject, hashOf(req))
-	v, err := g.value(root, place{})
-	if err != nil {
+	g := generator{source: source, fuel: maxFuel}
+	if err := g.value(place{}, root); err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	encode(&out, v)
-	if out.Len() > provider.MaxAnswerBytes {
+	if g.out.Len() > provider.MaxAnswerBytes {
 		return "", tooLong()
 	}
-	return out.String(), nil
+	return g.out.String(), nil
 }
 
-// prose is the answer to a request without a schema.
-func prose(subject string) string {
-	const most = 160
-	if subject == "" {
-		return "This is the built-in sample, not a model. You wrote nothing."
+// compile reads a schema within the limits of package schema.
+func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
+	if _, err := schema.Compile("answer", raw); err != nil {
+		return nil, err
 	}
-	return "This is the built-in sample, not a model. You wrote: " + strconv.Quote(newSource(subject).excerpt(0, most))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("schema:///answer", doc); err != nil {
+		return nil, err
+	}
+	return c.Compile("schema:///answer")
 }
 
 func unfit(message string) *provider.Error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,20 +84,9 @@ func TestCall_IsDeterministic(t *testing.T) {
 	require.Equal(t, first, say(t, routed))
 }
 
-func TestCall_DecidesTiesByTheRequest(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for seed := range int64(32) {
-		r := ask("x", `{"enum":["red","green","blue"]}`)
-		r.Seed = &seed
-		seen[say(t, r).Text] = true
-	}
-	require.Len(t, seen, 3, "every alternative comes up")
-}
-
 func TestCall_ChoosesTheEnumValueTheInputSpeaksOf(t *testing.T) {
 	t.Parallel()
-	const teams = `{"enum":["sales","billing","technical","other"]}`
+	const teams = `{"enum":["sales","billing","technical","other"],"description":"billing: charges, invoices, refunds. technical: errors, crashes, servers that fail. sales: quotes."}`
 	for _, tc := range []struct{ input, schema, want string }{
 		{"refund my invoice", teams, "billing"},
 		{"I was charged twice for my subscription", teams, "billing"},
@@ -104,8 +94,7 @@ func TestCall_ChoosesTheEnumValueTheInputSpeaksOf(t *testing.T) {
 		{"Can I get a quote for the premium plan?", teams, "sales"},
 		{"Lorem ipsum dolor sit amet", teams, "other"},
 		{"Answer sales, billing, technical or other. The server fails.", teams, "technical"},
-		{"this is urgent, answer immediately", `{"enum":["low","normal","high"]}`, "high"},
-		{"great service, thanks", `{"enum":["negative","positive"]}`, "positive"},
+		{"this is of high importance", `{"enum":["low","normal","high"]}`, "high"},
 		{
 			"the dragon sleeps",
 			`{"enum":["x1","x2"],"description":"x1: castles and knights. x2: dragons and other beasts"}`,
@@ -113,6 +102,11 @@ func TestCall_ChoosesTheEnumValueTheInputSpeaksOf(t *testing.T) {
 		},
 		{"please do it by email", `{"enum":["viaPhone","via_email"]}`, "via_email"},
 		{"two", `{"type":["integer","null"],"enum":["two",null,2]}`, "2"},
+		{
+			"the dragon eats a ticket",
+			`{"enum":["knight","dragon"],"description":"knight: a ticket. dragon: a ticket."}`,
+			"dragon",
+		},
 	} {
 		got := strings.Trim(say(t, ask(tc.input, tc.schema)).Text, `"`)
 		require.Equal(t, tc.want, got, "%s", tc.input)
@@ -145,14 +139,14 @@ func TestCall_PrefersAValueToNull(t *testing.T) {
 	require.Equal(t, "null", say(t, ask("hello", `{"type":"null"}`)).Text)
 }
 
-func TestCall_FillsMembersFromTheInputInTheSchemasOrder(t *testing.T) {
+func TestCall_FillsMembersFromTheInputInTheRequiredOrder(t *testing.T) {
 	t.Parallel()
 	res := say(t, ask(refundMail, `{"type":"object","required":["reasoning","subject","email","link","invoiceNumber","amount","urgent","language"],
 		"properties":{
+			"urgent":{"type":"boolean","description":"true if an answer is wanted soon, immediately, possible today"},"language":{"type":"string"},
 			"reasoning":{"type":"string"},"subject":{"type":"string","maxLength":40},
 			"email":{"type":"string","format":"email"},"link":{"type":"string","format":"uri"},
-			"invoiceNumber":{"type":"string"},"amount":{"type":"number","maximum":100,"multipleOf":0.01},
-			"urgent":{"type":"boolean","description":"true if an answer is wanted soon, immediately, possible today"},"language":{"type":"string"}}}`))
+			"invoiceNumber":{"type":"string"},"amount":{"type":"number","maximum":100,"multipleOf":0.01}}}`))
 	var got struct {
 		Reasoning, Subject, Email, Link, InvoiceNumber, Language string
 		Amount                                                   float64
@@ -160,6 +154,7 @@ func TestCall_FillsMembersFromTheInputInTheSchemasOrder(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(res.Text), &got))
 	require.Contains(t, got.Reasoning, "charged twice")
+	require.InDelta(t, 1, got.Amount, 0.001, "the first number of the input that fits")
 	require.Equal(t, "jo@example.org", got.Email)
 	require.Equal(t, "https://example.org/receipts/1", got.Link)
 	require.Equal(t, "INV-20417", got.InvoiceNumber)
@@ -170,29 +165,21 @@ func TestCall_FillsMembersFromTheInputInTheSchemasOrder(t *testing.T) {
 	require.Less(t, strings.Index(res.Text, `"invoiceNumber"`), strings.Index(res.Text, `"amount"`))
 }
 
-func TestCall_ListsEveryLabelTheInputSpeaksOf(t *testing.T) {
-	t.Parallel()
-	res := say(t, ask("The app crashes and I want a refund", `{"type":"array","uniqueItems":true,"items":{"enum":["sales","billing","technical","shipping"]}}`))
-	var got []string
-	require.NoError(t, json.Unmarshal([]byte(res.Text), &got))
-	require.ElementsMatch(t, []string{"billing", "technical"}, got)
-}
-
 // OpenWOP envelope contract §12: what is fenced in is what the prompt is about.
 func TestCall_AnswersAboutTheFencedContent(t *testing.T) {
 	t.Parallel()
-	const prompt = "Decide between billing and technical. Invoices are billing.\n<UNTRUSTED>The server crashes with an error.</UNTRUSTED>"
+	const prompt = "Decide between billing and technical. Invoices are billing.\n<UNTRUSTED>A technical error.</UNTRUSTED>"
 	require.Equal(t, `"technical"`, say(t, ask(prompt, `{"enum":["billing","technical"]}`)).Text)
 }
 
 func TestCall_ReadsBlocksAndFallsBackToTheSystemText(t *testing.T) {
 	t.Parallel()
-	blocks := ask("", `{"enum":["billing","technical"]}`)
-	blocks.Messages[0].Content = json.RawMessage(`[{"type":"image"},{"type":"text","text":"refund please","Text":"the server crashes"}]`)
+	blocks := ask("", `{"enum":["technical","billing"]}`)
+	blocks.Messages[0].Content = json.RawMessage(`[{"type":"text","text":"my bill please"}]`)
 	require.Equal(t, `"billing"`, say(t, blocks).Text)
 
-	system := provider.Request{Model: sample.Model, System: "the server crashes", Schema: blocks.Schema}
-	require.Equal(t, `"technical"`, say(t, system).Text)
+	system := provider.Request{Model: sample.Model, System: "our billing", Schema: blocks.Schema}
+	require.Equal(t, `"billing"`, say(t, system).Text)
 }
 
 func TestCall_StopsAtTheBudget(t *testing.T) {
@@ -312,8 +299,14 @@ func TestCall_IsQuickWhateverTheSchema(t *testing.T) {
 	}
 }
 
-func TestCall_TakesNumbersWithEnormousExponentsForAbsent(t *testing.T) {
+func TestCall_FindsFormatsAndPatternsInTheInput(t *testing.T) {
 	t.Parallel()
-	res := say(t, ask("hello", `{"type":"integer","minimum":1,"maximum":1e999999999}`))
-	require.True(t, json.Valid([]byte(res.Text)))
+	const mail = "Mail jo.doe+x@mail.example.org by 2026-02-03, see http://a.example/b?c=d and 123e4567-e89b-12d3-a456-426614174000 for AB-1234."
+	for schema, want := range map[string]string{
+		`"format":"email"`: "jo.doe+x@mail.example.org", `"format":"date"`: "2026-02-03", `"format":"uri"`: "http://a.example/b?c=d",
+		`"format":"uuid"`: "123e4567-e89b-12d3-a456-426614174000", `"format":"date-time"`: "2026-01-01T00:00:00Z", `"format":"ipv4"`: "192.0.2.1",
+		`"pattern":"^[A-Z]{2}-\\d{4}$"`: "AB-1234", `"pattern":"^x{3}$"`: "xxx", `"pattern":"^(?:yes|no)$"`: "yes", `"pattern":"^(([a-z]+-)*[0-9]+_)*end$"`: "end",
+	} {
+		require.Equal(t, strconv.Quote(want), say(t, ask(mail, `{"type":"string",`+schema+`}`)).Text, schema)
+	}
 }

@@ -1,110 +1,81 @@
 package sample
 
 import (
+	"cmp"
+	"math/big"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// source is the text an answer is made of, taken apart once.
+// source is the text that an answer is made of.
 type source struct {
-	text      string
 	stems     map[string]bool
-	words     []string // the first ones, without punctuation around them
-	sentences []string // those long enough to say something; one at least
-	found     map[*regexp.Regexp][]string
+	words     []string // without punctuation around them
+	numbers   []*big.Rat
+	sentences []string // at least one
 }
 
-const (
-	// maxSource is how many bytes of a text are looked at.
-	maxSource = 64 << 10
-	// maxWords and maxFound bound what is tried for one value.
-	maxWords, maxFound = 200, 20
-)
+// Limits of what is tried for one value.
+const maxSource, maxWords, maxNumbers = 64 << 10, 200, 20
 
-func newSource(text string) *source {
+var written = regexp.MustCompile(`\d+(?:\.\d+)?`)
+
+var sentenceEnd = regexp.MustCompile(`[.!?]+(?:\s+|$)|\n\s*\n`)
+
+func newSource(text string) source {
 	if len(text) > maxSource {
 		text = strings.ToValidUTF8(text[:maxSource], "")
 	}
-	s := &source{text: text, stems: map[string]bool{}, found: map[*regexp.Regexp][]string{}}
+	s := source{stems: map[string]bool{}}
+	for _, n := range written.FindAllString(text, maxNumbers) {
+		if x, ok := new(big.Rat).SetString(n); ok {
+			s.numbers = append(s.numbers, x)
+		}
+	}
 	for _, stem := range stems(text) {
 		s.stems[stem] = true
 	}
-	for w := range strings.FieldsSeq(text) {
-		if len(s.words) == maxWords {
-			break
-		}
+	words := strings.Fields(text)
+	for _, w := range words[:min(len(words), maxWords)] {
 		s.words = append(s.words, strings.TrimFunc(w, unicode.IsPunct))
 	}
-	s.sentences = telling(text)
+	const short, long = 12, 80 // characters
+	for _, sentence := range sentenceEnd.Split(text, -1) {
+		sentence = strings.Join(strings.Fields(sentence), " ")
+		if utf8.RuneCountInString(sentence) > short && !strings.HasSuffix(sentence, ":") {
+			s.sentences = append(s.sentences, fit(sentence, 0, long))
+		}
+	}
+	if len(s.sentences) == 0 {
+		s.sentences = []string{cmp.Or(fit(strings.Join(words, " "), 0, long), "sample")}
+	}
 	return s
 }
 
-// telling are the sentences that say something; failing those the whole text,
-// and "sample" for none.
-func telling(text string) []string {
-	const short = 12
-	var out []string
-	for _, s := range sentencesOf(text) {
-		if utf8.RuneCountInString(s) > short {
-			out = append(out, s)
+// stems returns the words of a text that say something, in lower case and without endings.
+func stems(text string) (list []string) {
+	for w := range strings.FieldsFuncSeq(splitCamel(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if w = strings.ToLower(w); len(w) > 2 && !strings.Contains(stopWords, " "+w+" ") {
+			list = append(list, stem(w))
 		}
-	}
-	if len(out) > 0 {
-		return out
-	}
-	if s := squeeze(text); s != "" {
-		return []string{s}
-	}
-	return []string{"sample"}
-}
-
-// find gives the first matches in the text.
-func (s *source) find(re *regexp.Regexp) []string {
-	list, done := s.found[re]
-	if !done {
-		list = re.FindAllString(s.text, maxFound)
-		s.found[re] = list
 	}
 	return list
 }
 
-// excerpt is the n-th sentence, counted round, cut to a length on a whole word.
-func (s *source) excerpt(n, most int) string {
-	return cut(s.sentences[n%len(s.sentences)], most)
-}
+const stopWords = " the and for was has had have are this that with from what when who whom whose how why you your our its not but any all none out "
 
-// sentencesOf cuts at line ends, and at full stops and their like that a space
-// follows, so that "3.50" stays whole.
-func sentencesOf(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		start := 0
-		for i, r := range line {
-			next := i + utf8.RuneLen(r)
-			if strings.ContainsRune(".!?", r) && next < len(line) && unicode.IsSpace(rune(line[next])) {
-				out = append(out, squeeze(line[start:i]))
-				start = next
-			}
-		}
-		if rest := strings.TrimRight(squeeze(line[start:]), ".!?"); rest != "" {
-			out = append(out, rest)
+// stem takes the commonest endings off an English word: "charged" meets "charge".
+func stem(w string) string {
+	for _, ending := range []string{"ings", "ing", "ed", "es", "s", "e"} {
+		if t, ok := strings.CutSuffix(w, ending); ok && len(t) > 2 {
+			return t
 		}
 	}
-	return out
+	return w
 }
 
-func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
+func splitCamel(s string) string { return camel.ReplaceAllString(s, "$1 $2") }
 
-// cut shortens a text to a number of characters, after a whole word if there is one.
-func cut(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	head := string([]rune(s)[:most])
-	if i := strings.LastIndexByte(head, ' '); i > 0 {
-		return head[:i]
-	}
-	return head
-}
+var camel = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)

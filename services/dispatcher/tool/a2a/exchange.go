@@ -11,6 +11,7 @@ import (
 	"github.com/a2aproject/a2a-go/a2a"
 	"github.com/a2aproject/a2a-go/a2aclient"
 
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
@@ -104,17 +105,13 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 // pollTask polls a task until it ends or requires input. The returned task is never nil.
 func pollTask(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
 	id := task.ID
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for pause, lost := firstPause, 0; ; pause = min(2*pause, lastPause) {
+	waits, lost := retry.Policy{Base: firstPause, Max: lastPause}.Start(), 0
+	for {
 		if state := task.Status.State; state != a2a.TaskStateSubmitted && state != a2a.TaskStateWorking {
 			return task, nil
 		}
-		timer.Reset(pause)
-		select {
-		case <-ctx.Done():
+		if !waits.Wait(ctx) {
 			return task, ctx.Err()
-		case <-timer.C:
 		}
 		next, err := client.GetTask(ctx, &a2a.TaskQueryParams{ID: id})
 		switch {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/lru"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
@@ -29,11 +29,8 @@ func DefaultConfig() Config {
 	return Config{Linger: 20 * time.Millisecond, PendingBytes: 32 << 20, RecentBytes: 4 << 20}
 }
 
-// Backoff between commit attempts while the store below fails.
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = 5 * time.Second
-)
+// backoff is for commits while the store below fails.
+var backoff = retry.Policy{Base: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // Store is a store.Store in front of another one. Write commits what Apply accepted. While
 // Write is not running, Apply commits before it returns. It is safe for concurrent use, by one
@@ -84,16 +81,12 @@ func New(below store.Store, cfg Config) *Store {
 // Write commits until ctx ends, then commits the rest.
 func (s *Store) Write(ctx context.Context) error {
 	s.setRunning(true)
-	backoff := minBackoff
-	for s.waitForWork(ctx) {
+	for waits := backoff.Start(); s.waitForWork(ctx); {
 		if err := s.commit(ctx); err == nil {
-			backoff = minBackoff
-			continue
-		}
-		if !lifecycle.Wait(ctx, backoff) {
+			waits.Reset()
+		} else if !waits.Wait(ctx) {
 			break
 		}
-		backoff = min(2*backoff, maxBackoff)
 	}
 	s.setRunning(false)
 	if err := s.commitAll(ctx); err != nil {

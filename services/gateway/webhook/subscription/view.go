@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
-	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 )
 
 // index holds subscriptions by tenant and id. It hides those with one part only.
@@ -95,13 +95,12 @@ const rewatch = time.Second
 
 // Run keeps the view up to date until ctx ends.
 func (v *View) Run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for range retry.Every(rewatch).Tries(ctx) {
 		err := v.watch(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		v.log.Warn("webhooks: cannot watch subscriptions, will retry", "error", err)
-		lifecycle.Wait(ctx, rewatch)
 	}
 }
 
