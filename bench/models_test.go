@@ -19,7 +19,7 @@ import (
 func TestOnlyModels_MeasuresEveryRow(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	out := filepath.Join(t.TempDir(), "report.md")
 	require.NoError(t, run(t.Context(), options{

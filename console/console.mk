@@ -5,32 +5,37 @@ CONSOLE := console/web
 CHROMIUM ?= $(shell command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome)
 PLAYWRIGHT = cd $(CONSOLE) && CHROMIUM="$(CHROMIUM)" WAYBILL_BIN="$(CURDIR)/bin/waybill" npx playwright test
 
+# API types from the OpenAPI document.
+define console-types
+go run ./tools/openapi > $(CONSOLE)/types/openapi.json
+npm run -s --prefix $(CONSOLE) types
+endef
+CONSOLE_MODULES := $(CONSOLE)/node_modules/.package-lock.json $(CONSOLE)/types/node_modules/.package-lock.json
+
 .PHONY: console
-console: $(CONSOLE)/node_modules/.package-lock.json ## build the web console into console/dist; needs Node
+console: $(CONSOLE_MODULES) ## generate the console's API types, and build the console into console/dist; needs Node
+	$(console-types)
 	npm run -s --prefix $(CONSOLE) build
 
-.PHONY: console-types
-console-types: $(CONSOLE)/types/node_modules/.package-lock.json ## generate the console's API types
-	go run ./tools/openapi > $(CONSOLE)/types/openapi.json
-	npm run -s --prefix $(CONSOLE) types
-
 .PHONY: console-check
-console-check: $(CONSOLE)/node_modules/.package-lock.json $(CONSOLE)/types/node_modules/.package-lock.json ## lint and test the console; fail if its types or console/dist are stale, or it is too heavy
+console-check: $(CONSOLE_MODULES) ## lint and test the console; fail if its types or console/dist are stale, or it exceeds its size limits
 	mkdir -p .bin && cp $(CONSOLE)/src/api/schema.d.ts .bin/schema.d.ts
-	$(MAKE) console-types
+	$(console-types)
 	diff .bin/schema.d.ts $(CONSOLE)/src/api/schema.d.ts && rm .bin/schema.d.ts
 	npm run -s --prefix $(CONSOLE) lint
 	npm run -s --prefix $(CONSOLE) test
 	cd $(CONSOLE) && node scripts/fresh.mjs && node scripts/budget.mjs
 
-.PHONY: browser
-browser: build chromium $(CONSOLE)/node_modules/.package-lock.json ## test the console in a browser against a real host
-	$(PLAYWRIGHT) --grep-invert '@slow|@timed'
-	$(PLAYWRIGHT) --grep @timed --workers 1 # timed tests run alone
+# Timed tests run alone.
+define browser.all
+$(PLAYWRIGHT) --grep-invert '@slow|@timed'
+$(PLAYWRIGHT) --grep @timed --workers 1
+endef
+browser.slow = $(PLAYWRIGHT) --grep @slow
 
-.PHONY: browser-slow
-browser-slow: build chromium $(CONSOLE)/node_modules/.package-lock.json ## run the slow browser tests with a hundred thousand runs
-	$(PLAYWRIGHT) --grep @slow
+.PHONY: browser
+browser: build chromium $(CONSOLE)/node_modules/.package-lock.json ## test the console in a browser against a real host; ONLY=slow uses a hundred thousand runs
+	$(call part,browser)
 
 .PHONY: chromium
 chromium:

@@ -1,5 +1,5 @@
-# The chart, the manifests, the alert rules and the dashboard: what builds and
-# what checks them. Included by the Makefile at the top.
+# Checks of the chart, the manifests, the alert rules and the dashboard. Included by the Makefile
+# at the top.
 
 HELM_VERSION := v3.22.0
 KUBECONFORM_VERSION := v0.8.0
@@ -25,54 +25,48 @@ KUBE_SCORE_FLAGS := --ignore-test container-image-pull-policy --ignore-test depl
 	--ignore-test deployment-has-host-podantiaffinity --enable-optional-test container-seccomp-profile \
 	--enable-optional-test container-ports-check --kubernetes-version v1.36 --output-format ci
 
-.PHONY: deploy-tools
-deploy-tools: $(HELM) $(KUBECONFORM) $(KUBE_SCORE) $(PROMTOOL) $(KUBE_SCHEMAS) ## install what deploy-check needs
+# $(call manifests,DIR) writes plain manifests: those of the chart, without what only Helm reads.
+define manifests
+rm -rf .bin/plain && mkdir -p $(1)
+$(RENDER) -f $(CHART)/ci/manifests-values.yaml --output-dir .bin/plain > .bin/plain.log
+for f in .bin/plain/waybill/templates/*.yaml; do \
+	sed -e '/^ *helm\.sh\/chart:/d' -e '/^ *app\.kubernetes\.io\/managed-by:/d' -e '/^# Source:/d' $$f > $(1)/$$(basename $$f); \
+done
+endef
+
+define deploy-check.all
+go run ./tools/chartdocs -check $(CHART)
+for f in $(VALUE_SETS); do $(HELM) lint --strict --quiet --kube-version $(KUBE_VERSION) $(CHART) -f $$f; done
+rm -rf .bin/rendered && mkdir -p .bin/rendered
+for f in $(VALUE_SETS); do $(RENDER) -f $$f > .bin/rendered/$$(basename $$f -values.yaml).yaml; done
+$(KUBECONFORM) -strict -summary -schema-location '$(KUBE_SCHEMAS)/{{ .Group }}/{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json' .bin/rendered deploy/manifests/[!k]*.yaml
+for f in .bin/rendered/*.yaml; do \
+	$(KUBE_SCORE) score $(KUBE_SCORE_FLAGS) $$f > .bin/score.txt || true; \
+	grep -q '^\[OK\]' .bin/score.txt; \
+	if grep -vE '^\[(OK|SKIPPED)\]' .bin/score.txt; then echo "kube-score rejects $$f"; exit 1; fi; \
+done
+$(PROMTOOL) check rules $(CHART)/files/waybill.rules.yaml
+$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
+rm -rf .bin/manifests
+$(call manifests,.bin/manifests)
+diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
+HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) $(GOTEST) -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs ./tools/sbom
+endef
+# Send the rendered objects to a real API server.
+define deploy-check.apiserver
+HELM=$(CURDIR)/$(HELM) KUBECTL=$(CURDIR)/$(KUBECTL) KUBE_APISERVER=$(CURDIR)/$(KUBE_APISERVER) ETCD=$(CURDIR)/$(ETCD) CRDS=$(CURDIR)/$(KUBE_SCHEMAS)/crds $(GOTEST) -timeout 10m -v -run TestAPIServer ./deploy/check
+endef
+# Build the content of the image twice, in two places, and compare.
+define deploy-check.image
+BUILD_TWICE=1 $(GOTEST) -timeout 20m -v -run TestImage ./deploy/check
+endef
+DEPLOY_TOOLS := $(HELM) $(KUBE_SCHEMAS)
+DEPLOY_TOOLS_all := $(KUBECONFORM) $(KUBE_SCORE) $(PROMTOOL)
+DEPLOY_TOOLS_apiserver := $(KUBECTL) $(KUBE_APISERVER) $(ETCD)
 
 .PHONY: deploy-check
-deploy-check: deploy-tools build ## check chart, manifests, alert rules and dashboard; needs no cluster
-	go run ./tools/chartdocs -check $(CHART)
-	for f in $(VALUE_SETS); do $(HELM) lint --strict --quiet --kube-version $(KUBE_VERSION) $(CHART) -f $$f; done
-	rm -rf .bin/rendered && mkdir -p .bin/rendered
-	for f in $(VALUE_SETS); do $(RENDER) -f $$f > .bin/rendered/$$(basename $$f -values.yaml).yaml; done
-	$(KUBECONFORM) -strict -summary -schema-location '$(KUBE_SCHEMAS)/{{ .Group }}/{{ .ResourceKind }}_{{ .ResourceAPIVersion }}.json' .bin/rendered deploy/manifests/[!k]*.yaml
-	for f in .bin/rendered/*.yaml; do \
-		$(KUBE_SCORE) score $(KUBE_SCORE_FLAGS) $$f > .bin/score.txt || true; \
-		grep -q '^\[OK\]' .bin/score.txt; \
-		if grep -vE '^\[(OK|SKIPPED)\]' .bin/score.txt; then echo "kube-score does not like $$f"; exit 1; fi; \
-	done
-	$(PROMTOOL) check rules $(CHART)/files/waybill.rules.yaml
-	$(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
-	rm -rf .bin/manifests && $(MAKE) --no-print-directory deploy-manifests OUT=.bin/manifests
-	diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
-	WAYBILL_BIN=$(CURDIR)/bin/waybill HELM=$(CURDIR)/$(HELM) KUBECONFORM=$(CURDIR)/$(KUBECONFORM) KUBE_SCHEMAS=$(CURDIR)/$(KUBE_SCHEMAS) \
-		go test -count=1 -timeout 5m ./deploy/... ./tools/kubeschemas ./tools/chartdocs ./tools/sbom
-
-.PHONY: deploy-apiserver
-deploy-apiserver: $(HELM) $(KUBE_SCHEMAS) $(KUBECTL) $(KUBE_APISERVER) $(ETCD) ## let a real API server take what the chart renders; builds one first
-	HELM=$(CURDIR)/$(HELM) KUBECTL=$(CURDIR)/$(KUBECTL) KUBE_APISERVER=$(CURDIR)/$(KUBE_APISERVER) ETCD=$(CURDIR)/$(ETCD) CRDS=$(CURDIR)/$(KUBE_SCHEMAS)/crds \
-		go test -count=1 -timeout 10m -v -run TestAPIServer ./deploy/check
-
-.PHONY: deploy-image-check
-deploy-image-check: ## build what goes into the image twice, in two places, and compare; minutes
-	BUILD_TWICE=1 go test -count=1 -timeout 20m -v -run 'TestImage' ./deploy/check
-
-.PHONY: sbom
-sbom: build ## write bin/waybill.cdx.json, what bin/waybill is made of
-	go run ./tools/sbom bin/waybill > bin/waybill.cdx.json
-
-.PHONY: deploy-gen
-deploy-gen: $(HELM) deploy-manifests ## generate deploy/manifests and the chart's README
-	go run ./tools/chartdocs $(CHART)
-
-# Plain manifests are the chart's, without what only Helm reads.
-OUT ?= deploy/manifests
-.PHONY: deploy-manifests
-deploy-manifests: $(HELM)
-	rm -rf .bin/plain && mkdir -p $(OUT)
-	$(RENDER) -f $(CHART)/ci/manifests-values.yaml --output-dir .bin/plain > .bin/plain.log
-	for f in .bin/plain/waybill/templates/*.yaml; do \
-		sed -e '/^ *helm\.sh\/chart:/d' -e '/^ *app\.kubernetes\.io\/managed-by:/d' -e '/^# Source:/d' $$f > $(OUT)/$$(basename $$f); \
-	done
+deploy-check: build $(DEPLOY_TOOLS) $(DEPLOY_TOOLS_$(or $(ONLY),all)) ## check chart, manifests, alert rules and dashboard; ONLY=apiserver: by a real API server, ONLY=image: build twice
+	$(call part,deploy-check)
 
 $(HELM):
 	GOBIN=$(CURDIR)/.bin go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)

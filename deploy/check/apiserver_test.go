@@ -34,7 +34,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, tool := range []string{"ETCD", "KUBE_APISERVER", "KUBECTL", "CRDS"} {
 		if os.Getenv(tool) == "" {
-			t.Skipf("SKIPPED, %s is not set: run `make deploy-apiserver`", tool)
+			t.Skipf("SKIPPED, %s is not set: run `make deploy-check ONLY=apiserver`", tool)
 		}
 	}
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func process(t *testing.T, dir, bin string, args ...string) {
 	})
 }
 
-func (c *cluster) run(bin, stdin string, args ...string) (string, bool) {
+func (c *cluster) run(bin, stdin string, args ...string) (output string, ok bool) {
 	c.t.Helper()
 	cmd := exec.CommandContext(c.t.Context(), bin, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -95,7 +95,7 @@ func (c *cluster) run(bin, stdin string, args ...string) (string, bool) {
 	return string(out), err == nil
 }
 
-func (c *cluster) kubectl(stdin string, args ...string) (string, bool) {
+func (c *cluster) kubectl(stdin string, args ...string) (output string, ok bool) {
 	return c.run(os.Getenv("KUBECTL"), stdin, args...)
 }
 

@@ -51,7 +51,7 @@ func TestImage_SetsNothingThatWouldBeatTheChart(t *testing.T) {
 func TestImage_RunsTheWholeHostByItself(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("runs the binary; run without -short")
+		t.Skip("SKIPPED, runs the binary: run without -short")
 	}
 	m := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(shipped(t))
 	require.NotNil(t, m)
@@ -105,7 +105,7 @@ func read(t *testing.T, dir string) []string {
 // The same sources give the same binary in any folder.
 func TestImage_IsBuiltTheSameEverywhere(t *testing.T) {
 	if os.Getenv("BUILD_TWICE") == "" {
-		t.Skip("SKIPPED, builds the image twice: run `make deploy-image-check`")
+		t.Skip("SKIPPED, builds the image twice: run `make deploy-check ONLY=image`")
 	}
 	t.Parallel()
 	m := regexp.MustCompile(`go build (.*) -ldflags "([^"]*)" -o`).FindStringSubmatch(source(t, dockerfile))

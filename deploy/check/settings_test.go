@@ -49,7 +49,7 @@ var flagsOf = func() func(*testing.T, ...string) []string {
 func TestSettings_AreFlagsOfTheService(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("runs the binary; run without -short")
+		t.Skip("SKIPPED, runs the binary: run without -short")
 	}
 	eachDeployment(t, func(t *testing.T, s set, o *object, d deployment) {
 		c := d.Template.Spec.Containers[0]

@@ -265,7 +265,7 @@ func (n *node) lease() time.Duration {
 func TestServices_StartWithTheSettingsOfTheChart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	for _, values := range []string{"manifests", "ha", "mesh", "envelopes", "postgresql"} {
 		t.Run(values, func(t *testing.T) {

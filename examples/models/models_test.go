@@ -31,7 +31,7 @@ const docs = "../../docs/models.md"
 func plays(t *testing.T) map[string]played {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	s, err := open(t.Context(), options{bin: harness.Binary(t), dir: ".."}, t.TempDir())
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 func TestExamples_ResumeWhereTheyEnded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	bin := filepath.Join(t.TempDir(), "subscribe")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()
@@ -33,7 +33,7 @@ func TestExamples_ResumeWhereTheyEnded(t *testing.T) {
 				t.Skip("SKIPPED, js/node_modules is missing: run `npm --prefix examples/subscribe/js ci`")
 			}
 			if _, err := exec.LookPath("nats"); name == "sh" && err != nil {
-				t.Skip("SKIPPED, the nats command is missing: run `make readers`")
+				t.Skip("SKIPPED, the nats command is missing: run `make integration ONLY=readers`")
 			}
 			h := harness.Start(t, "--nats-addr", "127.0.0.1:0", "--durability", "process")
 			c := h.Client("dev-key")

@@ -132,7 +132,7 @@ func status(t *testing.T, c *harness.Client, path string) int {
 // once; others were rejected with the right error.
 func TestNATS_GoneAndBack(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes the log away for seconds; run without -short")
+		t.Skip("SKIPPED, takes the log away for seconds: run without -short")
 	}
 	h, c := startHost(t)
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", twoSteps)

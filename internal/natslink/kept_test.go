@@ -56,7 +56,7 @@ func TestKept_BearsWithAChangeOfLeaders(t *testing.T) {
 func TestKept_SeesCopiesThatAreMissingInACluster(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits for a cluster, and until it misses one of its servers; run without -short")
+		t.Skip("SKIPPED, waits for a cluster, and until it misses one of its servers: run without -short")
 	}
 	servers, nc := natslinktest.Cluster(t)
 	api, err := js.New(nc)

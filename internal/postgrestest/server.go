@@ -2,7 +2,7 @@
 // in a folder that goes away.
 //
 // The programs are looked for in $WAYBILL_POSTGRES_BIN, in .bin of the repository,
-// where `make postgres` puts a pinned release, and where Debian puts its own. With none
+// where `make integration` puts a pinned release, and where Debian puts its own. With none
 // of them the test is skipped, saying so, unless $WAYBILL_POSTGRES is "required".
 package postgrestest
 
@@ -50,7 +50,7 @@ func Missing(t testing.TB, why string) {
 	if os.Getenv("WAYBILL_POSTGRES") == "required" {
 		t.Fatal(why)
 	}
-	t.Skip("SKIPPED, no PostgreSQL: " + why + " (make postgres installs one)")
+	t.Skip("SKIPPED, no PostgreSQL: " + why + " (`make integration ONLY=postgres` installs one)")
 }
 
 // New creates and starts a server. On failure it returns nil and the reason.

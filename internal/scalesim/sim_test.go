@@ -33,7 +33,7 @@ func small() scalesim.Day {
 func TestInto_WritesWhatThePageSays(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("simulates a billion runs; run without -short")
+		t.Skip("SKIPPED, simulates a billion runs: run without -short")
 	}
 	page, err := os.ReadFile("../../docs/scaling.md")
 	require.NoError(t, err)

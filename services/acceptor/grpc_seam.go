@@ -16,10 +16,12 @@ import (
 // This file serves the test seams that read and change test state. With test seams off
 // each method returns not found.
 
+func seamsOff() *fault.Error { return fault.New(fault.NotFound, "test seams are off") }
+
 // checkSeams checks that test seams are on, and the tenant.
-func checkSeams(on bool, tenant string) error {
-	if !on {
-		return fault.New(fault.NotFound, "test seams are off")
+func (s *Service) checkSeams(tenant string) error {
+	if s.seams == nil {
+		return seamsOff()
 	}
 	if !subject.Token(tenant) {
 		return fault.Empty("tenant")
@@ -29,12 +31,12 @@ func checkSeams(on bool, tenant string) error {
 
 // Inspect reads a run's test log.
 func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
-	if err := checkSeams(h.s.seamState != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	resp := &acceptorv1.InspectResponse{}
 	if req.GetRunId() != "" { // without a run: the spans of all runs, no events
-		events, err := h.s.seamState.Events(ctx, req.GetTenant(), req.GetRunId())
+		events, err := h.s.seams.State.Events(ctx, req.GetTenant(), req.GetRunId())
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +44,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 			resp.Events = append(resp.Events, e.AppendJSON(nil))
 		}
 	}
-	spans, err := h.s.seamState.Spans(ctx, req.GetTenant(), req.GetRunId())
+	spans, err := h.s.seams.State.Spans(ctx, req.GetTenant(), req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +68,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 
 // Emit writes an event into a run's test log.
 func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*acceptorv1.EmitResponse, error) {
-	if err := checkSeams(h.s.seamState != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	scope := subject.Run{Tenant: req.GetTenant()}
@@ -74,7 +76,7 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 	if err != nil {
 		return nil, err
 	}
-	events, err := h.s.seamState.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
+	events, err := h.s.seams.State.Append(ctx, req.GetTenant(), req.GetRunId(), []wire.Draft{{
 		Type:        wire.EventType(req.GetType()),
 		Payload:     payload.Documents[0],
 		NodeID:      req.GetNodeId(),
@@ -88,18 +90,18 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 
 // Overlay changes the capabilities that the test seam assumes.
 func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
-	err := checkSeams(h.s.seamState != nil, req.GetTenant())
+	err := h.s.checkSeams(req.GetTenant())
 	switch {
 	case err != nil:
 	case req.GetClear():
-		err = h.s.seamState.ResetOverlay(ctx, req.GetTenant())
+		err = h.s.seams.State.ResetOverlay(ctx, req.GetTenant())
 	default:
-		err = h.s.seamState.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
+		err = h.s.seams.State.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
 	}
 	if err != nil {
 		return nil, err
 	}
-	overlay, err := h.s.seamState.Overlay(ctx, req.GetTenant())
+	overlay, err := h.s.seams.State.Overlay(ctx, req.GetTenant())
 	if err != nil {
 		return nil, err
 	}
@@ -108,10 +110,10 @@ func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*
 
 // ResetSeam deletes the test state of a tenant.
 func (h handler) ResetSeam(ctx context.Context, req *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
-	if err := checkSeams(h.s.seamState != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
-	if err := h.s.seamState.Reset(ctx, req.GetTenant()); err != nil {
+	if err := h.s.seams.State.Reset(ctx, req.GetTenant()); err != nil {
 		return nil, err
 	}
 	return &acceptorv1.ResetSeamResponse{}, nil

@@ -128,20 +128,19 @@ type Spans interface {
 
 // Service is the acceptor.
 type Service struct {
-	spans     Spans
-	cfg       Config
-	registry  *kinds.Registry
-	pipeline  *accept.Pipeline
-	ledger    *accept.LogLedger
-	runs      *external.Runs
-	redactor  redactorClient
-	assets    *assets.Store   // nil means none are kept
-	exerciser *seam.Exerciser // nil without test seams
-	seamState *seam.Shared    // nil without test seams
-	large     largeBodies
-	metrics   metrics
-	log       *slog.Logger
-	clock     func() time.Time
+	spans    Spans
+	cfg      Config
+	registry *kinds.Registry
+	pipeline *accept.Pipeline
+	ledger   *accept.LogLedger
+	runs     *external.Runs
+	redactor redactorClient
+	assets   *assets.Store // nil means none are kept
+	seams    *seam.Seams   // nil without test seams
+	large    largeBodies
+	metrics  metrics
+	log      *slog.Logger
+	clock    func() time.Time
 }
 
 // New loads the kinds and builds the service. It starts nothing.
@@ -190,18 +189,15 @@ func New(cfg Config, d Deps) (*Service, error) {
 		s.pipeline.WithAssets(d.Assets)
 	}
 	if cfg.TestSeams {
-		s.seamState = seam.NewShared(d.Seam, d.Clock)
-		s.exerciser = &seam.Exerciser{
+		s.seams = seam.New(d.Seam, seam.Exerciser{
 			Kinds:    registry,
 			Redactor: r,
 			Canaries: r,
-			Store:    s.seamState,
-			Log:      s.seamState,
 			Clock:    d.Clock,
 			Policy:   policy,
-		}
+		})
 		if d.Assets != nil {
-			s.exerciser.Assets = d.Assets
+			s.seams.Assets = d.Assets
 		}
 	}
 	return s, nil

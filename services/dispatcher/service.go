@@ -226,10 +226,21 @@ func (s *Service) newLoop() *model.Loop {
 	d, cfg := s.deps, s.cfg.Completion
 	cfg.BYOK = s.byok()
 	return model.New(cfg, model.Deps{
-		Models: d.Providers, Catalogue: d.Catalogue, Logger: d.Logger, Clock: d.Clock,
-		Schemas: clients.NewSchemas(d.Acceptor, d.Clock), Scrubber: s.redactor.Scrubber, Prompts: s.prompts,
-		Canned: d.Seams.Canned(), Keys: s.keys(), Policies: d.Policies, Limiter: s.limiter,
-		OnCall: s.metrics.Called, OnRefused: s.metrics.NoCapacity,
+		Models:    d.Providers,
+		Catalogue: d.Catalogue,
+		Logger:    d.Logger,
+		Schemas:   clients.NewSchemas(d.Acceptor, d.Clock),
+		Scrubber:  s.redactor.Scrubber,
+		Prompts:   s.prompts,
+		Keys:      s.keys(),
+		Policies:  d.Policies,
+		Calls: model.Calls{
+			Limiter:   s.limiter,
+			OnCall:    s.metrics.Called,
+			OnRefused: s.metrics.NoCapacity,
+			Canned:    d.Seams.Canned(),
+		},
+		Clock: d.Clock,
 	})
 }
 

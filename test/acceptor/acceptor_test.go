@@ -30,7 +30,7 @@ const perRun = 20
 func TestDedup_GivesEachEnvelopeOneOutcome(t *testing.T) {
 	t.Parallel()
 	const racers = 8
-	ids := number(t, "DEDUP_IDS", 600)
+	ids := number(t, "DEDUP_IDS", 200)
 	url := broker(t)
 	hosts := []*harness.Host{harness.Serve(t, "acceptor", "--nats", url), harness.Serve(t, "acceptor", "--nats", url)}
 	log := runs(t, url)

@@ -165,7 +165,7 @@ func TestAssets_LargeOnesAreRejectedWithoutAStore(t *testing.T) {
 func TestAssets_NeedNoKeyFileWithAnEmbeddedLog(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	h := harness.Serve(t, "acceptor", "--data-dir", t.TempDir(), "--public-url", "http://127.0.0.1:8080", "--max-inline-media-bytes", "0")
 	client := acceptorv1.NewAcceptorClient(dial(t, h))

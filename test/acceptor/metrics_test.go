@@ -14,7 +14,7 @@ import (
 )
 
 // get returns status and body of a path on a service's metrics port.
-func get(t *testing.T, h *harness.Host, path string) (int, string) {
+func get(t *testing.T, h *harness.Host, path string) (status int, text string) {
 	t.Helper()
 	base, ok := strings.CutSuffix(h.Metrics, "/metrics")
 	require.True(t, ok, "%q", h.Metrics)
@@ -76,7 +76,7 @@ func TestMetrics_ShowHealthAndOutcomesOfEnvelopes(t *testing.T) {
 func TestMetrics_OfARedactor(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	h := harness.Serve(t, "redactor", "--metrics-addr", "127.0.0.1:0")
 	status, body := get(t, h, "/readyz")

@@ -21,7 +21,7 @@ func TestRestart_UnderLoadLosesAndDoublesNothing(t *testing.T) {
 		writers = 6 // two per run, so that they also race for its head
 		kills   = 5
 	)
-	perWriter := number(t, "RESTART_ENVELOPES", 120)
+	perWriter := number(t, "RESTART_ENVELOPES", 60)
 	url := broker(t)
 	h := harness.Serve(t, "acceptor", "--nats", url)
 	client := acceptorv1.NewAcceptorClient(dial(t, h))

@@ -46,7 +46,7 @@ type natsServer struct {
 func newNATS(t *testing.T) *natsServer {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	port, err := strconv.Atoi(freeport.Take(t))
 	require.NoError(t, err)

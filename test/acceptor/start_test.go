@@ -116,7 +116,7 @@ func TestStart_StopsWhileItWaits(t *testing.T) {
 func TestStart_ARedactorCallsNoModelAndNeedsNoKey(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	harness.Serve(t, "redactor", "--provider", "openai", "--provider", "anthropic")
 	h := harness.Begin(t, "redactor", "--provider", "nobody")

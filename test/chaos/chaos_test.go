@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// defaultKills applies to `go test`; CI and `make chaos` set CHAOS_KILLS.
+// defaultKills applies to `go test`; CI and `make faults ONLY=kills` set CHAOS_KILLS.
 const defaultKills = 10
 
 func kills(t *testing.T) int {
@@ -33,8 +33,9 @@ func kills(t *testing.T) int {
 }
 
 func TestKill_LosesNothingAcknowledgedAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("kills real processes; run without -short")
+		t.Skip("SKIPPED, kills real processes: run without -short")
 	}
 	r := harness.Seed(t)
 	host := harness.Start(t, "--lease", "1s")
@@ -79,14 +80,18 @@ func damage(t *testing.T, file string, r *rand.Rand) {
 }
 
 func TestFullDisk_RefusesHonestlyAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("fills a file system; run without -short")
+		t.Skip("SKIPPED, fills a file system: run without -short")
 	}
 	for name, afterwards := range map[string]func(host *harness.Host){
 		"and is started again":     func(host *harness.Host) { host.Kill(); host.Launch() },
 		"and recovers when let be": func(*harness.Host) {},
 	} {
-		t.Run(name, func(t *testing.T) { fullDisk(t, afterwards) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fullDisk(t, afterwards)
+		})
 	}
 }
 

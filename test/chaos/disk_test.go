@@ -14,7 +14,7 @@ import (
 func mountSmall(t *testing.T, dir, size string) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
-		t.Skipf("SKIPPED, needs permission to mount a small file system: %v", err)
+		t.Skipf("SKIPPED, needs permission to mount a small file system: run it as root (%v)", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 }
@@ -43,7 +43,7 @@ func mountImage(t *testing.T, dir string) {
 	require.NoError(t, os.Truncate(image, 256<<20))
 	for _, args := range [][]string{{"mkfs.ext4", "-q", "-F", image}, {"mount", "-o", "loop", image, dir}} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-			t.Skipf("SKIPPED, needs permission to mount an image: %v: %s", err, out)
+			t.Skipf("SKIPPED, needs permission to mount an image: run it as root (%v: %s)", err, out)
 		}
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })

@@ -20,7 +20,7 @@ import (
 // others are readable, including later ones.
 func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	harness.InOneProcess(t, "a NATS cluster repairs its files itself; this tests `waybill dev`")
 	for name, end := range map[string]func(*harness.Host){

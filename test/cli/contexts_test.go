@@ -88,7 +88,7 @@ func TestL6c_ContextsAreStored(t *testing.T) {
 func TestL6d_ASessionWithoutAKeyringGetsAWarning(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("SKIPPED: the keyring of this system does not depend on the environment")
+		t.Skip("SKIPPED, the keyring of this system does not depend on the environment: run it on Linux")
 	}
 	u := stranger(t).with("DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent")
 	r := u.typing("secret-1\n").run("context", "set", "prod", "--url", "https://prod.example", "--token-stdin", "--keyring")

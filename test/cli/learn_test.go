@@ -39,8 +39,8 @@ func TestL8_CompletionScriptsLoad(t *testing.T) {
 			script := u.ok("completion", shell).out
 			require.NotEmpty(t, script)
 			if _, err := exec.LookPath(shell); err != nil {
-				require.Empty(t, os.Getenv("WAYBILL_SHELLS"), "make shells did not bring %s", shell)
-				t.Skipf("SKIPPED, %s is not installed: its completion script is generated but not loaded", shell)
+				require.Empty(t, os.Getenv("WAYBILL_SHELLS"), "make integration did not install %s", shell)
+				t.Skipf("SKIPPED, %s is not installed: run `make integration ONLY=shells`", shell)
 			}
 			path := filepath.Join(dir, shell)
 			require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
@@ -78,7 +78,7 @@ func TestL9_ExplainCoversEveryName(t *testing.T) {
 	require.Contains(t, text, row.Next)
 	require.Contains(t, text, string(row.Owner))
 	if testing.Short() {
-		t.Skip("explains each name; run without -short")
+		t.Skip("SKIPPED, explains each name: run without -short")
 	}
 	names := u.ok("__complete", "explain", "").out
 	for _, c := range fault.Codes() {

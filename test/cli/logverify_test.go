@@ -15,7 +15,7 @@ import (
 func logged(t *testing.T) (*harness.Host, user) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	h := harness.Start(t, "--api-key", testKey+"=acme:*", "--durability", "process")
 	require.NoError(t, h.Deploy(workflows, testKey))

@@ -105,7 +105,7 @@ func TestL2b_WatchInAPipeIsALineForEachEvent(t *testing.T) {
 func TestL2b_WatchSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	addr := freeport.Addr(t) // the restarted host needs the same address
 	h := harness.Start(t, "--http-addr", addr, "--api-key", testKey+"=acme:*", "--lease", "1s")

@@ -20,14 +20,14 @@ func TestClarification_OfAModelWaitsForTheAnswer(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	program(t, c, nodeID, `{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?","schema":{"enum":["blue"]}}]}}`, triage)
 	id := create(t, c, `{"workflowId":"model-asks"}`).RunID
-	await(t, c, id, 5*time.Second, "waiting-input")
+	await(t, c, id, 30*time.Second, "waiting-input")
 	var w waiting
 	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
 	require.Equal(t, "clarification", w.Interrupt.Kind)
 	require.Equal(t, nodeID, w.CurrentNodeID)
 	require.Equal(t, http.StatusUnprocessableEntity, answer(t, c, id, nodeID, `{"answers":{"q1":"red"}}`).Status)
 	require.Equal(t, http.StatusOK, answer(t, c, id, nodeID, `{"answers":{"q1":"blue"}}`).Status)
-	events, err := c.Finish(within(t, 10*time.Second), id)
+	events, err := c.Finish(within(t, 30*time.Second), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started provider.usage clarification.requested interrupt.requested node.suspended "+
 		"interrupt.resolved clarification.resolved node.resumed provider.usage artifact.created node.completed run.completed", strings.Join(names(events), " "))

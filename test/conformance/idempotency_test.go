@@ -75,7 +75,7 @@ func TestKey_TwentyConcurrentStartsCreateOneRun(t *testing.T) {
 	require.Len(t, ids, 1)
 	for id, n := range ids {
 		require.Equal(t, 20, n)
-		events, err := c.Finish(within(t, 10*time.Second), id)
+		events, err := c.Finish(within(t, 30*time.Second), id)
 		require.NoError(t, err)
 		require.Len(t, events, 8)
 	}
@@ -142,7 +142,7 @@ func TestKey_AllowsManyRetries(t *testing.T) {
 		require.Equal(t, http.StatusCreated, again.Status)
 		require.Equal(t, string(first.Body), string(again.Body))
 		require.Equal(t, "true", again.Header.Get(replayHeader))
-		await(t, c, run.RunID, 5*time.Second, "completed")
+		await(t, c, run.RunID, 30*time.Second, "completed")
 	}
 }
 
@@ -181,10 +181,10 @@ func TestDedup_AllowsOneActiveRunOfAScope(t *testing.T) {
 	other := create(t, c, `{"workflowId":"wait","scopeId":"case-2"}`, "X-Dedup", "enforce").RunID
 	for _, r := range []string{id, second, other} {
 		do(t, c, http.MethodPost, "/v1/runs/"+r+"/cancel", "")
-		await(t, c, r, 5*time.Second, "cancelled")
+		await(t, c, r, 30*time.Second, "cancelled")
 	}
 	next := create(t, c, `{"workflowId":"noop","scopeId":"case-1"}`, "X-Dedup", "enforce").RunID
-	_, err := c.Finish(within(t, 10*time.Second), next)
+	_, err := c.Finish(within(t, 30*time.Second), next)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, do(t, c, http.MethodPost, "/v1/runs", body, "X-Dedup", "maybe").Status)
 }

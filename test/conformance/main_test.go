@@ -168,7 +168,7 @@ func create(t *testing.T, c *harness.Client, body string, headers ...string) cre
 }
 
 // run executes a run and returns its id and events.
-func run(t *testing.T, c *harness.Client, body string) (string, []harness.Event) {
+func run(t *testing.T, c *harness.Client, body string) (runID string, all []harness.Event) {
 	t.Helper()
 	id := create(t, c, body).RunID
 	events, err := c.Finish(within(t, 30*time.Second), id)

@@ -18,7 +18,7 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":1000}}`).RunID
-	await(t, c, id, 5*time.Second, "running")
+	await(t, c, id, 30*time.Second, "running")
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"reason":"lunch"}`, "Idempotency-Key", "p-"+id)
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
 	var p paused
@@ -31,13 +31,13 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	other := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", "")
 	require.Equal(t, http.StatusConflict, other.Status)
 	require.Contains(t, string(other.Body), `"runStatus":"paused"`)
-	await(t, c, id, 5*time.Second, "paused")
+	await(t, c, id, 30*time.Second, "paused")
 	a = do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", "")
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
 	require.NoError(t, a.JSON(&p))
 	require.Equal(t, "running", p.Status)
 	require.NotEmpty(t, p.ResumedAt)
-	events, err := c.Finish(within(t, 10*time.Second), id)
+	events, err := c.Finish(within(t, 30*time.Second), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started node.completed run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
@@ -46,13 +46,13 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 func TestPause_ImmediateStartsAFreshAttempt(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
-	id := create(t, c, `{"workflowId":"wait","inputs":{"delayMs":500}}`).RunID
-	await(t, c, id, 5*time.Second, "running")
+	id := create(t, c, `{"workflowId":"wait","inputs":{"delayMs":3000}}`).RunID
+	await(t, c, id, 30*time.Second, "running")
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
-	await(t, c, id, time.Second, "paused")
+	await(t, c, id, 30*time.Second, "paused")
 	require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", `{"reason":"back"}`).Status)
-	events, err := c.Finish(within(t, 10*time.Second), id)
+	events, err := c.Finish(within(t, 30*time.Second), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.started node.started run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
@@ -64,7 +64,7 @@ func TestPause_IsRejectedAtOtherStatuses(t *testing.T) {
 	done, _ := run(t, c, `{"workflowId":"noop"}`)
 	waits, _ := suspended(t, c, "approve", "waiting-approval")
 	live := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, live, 5*time.Second, "running")
+	await(t, c, live, 30*time.Second, "running")
 	for _, tc := range []struct {
 		run, verb, body string
 		status          int
@@ -93,8 +93,8 @@ func TestPause_CancelEndsAPausedRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
 	id := create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, id, 5*time.Second, "running")
+	await(t, c, id, 30*time.Second, "running")
 	do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`)
 	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
-	await(t, c, id, 5*time.Second, "cancelled")
+	await(t, c, id, 30*time.Second, "cancelled")
 }

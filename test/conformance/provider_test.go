@@ -217,8 +217,8 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		server.Enqueue(openaicompat.Reply{Pieces: []string{`{`}, End: openaicompat.EndStall})
 		n := len(server.Requests())
 		id := create(t, c, ask("patient", "known")).RunID
-		require.Eventually(t, func() bool { return len(server.Requests()) > n }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(server.Requests()) > n }, 30*time.Second, 10*time.Millisecond)
 		require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
-		await(t, c, id, 5*time.Second, "cancelled")
+		await(t, c, id, 30*time.Second, "cancelled")
 	})
 }

@@ -25,7 +25,7 @@ func TestCreate_AnswersWithAPendingRunAndAbsoluteAddresses(t *testing.T) {
 	u, err := url.Parse(v.EventsURL)
 	require.NoError(t, err)
 	require.True(t, u.IsAbs())
-	require.Equal(t, "completed", await(t, c, v.RunID, 10*time.Second, "completed").Status)
+	require.Equal(t, "completed", await(t, c, v.RunID, 30*time.Second, "completed").Status)
 }
 
 // A write is readable immediately, through every API.

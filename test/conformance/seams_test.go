@@ -32,7 +32,7 @@ var seamAddresses = []struct{ method, path, body string }{
 func TestSeams_NeedTheFlag(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	h := harness.Start(t)
 	for _, key := range []string{"", "dev-key"} {

@@ -131,7 +131,7 @@ func TestTracing_ContinuesTheTraceAfterARestart(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	var made created
 	require.NoError(t, a.JSON(&made))
-	await(t, c, made.RunID, 10*time.Second, "running")
+	await(t, c, made.RunID, 30*time.Second, "running")
 	h.Restart()
 	c = c.To(h, "dev-key")
 	_, err := c.Finish(within(t, 30*time.Second), made.RunID)
@@ -167,7 +167,7 @@ func TestTracing_SeparatesWaitFromWork(t *testing.T) {
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	var made created
 	require.NoError(t, a.JSON(&made))
-	await(t, c, made.RunID, 10*time.Second, "waiting-approval")
+	await(t, c, made.RunID, 30*time.Second, "waiting-approval")
 	h.Restart()
 	c = c.To(h, "dev-key")
 	require.Equal(t, http.StatusOK, answer(t, c, made.RunID, "gate", `{"action":"accept"}`).Status)

@@ -31,14 +31,14 @@ func reach(t *testing.T, c *harness.Client, status string) (id, gate string) {
 		return id, "a"
 	}
 	id = create(t, c, `{"workflowId":"wait"}`).RunID
-	await(t, c, id, 5*time.Second, "running")
+	await(t, c, id, 30*time.Second, "running")
 	switch status {
 	case "paused":
 		require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"drainPolicy":"immediate"}`).Status)
 	case "cancelled":
 		require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "").Status)
 	}
-	await(t, c, id, 5*time.Second, status)
+	await(t, c, id, 30*time.Second, status)
 	return id, "a"
 }
 

@@ -41,12 +41,12 @@ const mostNotRun = 21
 func tools(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 	for _, name := range []string{"bash", "curl", "jq", "make", "openssl"} {
 		if _, err := exec.LookPath(name); err != nil {
 			require.NotEqual(t, "required", os.Getenv("WAYBILL_DOCS"), "%s is not there", name)
-			t.Skipf("SKIPPED, %s is not installed: the pages need it", name)
+			t.Skipf("SKIPPED, %s is not installed: install it to run the blocks of the pages", name)
 		}
 	}
 }

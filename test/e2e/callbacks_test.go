@@ -293,7 +293,7 @@ func TestCallbacks_DropForbiddenURLs(t *testing.T) {
 	c := h.Client(testKey)
 	put(t, c, one("approve", "core.approvalGate", questions[0].config))
 	id := calls(t, c, "approve", url)
-	require.Eventually(t, func() bool { return len(receivers(t, c)) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(receivers(t, c)) == 1 }, 30*time.Second, 10*time.Millisecond)
 	at := "/v1/webhooks/" + receivers(t, c)[0].WebhookID + "/deliveries?status="
 	require.Eventually(t, func() bool { return strings.Contains(read(t, c, at+"pending"), "no trusted TLS connection") }, 30*time.Second, 20*time.Millisecond)
 	h.Stop()

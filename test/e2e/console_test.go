@@ -93,7 +93,7 @@ func TestConsole_C1b_TheLinkOnTheTerminalSignsInOnce(t *testing.T) {
 	t.Parallel()
 	h, c := consoleHost(t)
 	link := regexp.MustCompile(`http://[^\s#]+/console/#code=(\S+)`)
-	require.Eventually(t, func() bool { return link.MatchString(h.Log()) }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return link.MatchString(h.Log()) }, 30*time.Second, 10*time.Millisecond)
 	offer := `{"code":"` + link.FindStringSubmatch(h.Log())[1] + `"}`
 	config := do(t, c, http.MethodGet, "/console/config.json", "", "Cookie", signIn(t, c, offer))
 	var v struct {
@@ -112,7 +112,7 @@ func TestConsole_C1b_PrintsNoCodeOnAPublicAddress(t *testing.T) {
 	harness.InOneProcess(t, "waybill dev prints the link")
 	t.Parallel()
 	h, _ := consoleHost(t, "--http-addr", "0.0.0.0:0")
-	require.Eventually(t, func() bool { return strings.Contains(h.Log(), "/console/") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(h.Log(), "/console/") }, 30*time.Second, 10*time.Millisecond)
 	require.NotContains(t, h.Log(), "#code=")
 }
 

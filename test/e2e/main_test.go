@@ -19,7 +19,7 @@ import (
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 }
 
@@ -56,7 +56,7 @@ func start(t *testing.T, c *harness.Client, body string) string {
 }
 
 // finish waits for a run's end and validates everything it returned against the schemas.
-func finish(t *testing.T, c *harness.Client, s *harness.Schemas, runID string) ([]harness.Event, snapshot) {
+func finish(t *testing.T, c *harness.Client, s *harness.Schemas, runID string) (all []harness.Event, end snapshot) {
 	t.Helper()
 	events, err := c.Finish(within(t, 30*time.Second), runID)
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func TestFixtures_SubWorkflows(t *testing.T) {
 	})
 	t.Run("a cancellation cascades", func(t *testing.T) {
 		runID := start(t, c, `{"workflowId":"conformance-interrupt-parent-child-cancel"}`)
-		require.Eventually(t, func() bool { return relations(t, c, runID).Status == "waiting-approval" }, 10*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return relations(t, c, runID).Status == "waiting-approval" }, 30*time.Second, 20*time.Millisecond)
 		parent := relations(t, c, runID)
 		require.Equal(t, "spawn-child", parent.CurrentNodeID)
 		child := parent.ChildRuns[0].RunID

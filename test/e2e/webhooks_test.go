@@ -114,7 +114,7 @@ func TestWebhooks_SurviveAKill(t *testing.T) {
 	}
 	run()
 	run()
-	require.Eventually(t, func() bool { return len(in.all()) >= 2 }, 10*time.Second, 10*time.Millisecond, "both are tried")
+	require.Eventually(t, func() bool { return len(in.all()) >= 2 }, 30*time.Second, 10*time.Millisecond, "both are tried")
 	h.Kill()
 	in.answer(http.StatusNoContent) // before the host restarts: two more failures would open the breaker for an hour
 	h.Launch()

@@ -73,9 +73,9 @@ func TestGolden_HasEveryEventTypeAndNodeType(t *testing.T) {
 			require.False(t, events[e], "%s occurs, although %s: remove it from the list", e, reason)
 			continue
 		}
-		assert.True(t, events[e], "no recorded run has %s: add one to test/conformance, and record with `make golden`", e)
+		assert.True(t, events[e], "no recorded run has %s: add one to test/conformance, and record with `make gen ONLY=golden`", e)
 	}
 	for _, id := range types(t).IDs() {
-		assert.True(t, nodes[id], "no recorded run has a node of type %s: add one to test/conformance, and record with `make golden`", id)
+		assert.True(t, nodes[id], "no recorded run has a node of type %s: add one to test/conformance, and record with `make gen ONLY=golden`", id)
 	}
 }

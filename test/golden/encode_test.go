@@ -46,7 +46,7 @@ const (
 
 // A build that folds or encodes differently must not use the encoded states of this one. If this
 // fails after a change of the fold or its encoding, raise runstate.FoldVersion and update both
-// values here. If it fails after `make golden` alone, update the digest.
+// values here. If it fails after `make gen ONLY=golden` alone, update the digest.
 func TestEncode_OtherFoldsHaveAnotherVersion(t *testing.T) {
 	t.Parallel()
 	h := sha256.New()

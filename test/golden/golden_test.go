@@ -1,5 +1,5 @@
 // Package golden replays and folds recorded runs with this build; the results must match the
-// recordings. After an intended change, `make golden` records them again.
+// recordings. After an intended change, `make gen ONLY=golden` records them again.
 package golden
 
 import (
@@ -44,7 +44,7 @@ func recordings(t *testing.T) []string {
 var limits = machine.Limits{MaxNodeExecutions: 1000, MaxDuration: 24 * time.Hour, MaxParallel: 128}
 
 // load reads a recorded run and the plan of its workflow.
-func load(t *testing.T, file string) (*wire.RunRecord, []wire.Event, machine.Plan) {
+func load(t *testing.T, file string) (record *wire.RunRecord, events []wire.Event, plan machine.Plan) {
 	t.Helper()
 	b, err := os.ReadFile(file) //nolint:gosec // G304: of the corpus
 	require.NoError(t, err)

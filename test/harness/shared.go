@@ -30,7 +30,7 @@ type Shared struct {
 func (s *Shared) Host(t testing.TB) *Host {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	s.once.Do(s.start)
 	if s.err != nil {

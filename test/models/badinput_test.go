@@ -86,7 +86,7 @@ func TestBadInput_AMissingOrWrongKey(t *testing.T) {
 func needsHost(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestBadInput_ACallWithoutAnAnswerCanBeCancelled(t *testing.T) {
 		name := "stalled-" + v.id
 		v.desk.put(name, answer{text: `{"answer":`, end: stalled})
 		id := start(t, c, asks("envelope-streamed", name, v, v.seeing, ""))
-		require.Eventually(t, func() bool { return v.desk.count(name) == 1 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return v.desk.count(name) == 1 }, 30*time.Second, time.Millisecond)
 		a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+"/cancel", "")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)

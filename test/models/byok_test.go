@@ -54,7 +54,7 @@ func (o *output) String() string {
 func newBYOK(t *testing.T, addresses map[string]string) *byok {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	b := &byok{dir: t.TempDir(), log: &output{}}
 	for _, v := range vendors {

@@ -58,7 +58,7 @@ func killDuring(t *testing.T, k *crash) bool {
 	for range 3 {
 		select {
 		case step <- struct{}{}:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(t, "the vendor was not called")
 		}
 	}
@@ -119,7 +119,7 @@ func killBetween(t *testing.T, k *crash) bool {
 	at := int64(len(k.log(t)))
 	close(p.open)
 	buf := make([]byte, 64<<10)
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		n, _ := log.ReadAt(buf, at) // the log's end cuts it short
 		if bytes.Contains(buf[:n], []byte(artifact)) {
 			break

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -26,6 +27,12 @@ func terminate(t *testing.T, h *harness.Host) time.Time {
 	t.Helper()
 	require.NoError(t, syscall.Kill(h.PID, syscall.SIGTERM))
 	return time.Now()
+}
+
+// draining waits until a dispatcher that was signaled starts no further call.
+func draining(t *testing.T, h *harness.Host) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(h.Log(), "draining: waiting for the calls") }, time.Minute, 5*time.Millisecond)
 }
 
 // begins waits for the second call of each id, and returns the time of each from the end of the
@@ -60,25 +67,29 @@ func prompt(t *testing.T, gaps []time.Duration) {
 
 // A dispatcher that is signaled to end finishes its calls, and starts no others.
 func TestDrain_RepeatsNoCall(t *testing.T) {
-	s := pick(t, size{8, 40, 5 * time.Second}, size{32, 150, 20 * time.Second})
+	s := pick(t, size{8, 40, 500 * time.Millisecond}, size{32, 150, 20 * time.Second})
 	together(t)
 	r := newRig(t, s, same(2)...)
+	release := r.hold()
 	r.start(t, askOnce, s.runs)
 	r.busy(t, 0, s.slots)
-	r.busy(t, 1, 1)
+	r.busy(t, 1, s.slots)
 	d := r.dispatchers[0]
 	signaled := terminate(t, d)
+	draining(t, d)
+	drained := time.Now()
+	release()
 	ended := exits(t, d, time.Minute)
 	last := time.Time{}
 	for _, c := range r.calls(func(c call) bool { return c.by == name(0) }) {
 		require.True(t, c.answered, "the process waits for its calls: %+v", c)
-		require.False(t, c.began.After(signaled.Add(noise(t))), "it starts no further call: signaled at %s: %+v", signaled, c)
+		require.False(t, c.began.After(drained), "it starts no further call: drains at %s: %+v", drained, c)
 		if c.ended.After(last) {
 			last = c.ended
 		}
 	}
 	t.Logf("the process ended %s after the signal, %s after its last call", ended.Sub(signaled).Round(time.Millisecond), ended.Sub(last).Round(time.Millisecond))
-	require.Less(t, ended.Sub(last), 5*time.Second, "it ends once it is drained")
+	require.Less(t, ended.Sub(last), 5*time.Second+noise(t), "it ends once it is drained")
 	require.True(t, d.Ended().Success(), "%s", d.Ended())
 	events := r.completed(t)
 	r.once(t, s.runs)
@@ -88,17 +99,19 @@ func TestDrain_RepeatsNoCall(t *testing.T) {
 // Calls that are not done at --drain-timeout are repeated by another dispatcher, without
 // waiting for a lease.
 func TestDrain_LeftoverGoesOnElsewhere(t *testing.T) {
-	s := pick(t, size{16, 8, 4 * time.Second}, size{64, 32, 20 * time.Second})
+	s := pick(t, size{16, 8, 500 * time.Millisecond}, size{64, 32, 20 * time.Second})
 	together(t)
 	r := newRig(t, s, same(2, "--drain-timeout", "1s", "--lease", "15s")...)
 	d, other := r.dispatchers[0], r.dispatchers[1]
+	release := r.hold()
 	other.Kill()
 	r.start(t, askOnce, s.runs)
 	r.busy(t, 0, s.runs)
 	other.Launch()
 	cut := r.calls(func(c call) bool { return c.by == name(0) && c.ended.IsZero() })
 	signaled := terminate(t, d)
-	ended := exits(t, d, 20*time.Second)
+	ended := exits(t, d, time.Minute)
+	release()
 	t.Logf("the process ended %s after the signal", ended.Sub(signaled).Round(time.Millisecond))
 	require.GreaterOrEqual(t, ended.Sub(signaled), time.Second, "it drains first")
 	prompt(t, r.begins(t, cut, func(id string) string { return id }))
@@ -109,10 +122,11 @@ func TestDrain_LeftoverGoesOnElsewhere(t *testing.T) {
 
 // A run with further nodes goes on elsewhere as soon as the call in progress is recorded.
 func TestDrain_NextCallIsMadeElsewhere(t *testing.T) {
-	s := pick(t, size{16, 8, 3 * time.Second}, size{64, 32, 20 * time.Second})
+	s := pick(t, size{16, 8, 500 * time.Millisecond}, size{64, 32, 20 * time.Second})
 	together(t)
 	r := newRig(t, s, same(2, "--lease", "15s")...)
 	d, other := r.dispatchers[0], r.dispatchers[1]
+	release := r.hold()
 	other.Kill()
 	r.start(t, askTwice, s.runs)
 	r.busy(t, 0, s.runs)
@@ -120,6 +134,8 @@ func TestDrain_NextCallIsMadeElsewhere(t *testing.T) {
 	first := r.calls(func(c call) bool { return c.by == name(0) && c.ended.IsZero() })
 	require.NotEmpty(t, first)
 	terminate(t, d)
+	draining(t, d)
+	release()
 	prompt(t, r.begins(t, first, func(id string) string { return id[:len(id)-1] + "2" }))
 	exits(t, d, time.Minute)
 	events := r.completed(t)
@@ -129,9 +145,10 @@ func TestDrain_NextCallIsMadeElsewhere(t *testing.T) {
 
 // A second signal ends a dispatcher that drains.
 func TestDrain_SecondSignalEndsAtOnce(t *testing.T) {
-	s := pick(t, size{8, 4, 6 * time.Second}, size{8, 4, 20 * time.Second})
+	s := pick(t, size{8, 4, 500 * time.Millisecond}, size{8, 4, 20 * time.Second})
 	together(t)
 	r := newRig(t, s, same(2)...)
+	release := r.hold() // it cannot drain
 	r.start(t, askOnce, s.runs)
 	require.Eventually(t, func() bool { return r.active(name(0))+r.active(name(1)) == s.runs }, time.Minute, 5*time.Millisecond)
 	d := 0
@@ -148,7 +165,8 @@ func TestDrain_SecondSignalEndsAtOnce(t *testing.T) {
 			_ = syscall.Kill(r.dispatchers[d].PID, syscall.SIGTERM) // it may just have ended
 			return false
 		}
-	}, 3*time.Second, 100*time.Millisecond, "the process ends at once")
+	}, 20*time.Second, 100*time.Millisecond, "the process ends before its drain timeout of 30 s")
+	release()
 	t.Logf("the process ended %s after the first signal", time.Since(signaled).Round(time.Millisecond))
 	events := r.completed(t)
 	r.interrupted(t, d, signaled)

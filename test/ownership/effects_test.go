@@ -38,8 +38,44 @@ func (c call) inFlight(at time.Time) bool {
 type effects struct {
 	takes time.Duration
 
-	mu  sync.Mutex // guards all
+	mu  sync.Mutex // guards the fields below
 	all []*call
+	// held keeps calls in progress until it is closed; nil lets them end.
+	held chan struct{}
+}
+
+// hold keeps all further calls in progress until release is called, however slow the machine is.
+func (e *effects) hold() (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	held := make(chan struct{})
+	e.held = held
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.held = nil
+		close(held)
+	}
+}
+
+// wait lasts as long as a call. It returns false if the caller closed the connection first.
+func (e *effects) wait(ctx context.Context, held <-chan struct{}) bool {
+	if held != nil {
+		select {
+		case <-held:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	timer := time.NewTimer(e.takes)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // do is one call. It returns false if the caller closed the connection.
@@ -47,15 +83,9 @@ func (e *effects) do(ctx context.Context, id, by string) bool {
 	c := &call{id: id, by: by, began: time.Now()}
 	e.mu.Lock()
 	e.all = append(e.all, c)
+	held := e.held
 	e.mu.Unlock()
-	timer := time.NewTimer(e.takes)
-	defer timer.Stop()
-	answered := false
-	select {
-	case <-timer.C:
-		answered = true
-	case <-ctx.Done():
-	}
+	answered := e.wait(ctx, held)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c.ended, c.answered = time.Now(), answered

@@ -80,6 +80,7 @@ func newRig(t *testing.T, s size, dispatchers ...[]string) *rig {
 	for i, more := range dispatchers {
 		args := slices.Concat(peers, []string{
 			"--provider", "lab=" + r.model(t, name(i)), "--default-model", "lab/" + modelName, "--mcp-server", "bank=" + r.tool(t, name(i)),
+			"--log-level", "info", // draining is logged
 		}, more)
 		if s.slots > 0 {
 			args = append(args, "--max-runs", strconv.Itoa(s.slots))

@@ -8,7 +8,7 @@ import (
 
 // Two dispatchers with more runs than slots call the model once for each prompt.
 func TestSaturated_OneModelCallPerPrompt(t *testing.T) {
-	s := pick(t, size{16, 96, 4 * time.Second}, size{32, 300, 6 * time.Second})
+	s := pick(t, size{16, 96, 1500 * time.Millisecond}, size{32, 300, 6 * time.Second})
 	together(t)
 	for i := range rounds(t) {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
@@ -22,7 +22,7 @@ func TestSaturated_OneModelCallPerPrompt(t *testing.T) {
 
 // Two dispatchers with more runs than slots execute a tool once for each run.
 func TestSaturated_OneToolCallPerRun(t *testing.T) {
-	s := pick(t, size{16, 96, 4 * time.Second}, size{32, 300, 6 * time.Second})
+	s := pick(t, size{16, 96, 1500 * time.Millisecond}, size{32, 300, 6 * time.Second})
 	together(t)
 	r := newRig(t, s, same(2)...)
 	r.start(t, charge, s.runs)

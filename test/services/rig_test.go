@@ -22,7 +22,7 @@ const workflow = `{"id":"one","name":"n","version":"1","nodes":[{"id":"a","typeI
 func needsProcesses(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts real processes; run without -short")
+		t.Skip("SKIPPED, starts real processes: run without -short")
 	}
 }
 

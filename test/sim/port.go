@@ -80,8 +80,8 @@ var (
 type call struct {
 	from *process
 	at   boundary
-	// detail distinguishes calls of one process at one boundary. Two calls with equal details are
-	// interchangeable.
+	// detail distinguishes calls of one process at one boundary. Calls with equal details at one
+	// instant are twins.
 	detail string
 	// perform carries the call out on the scheduler's goroutine; nil does nothing.
 	perform func() error

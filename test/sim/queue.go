@@ -121,6 +121,10 @@ func (q *queuePort) Close() {
 	}
 }
 
+// apart is the time between the hand-outs of runs that were fetched together. Sessions that begin at
+// one instant run in any order, which would not follow from the seed.
+const apart = time.Microsecond
+
 // Next waits for a run; see runlog.Queue.
 func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 	q.mu.Lock()
@@ -128,6 +132,7 @@ func (q *queuePort) Next(ctx context.Context) (runlog.Delivery, error) {
 		d := q.fetched[0]
 		q.fetched = q.fetched[1:]
 		q.mu.Unlock()
+		q.p.w.pass(apart)
 		return d, nil
 	}
 	want := q.want

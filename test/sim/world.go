@@ -191,8 +191,13 @@ func (w *World) next() (next *call, due time.Time) {
 		}
 	}
 	slices.SortStableFunc(fresh, func(a, b *call) int { return strings.Compare(a.key(), b.key()) })
-	for _, c := range fresh {
-		c.admitted, c.latency = true, w.latency(c)
+	for i, c := range fresh {
+		c.admitted = true
+		if i > 0 && fresh[i-1].key() == c.key() {
+			c.latency, c.due = fresh[i-1].latency, fresh[i-1].due
+			continue
+		}
+		c.latency = w.latency(c)
 		c.due = time.Now().Add(c.latency)
 	}
 	due = time.Now().Add(idle)
@@ -232,8 +237,9 @@ func (w *World) latency(c *call) time.Duration {
 	return d
 }
 
-// serve carries a call out with a random fate.
+// serve carries a call out with a random fate. Its twins share the fate.
 func (w *World) serve(c *call) {
+	twins := w.twinsOf(c)
 	f := w.fateOf(c)
 	w.note(c, f)
 	w.listed(c)
@@ -243,23 +249,43 @@ func (w *World) serve(c *call) {
 		w.mu.Unlock()
 		return
 	}
-	w.remove(c)
+	for _, t := range twins {
+		w.remove(t)
+	}
 	if f == CrashBefore {
 		w.kill(c.from)
 		return
 	}
-	var err error
-	if f != Fail && c.perform != nil {
-		err = c.perform()
-	}
-	if f == Fail || f == Lose {
-		err = errFault
+	errs := make([]error, len(twins))
+	for i, t := range twins {
+		if f != Fail && t.perform != nil {
+			errs[i] = t.perform()
+		}
+		if f == Fail || f == Lose {
+			errs[i] = errFault
+		}
 	}
 	if f == CrashAfter {
 		w.kill(c.from)
 		return
 	}
-	c.reply <- err
+	for i, t := range twins {
+		t.reply <- errs[i]
+	}
+}
+
+// twinsOf returns a call with its twins: calls of one process with the same key that were
+// registered at the same instant. Which of them belongs to which run depends on the scheduling of
+// goroutines, so they are served together.
+func (w *World) twinsOf(c *call) (twins []*call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pending {
+		if p == c || p.from == c.from && p.key() == c.key() && p.due.Equal(c.due) {
+			twins = append(twins, p)
+		}
+	}
+	return twins
 }
 
 func (w *World) remove(c *call) {

@@ -23,7 +23,7 @@ var partly = []secret{
 func TestErrors_LeaveNothingOfASecretThatPartlyLooksLikeOne(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	h := harness.Start(t, "--secrets-file", secretsFile(t, partly), "--redact-shapes=false")
 	c := h.Client("dev-key")

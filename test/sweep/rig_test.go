@@ -139,7 +139,7 @@ func broken(t *testing.T, batches []batch) string {
 func start(t *testing.T, secrets []secret, batches []batch, args ...string) *rig {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a real process; run without -short")
+		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
 	r := &rig{sinks: &sinks{all: map[string]*bytes.Buffer{}}, t: t, spans: otlp.New(), out: &output{}, awaited: map[string]int{}}
 	t.Cleanup(r.spans.Close)

@@ -44,7 +44,7 @@ func peers(t *testing.T) string {
 	needsHost(t)
 	for _, program := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skip("SKIPPED, " + program + " is not installed: third-party peers are not tested")
+			t.Skip("SKIPPED, " + program + " is not installed: install it to test third-party peers")
 		}
 	}
 	dir, err := installed()

@@ -52,7 +52,7 @@ func run(chart string, check bool) error {
 		return nil
 	}
 	if check {
-		return fmt.Errorf("%s: the table is not that of values.yaml; `make deploy-gen` writes it", file)
+		return fmt.Errorf("%s: the table is not that of values.yaml; `make gen ONLY=chart` writes it", file)
 	}
 	return os.WriteFile(file, []byte(doc), 0o644) //nolint:gosec // G306: a document for everybody
 }

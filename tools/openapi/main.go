@@ -1,4 +1,4 @@
-// Command openapi prints the OpenAPI description of the REST API. `make console-types` generates
+// Command openapi prints the OpenAPI description of the REST API. `make console` generates
 // the console's types from it.
 package main
 

@@ -24,7 +24,7 @@ func read(t *testing.T, path string) []wire.Event {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("%s is not in this tree: the ladder is tested with the golden corpus alone", path)
+		t.Skipf("SKIPPED, %s is missing: check out console/web", path)
 	}
 	require.NoError(t, err)
 	var log struct{ Events []wire.Event }

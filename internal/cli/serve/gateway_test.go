@@ -58,7 +58,7 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 	t.Parallel()
 	at, broker := freeAddr(t), freeAddr(t)
 	end := startGateway(t, at, freeAddr(t), broker, "--otlp-endpoint", "http://127.0.0.1:1", "--trace-ratio", "1")
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second}
 	ask := func(path string) (status int, body string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at+path, nil)
 		require.NoError(t, err)

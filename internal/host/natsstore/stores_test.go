@@ -47,7 +47,7 @@ func TestStores_CheckAllStreamsOfAcknowledgedData(t *testing.T) {
 func TestStores_AreNotReadyWithTooFewReplicasOfABucket(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("starts a cluster of three NATS servers; run without -short")
+		t.Skip("SKIPPED, starts a cluster of three NATS servers: run without -short")
 	}
 	servers, nc := natslinktest.Cluster(t)
 	cfg := jetstream.DefaultConfig()

@@ -15,7 +15,7 @@ import (
 func TestCheck_DetectsAReplicaThatIsNotInSync(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("waits until a cluster misses one of its servers; run without -short")
+		t.Skip("SKIPPED, waits until a cluster misses one of its servers: run without -short")
 	}
 	servers, nc := natslinktest.Cluster(t)
 	cfg := DefaultConfig()

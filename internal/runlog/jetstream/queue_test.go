@@ -3,6 +3,7 @@ package jetstream_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,8 +106,9 @@ func TestQueue_FetchesOneRunAfterTheOther(t *testing.T) {
 		_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
 		require.NoError(t, err)
 	}
-	began := time.Now()
+	var took []time.Duration
 	for i := range runs {
+		began := time.Now()
 		d, err := q.Next(t.Context())
 		require.NoError(t, err)
 		depth, err := q.Depth(t.Context())
@@ -114,8 +116,10 @@ func TestQueue_FetchesOneRunAfterTheOther(t *testing.T) {
 		require.Equal(t, runs-i-1, depth.Waiting, "one is fetched, and no more")
 		require.Zero(t, depth.Fetched)
 		require.NoError(t, d.Ack())
+		took = append(took, time.Since(began))
 	}
-	require.Less(t, time.Since(began), runs*25*time.Millisecond)
+	slices.Sort(took)
+	require.Less(t, took[runs/4], 25*time.Millisecond, "a pause would delay each of them, a busy machine only some")
 }
 
 // Fetched runs that were not returned go back when the queue is closed, not after AckWait.

@@ -93,7 +93,7 @@ type asked struct {
 }
 
 // diskRig has a run of consecutive effects.
-func diskRig(t *testing.T, nodes string, edges ...string) (*rig, *disked, *asked) {
+func diskRig(t *testing.T, nodes string, edges ...string) (rigged *rig, disk *disked, calls *asked) {
 	t.Helper()
 	r := newRig(t, nil, nil)
 	r.moreTypes = node.Catalog{node.TypeSideEffect: {

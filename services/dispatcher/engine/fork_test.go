@@ -85,7 +85,7 @@ func talker(pieces int, forbidden *bool) models {
 	}
 }
 
-func source(t testing.TB, pieces int) (*rig, *bool) {
+func source(t testing.TB, pieces int) (ended *rig, callsForbidden *bool) {
 	t.Helper()
 	forbidden := new(bool)
 	r := newRig(t.(*testing.T), define(t.(*testing.T), nodeJSON("a", "core.ai.callPrompt", "{}")+","+nodeJSON("b", "core.identity", "{}"),

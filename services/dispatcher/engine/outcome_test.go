@@ -67,7 +67,7 @@ func TestUnknownOutcome_WheneverDispatchersDie(t *testing.T) {
 }
 
 // dieTwice kills two dispatchers after numbers of appends, and lets a third one complete the run.
-func dieTwice(t *testing.T, settings string, stores bool, first, second int) (*runstate.State, int) {
+func dieTwice(t *testing.T, settings string, stores bool, first, second int) (end *runstate.State, executed int) {
 	t.Helper()
 	calls := 0
 	r := newRig(t, nil, nil)

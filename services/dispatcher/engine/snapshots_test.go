@@ -44,7 +44,7 @@ func (l *readsOf) wholeReads() int {
 }
 
 // kept is a rig whose executors have snapshots, and the log that they read.
-func kept(t *testing.T, m models) (*rig, *readsOf, *kvmemory.Store, *snapshot.Keeper) {
+func kept(t *testing.T, m models) (rigged *rig, reads *readsOf, snapshots *kvmemory.Store, keeper *snapshot.Keeper) {
 	t.Helper()
 	s := kvmemory.New()
 	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), m)

@@ -83,7 +83,7 @@ func configurable(s string) func(*wire.RunRecord) {
 }
 
 // trace runs a graph from its start and returns the names of its events.
-func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) ([]string, *machine.Machine, []machine.Effect) {
+func trace(t testing.TB, g graph, mod ...func(*wire.RunRecord)) (events []string, run *machine.Machine, started []machine.Effect) {
 	t.Helper()
 	m := machine.New(g.plan(t), limits, runstate.New(record(mod...)))
 	effects := m.Advance(at)

@@ -63,7 +63,7 @@ func TestFork_TornInAPureNodeEndsAsItsSource(t *testing.T) {
 }
 
 // forked executes a fork of a log, a minute later.
-func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.Event) (*machine.Machine, []wire.Event) {
+func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.Event) (fork *machine.Machine, itsLog []wire.Event) {
 	t.Helper()
 	now := at.Add(time.Minute)
 	var own []wire.Event

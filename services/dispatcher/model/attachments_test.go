@@ -14,7 +14,7 @@ import (
 )
 
 // askedWith returns the parts of the model's request for a message with one part.
-func askedWith(t *testing.T, part string, tainted bool) ([]provider.Part, string) {
+func askedWith(t *testing.T, part string, tainted bool) (parts []provider.Part, content string) {
 	t.Helper()
 	in := node.Input{
 		Config:         json.RawMessage(`{` + quiet + `}`),

@@ -40,12 +40,14 @@ func limited(t *testing.T, settings string, v vendor) *model.Loop {
 		Providers:   all,
 		Defaults:    model.Defaults{Provider: "vendor", Model: "m", MaxTokens: 100},
 	}, model.Deps{
+		Calls: model.Calls{
+			Limiter: limit.NewLimiter(all, nil, time.Now),
+			Jitter:  func(d time.Duration) time.Duration { return d },
+		},
 		Models:   reg,
 		Schemas:  schemas{},
 		Scrubber: func(string, string, bool) model.Scrubber { return plain{} },
 		Clock:    time.Now,
-		Limiter:  limit.NewLimiter(all, nil, time.Now),
-		Jitter:   func(d time.Duration) time.Duration { return d },
 	})
 }
 

@@ -143,7 +143,7 @@ func (s *stopping) Call(context.Context, provider.Request, func(provider.Delta) 
 }
 
 // interrupted runs a node whose context is cancelled with why during its first call.
-func interrupted(t *testing.T, why error) (*stopping, *journal, model.Result) {
+func interrupted(t *testing.T, why error) (called *stopping, recorded *journal, result model.Result) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	p := &stopping{stop: func() { cancel(why) }}

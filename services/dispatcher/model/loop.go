@@ -62,16 +62,22 @@ type Deps struct {
 	Keys Keys
 	// Policies restricts tenants to models; nil allows all.
 	Policies *Policies
-	Clock    func() time.Time
-	// OnCall is called after each model call with its duration; nil disables it.
-	OnCall func(provider string, took time.Duration)
+	Calls
+	Clock func() time.Time
+}
+
+// Calls limits and counts the calls of models.
+type Calls struct {
 	// Limiter admits calls; nil admits all.
 	Limiter *limit.Limiter
-	// OnRefused is called if a provider had no capacity for a call; nil disables it.
-	OnRefused func(provider string)
 	// Jitter returns a duration in [0, limit); nil uses a random one.
 	Jitter func(limit time.Duration) time.Duration
-	// Canned returns the provider of a run's configurable.mockProvider; nil without test seams.
+	// OnCall is called after each model call with its duration; nil disables it.
+	OnCall func(provider string, took time.Duration)
+	// OnRefused is called if a provider had no capacity for a call; nil disables it.
+	OnRefused func(provider string)
+	// Canned returns the provider that replaces the model's if the run's configurable has a
+	// mockProvider; nil without test seams.
 	Canned func(spec json.RawMessage) (provider.Provider, error)
 }
 

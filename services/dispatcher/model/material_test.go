@@ -15,7 +15,7 @@ import (
 )
 
 // prompted runs a node with an input. It returns the request, the result, and the envelope.
-func prompted(t *testing.T, in node.Input, trust wire.Trust) (provider.Request, model.Result, string) {
+func prompted(t *testing.T, in node.Input, trust wire.Trust) (asked provider.Request, result model.Result, accepted string) {
 	t.Helper()
 	scripts := mock.NewMemory()
 	p := &spy{Provider: mock.New(scripts)}

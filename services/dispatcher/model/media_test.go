@@ -42,7 +42,7 @@ func (mediaKinds) Kind(_ context.Context, name string) (model.Kind, bool, error)
 	return model.Kind{Name: name, Version: 1, Schema: json.RawMessage(`{"type":"object"}`)}, true, nil
 }
 
-func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (model.Result, []string) {
+func paint(t *testing.T, p *painter, c *catalogue.Catalogue, config string) (result model.Result, envelopes []string) {
 	t.Helper()
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)

@@ -74,7 +74,7 @@ type read struct {
 	TruncatedReason string
 }
 
-func build(t *testing.T, in bundle.Input) (read, string) {
+func build(t *testing.T, in bundle.Input) (parsed read, document string) {
 	t.Helper()
 	b, err := bundle.Build(in)
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 )
 
 // cutOff is a rig that is at the log's end, of which the last n frames are lost then.
-func cutOff(t *testing.T, n uint64) (*rig, *memory.Log, []*frame.Frame) {
+func cutOff(t *testing.T, n uint64) (reader *rig, shortened *memory.Log, before []*frame.Frame) {
 	t.Helper()
 	log := memory.New()
 	r, _ := filled(t, log)

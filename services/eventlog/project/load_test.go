@@ -34,7 +34,7 @@ func (s *shelf) Frames(_ context.Context, _ store.Key, from, limit int) ([]store
 }
 
 // shelved is a run of six frames and the store that has them.
-func shelved(t *testing.T) (*logtest.Writer, store.Run, *shelf) {
+func shelved(t *testing.T) (writer *logtest.Writer, row store.Run, frames *shelf) {
 	t.Helper()
 	w, log := written(t)
 	w.Step(logtest.RunStarted, logtest.Log("a"))

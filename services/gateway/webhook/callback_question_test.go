@@ -52,7 +52,7 @@ var (
 )
 
 // asks returns a host with an open gate, and the gate's event.
-func asks(t *testing.T, typeID, config string, trust wire.Trust) (*host, json.RawMessage) {
+func asks(t *testing.T, typeID, config string, trust wire.Trust) (services *host, requested json.RawMessage) {
 	t.Helper()
 	r, wrong := interrupt.From(typeID, at, json.RawMessage(config))
 	require.Empty(t, wrong)

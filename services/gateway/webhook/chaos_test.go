@@ -1,7 +1,9 @@
 package webhook_test
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -19,6 +21,14 @@ type step struct {
 	wait      time.Duration
 }
 
+// seeds is the number of sequences of faults; WAYBILL_WEBHOOK_SEEDS overrides it.
+func seeds(t *testing.T) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("WAYBILL_WEBHOOK_SEEDS"), "80"))
+	require.NoError(t, err)
+	return n
+}
+
 // With any failures and kills: each event arrives, the events of a run arrive in order, and no event
 // arrives twice unless power was lost.
 func TestDelivery_IsAtLeastOnceAndInOrder(t *testing.T) {
@@ -29,7 +39,7 @@ func TestDelivery_IsAtLeastOnceAndInOrder(t *testing.T) {
 			wait: time.Duration(rapid.IntRange(1, 120).Draw(rt, "seconds")) * time.Second,
 		}
 	}), 5, 40)
-	for seed := range 200 {
+	for seed := range seeds(t) {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) { live(r, steps.Example(seed)) })

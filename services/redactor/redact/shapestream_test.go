@@ -16,7 +16,7 @@ import (
 const longestHeld = 18 << 10
 
 // streamed returns the result of a stream of a text in pieces; next returns their sizes.
-func streamed(t testing.TB, text string, next func() int) (string, int) {
+func streamed(t testing.TB, text string, next func() int) (redacted string, replaced int) {
 	t.Helper()
 	st := redact.Compile(nil).With(redact.DefaultShapes()).Stream()
 	var all strings.Builder

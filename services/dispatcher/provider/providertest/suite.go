@@ -169,7 +169,7 @@ func (s suite) honoursEndedContext(t *testing.T) {
 
 func (s suite) cancelsMidway(t *testing.T) {
 	if s.o.Stalls == nil {
-		t.Skip("the adapter answers at once")
+		t.Skip("SKIPPED, the adapter never stalls: set Options.Stalls to test cancellation")
 	}
 	p := s.o.Stalls(t)
 	here := goleak.IgnoreCurrent()

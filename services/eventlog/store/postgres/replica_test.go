@@ -190,9 +190,15 @@ func TestReplicas_RebuildOnceForAll(t *testing.T) {
 
 func TestReplicas_OutliveTheServer(t *testing.T) {
 	t.Parallel()
-	own := postgrestest.Start(t)
-	t.Run("restarted", func(t *testing.T) { outliveRestarts(t, own) })
-	t.Run("replaced by one that lacks the last batches", func(t *testing.T) { noticeWhatIsLost(t, own) })
+	for name, outlives := range map[string]func(*testing.T, *postgrestest.Server){
+		"restarted": outliveRestarts,
+		"replaced by one that lacks the last batches": noticeWhatIsLost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outlives(t, postgrestest.Start(t))
+		})
+	}
 }
 
 // The database stops while replicas write and read, cleanly and by a crash, and restarts.
