@@ -7,6 +7,7 @@ import (
 	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/fold"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )
@@ -28,6 +29,9 @@ type view struct {
 	turn chan struct{} // token: its holder may use the fields below
 	run  *project.Run
 	snap snapshot
+	// fold is nil until the folded view is read; folded is the size of its document.
+	fold   *fold.Fold
+	folded int
 }
 
 // snapshot is a rendered RunSnapshot and the position of the run.
@@ -117,7 +121,7 @@ func (v *views) cost(key store.Key, w *view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if cached, ok := v.cache.Get(key); ok && cached == w {
-		v.cache.Put(key, w, viewBytes+2*w.run.Bytes+len(w.snap.doc))
+		v.cache.Put(key, w, viewBytes+2*w.run.Bytes+len(w.snap.doc)+2*w.folded)
 	}
 }
 

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,11 +41,33 @@ func TestL3b_ExplainNamesThePlaceOfAViolation(t *testing.T) {
 	answers(t, "asks", `{"category":"bills"}`, ticket)
 	r := u.ok("run", "start", "corrected", "--wait", "-o", "name")
 	text := u.ok("envelope", "explain", r.out[:len(r.out)-1]).out
-	require.Contains(t, text, "Taken on attempt 2 after one schema violation")
+	require.Contains(t, text, "Accepted on attempt 2 after one schema violation")
 	require.Contains(t, text, "3 payload    ✕ refused      envelope_invalid: ")
 	require.Contains(t, text, "/category: not one of the allowed values")
 	require.Contains(t, text, "rule /properties/category/enum")
 	require.Contains(t, text, "8 routing    ✓ passed       artifact.created")
+}
+
+// Another OpenWOP host has the run, but no view of it.
+func TestL3d_ExplainNamesAHostThatCannot(t *testing.T) {
+	t.Parallel()
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/v1/runs/run_1" {
+			_, _ = w.Write([]byte(`{"runId":"run_1","workflowId":"w","status":"completed"}`))
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = w.Write([]byte(`{"error":"not_found","message":"no such thing"}`))
+	}))
+	t.Cleanup(host.Close)
+	u := at(t, host.URL, testKey)
+	r := u.run("envelope", "explain", "run_1")
+	require.Equal(t, 6, r.status, r.err)
+	require.Contains(t, r.err, "does not explain answers; `waybill run events run_1` lists what it recorded")
+	r = u.run("envelope", "explain", "run_2")
+	require.Equal(t, 5, r.status, "a run that the host does not have is not found")
+	require.Contains(t, r.err, "no such thing")
 }
 
 // No host and no network: the schemas are in the binary.

@@ -231,6 +231,11 @@ func parityCases(s *sides) map[string][]parityCase {
 		hostv1.Host_RetryQuarantinedRun_FullMethodName: append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at})}, ofNone("")...),
 		hostv1.Host_EndQuarantinedRun_FullMethodName:   append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at, body: `{"reason":"r"}`})}, ofNone("")...),
 		hostv1.Host_GetRunOwner_FullMethodName:         append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
+		hostv1.Host_GetRunView_FullMethodName: append([]parityCase{
+			fixed("of a run", true, false, call{path: at}),
+			fixed("as of an event", true, false, call{path: at, query: query("at", "2")}),
+			fixed("before the first event", false, true, call{path: at, query: query("at", "-1")}),
+		}, ofNone("")...),
 		hostv1.Host_PollRunEvents_FullMethodName: append([]parityCase{
 			fixed("all", true, false, call{path: at}),
 			fixed("the rest", true, false, call{path: at, query: query("lastSequence", "3", "limit", "2")}),

@@ -62,7 +62,7 @@ func TestSensitive_IsMaskedInTheLogAndUsedByTheRun(t *testing.T) {
 	require.JSONEq(t, `"[REDACTED]"`, string(snap.Variables["log"]))
 	require.JSONEq(t, `"told"`, string(snap.Variables["open"]))
 	var all strings.Builder
-	for _, path := range []string{"", "/events", "/events/poll", "/debug-bundle"} {
+	for _, path := range []string{"", "/events", "/events/poll", "/debug-bundle", ":view"} {
 		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID+path, "")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, a.Status, path)

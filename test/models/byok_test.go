@@ -86,7 +86,7 @@ const ownKey = `,"ai.credentialRef":"main"`
 func shown(t *testing.T, c *harness.Client, id string) string {
 	t.Helper()
 	var b strings.Builder
-	for _, path := range []string{"", "/debug-bundle", "/events/poll"} {
+	for _, path := range []string{"", "/debug-bundle", "/events/poll", ":view"} {
 		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+id+path, "")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)

@@ -33,6 +33,9 @@ func (r *rig) reads(ctx context.Context, text string) map[string]func(...grpc.Ca
 		"GetDebugBundle": func(o ...grpc.CallOption) (proto.Message, error) {
 			return h.GetDebugBundle(ctx, &hostv1.GetDebugBundleRequest{RunId: text}, o...)
 		},
+		"GetRunView": func(o ...grpc.CallOption) (proto.Message, error) {
+			return h.GetRunView(ctx, &hostv1.GetRunViewRequest{RunId: text}, o...)
+		},
 	}
 }
 

@@ -38,6 +38,7 @@ func (r *rig) read(runID string) string {
 	for _, a := range []*harness.Answer{
 		r.into("bundle", r.client, http.MethodGet, "/v1/runs/"+runID+"/debug-bundle", ""),
 		r.into("bundle", r.client, http.MethodPost, seams+"test/debug-bundle/export", `{"runId":"`+runID+`"}`),
+		r.into("view", r.client, http.MethodGet, "/v1/runs/"+runID+":view", ""),
 		r.into("spans", r.client, http.MethodGet, seams+"test/otel/spans?runId="+runID, ""),
 	} {
 		require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)

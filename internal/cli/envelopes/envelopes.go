@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/internal/cli/runs"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/suggest"
-	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/view"
 )
 
 // Explain is `waybill envelope explain`.
@@ -24,7 +24,7 @@ func Explain(s *session.Session) *cobra.Command {
 		Short: "Show which gates a model's answers passed, and which gate rejected them",
 		Long: `Shows how the answers of a run passed the gates: shape, kind, payload, contract, limits,
 redaction, dedup, routing. For a rejection it prints the error code, the place, the accepted values
-and who can fix it. It reads the run's events only.
+and who can fix it. The host folds them from the run's events.
 
 ENVELOPE is an envelope id, a correlation id, the id or sequence of an event that recorded the
 envelope, a node, or a key printed by this command. Without it, shows all answers of the run.
@@ -52,7 +52,7 @@ envelope, a node, or a key printed by this command. Without it, shows all answer
 			if len(all) == 0 && p.Format.ForPeople() {
 				session.Notice(cmd, "no model calls in this run")
 			}
-			return p.Value(map[string]any{"runId": id, "executions": explained(all)}, id, func(w io.Writer) error {
+			return p.Value(map[string]any{"runId": id, "executions": all}, id, func(w io.Writer) error {
 				return ladder.Write(w, all, p.Color)
 			})
 		},
@@ -61,22 +61,8 @@ envelope, a node, or a key printed by this command. Without it, shows all answer
 	return c
 }
 
-// explanation is an execution and its summary.
-type explanation struct {
-	ladder.Story
-	*ladder.Execution
-}
-
-func explained(all []*ladder.Execution) []explanation {
-	out := make([]explanation, len(all))
-	for i, x := range all {
-		out[i] = explanation{x.Story(), x}
-	}
-	return out
-}
-
 // read returns the id and the model executions of a run so far.
-func read(cmd *cobra.Command, s *session.Session, name string) (string, []*ladder.Execution, error) {
+func read(cmd *cobra.Command, s *session.Session, name string) (string, []*view.Execution, error) {
 	c, err := s.Client(cmd)
 	if err != nil {
 		return "", nil, err
@@ -85,15 +71,26 @@ func read(cmd *cobra.Command, s *session.Session, name string) (string, []*ladde
 	if err != nil {
 		return id, nil, err
 	}
-	var events []wire.Event
-	_, err = runs.Each(cmd.Context(), c, id, 0, func(e client.Event) bool {
-		events = append(events, e.Event)
-		return true
-	})
-	return id, ladder.Read(events), err
+	v, err := c.View(cmd.Context(), id)
+	if err != nil {
+		return id, nil, unsupported(cmd, c, id, err)
+	}
+	return id, v.Answers, nil
 }
 
-func found(all []*ladder.Execution, name string) ([]*ladder.Execution, error) {
+// unsupported returns the error of a host without views: it has the run, but not the read. For
+// other hosts it returns err.
+func unsupported(cmd *cobra.Command, c *client.Client, id string, err error) error {
+	if exit.Status(err) != exit.NotFound {
+		return err
+	}
+	if _, rerr := c.Run(cmd.Context(), id); rerr != nil {
+		return err
+	}
+	return exit.With(exit.Refused, fmt.Errorf("the host %s does not explain answers; `waybill run events %s` lists what it recorded", c.Base(), id))
+}
+
+func found(all []*view.Execution, name string) ([]*view.Execution, error) {
 	out := ladder.Find(all, name)
 	if len(out) > 0 {
 		return out, nil

@@ -1,3 +1,5 @@
+// Package ladder renders the model answers of a run as text: the gates of the accept pipeline that
+// each passed, and the one that refused it (OpenWOP envelope contract §6).
 package ladder
 
 import (
@@ -7,10 +9,11 @@ import (
 
 	"waybill.dev/waybill/internal/cli/term"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/view"
 )
 
 // Write draws executions as text.
-func Write(w io.Writer, all []*Execution, color bool) error {
+func Write(w io.Writer, all []*view.Execution, color bool) error {
 	d := drawing{w: w, color: color}
 	for i, x := range all {
 		if i > 0 {
@@ -40,28 +43,33 @@ func (d *drawing) paint(text, word string) string {
 	return text
 }
 
-func (d *drawing) execution(x *Execution) {
-	s := x.Story()
+func (d *drawing) execution(x *view.Execution) {
 	d.line("%s  %s", d.paint(term.Clean(x.NodeID), "bold"), term.Clean(x.TypeID))
-	d.line("%s", term.Clean(s.Headline))
-	if s.Detail != "" {
-		d.line("%s", term.Clean(s.Detail))
+	d.line("%s", term.Clean(x.Headline))
+	if x.Detail != "" {
+		d.line("%s", term.Clean(x.Detail))
 	}
-	if x.Substituted != "" {
-		d.line("model: %s", term.Clean(x.Substituted))
+	if sub := x.Substitution; sub != nil {
+		to := "another model"
+		if !sub.Hidden {
+			to = named(sub.To)
+		}
+		d.line("model: %s lacks %s, so %s was called", named(sub.From), term.Clean(strings.Join(sub.Missing, ", ")), to)
 	}
 	for _, c := range x.Calls {
-		d.call(c, x.Result == "open")
+		d.call(c)
 	}
-	if s.Code != "" {
-		d.code(s.Code)
+	if x.Code != "" {
+		d.code(fault.Code(x.Code))
 	}
 }
 
-// code says what an error means, and who goes on.
+func named(m view.Model) string { return term.Clean(m.Provider + "/" + m.Model) }
+
+// code explains an error code.
 func (d *drawing) code(code fault.Code) {
 	d.line("")
-	d.line("%s", d.paint(string(code), "failed"))
+	d.line("%s", d.paint(term.Clean(string(code)), "failed"))
 	if !fault.Known(code) {
 		return
 	}
@@ -70,15 +78,19 @@ func (d *drawing) code(code fault.Code) {
 	d.line("  next (%s): %s", r.Owner, r.Next)
 }
 
-func (d *drawing) call(c *Call, open bool) {
+func (d *drawing) call(c *view.Call) {
 	d.line("")
-	head := fmt.Sprintf("attempt %d, %s", c.Attempt, c.End(open))
-	if c.Model != "" {
-		head += "  " + term.Clean(c.Model)
+	head := fmt.Sprintf("attempt %d, %s", c.Attempt, term.Clean(c.End))
+	if u := c.Usage; u != nil {
+		head += "  " + named(view.Model{Provider: u.Provider, Model: u.Model})
 	}
 	d.line("%s", head)
 	if t := c.Truncated; t != nil {
-		d.line("  cut off after %d tokens (%s); the next attempt has more room and the same words", t.OutputTokens, term.Clean(t.StopReason))
+		after := ""
+		if t.OutputTokens != nil {
+			after = fmt.Sprintf(" after %d tokens", *t.OutputTokens)
+		}
+		d.line("  truncated%s (%s); the next attempt has a higher limit and no correction", after, term.Clean(t.StopReason))
 	}
 	if r := c.Refusal; r != nil {
 		text := term.Clean(r.Text)
@@ -87,25 +99,24 @@ func (d *drawing) call(c *Call, open bool) {
 		}
 		d.line("  not retried  %s %s", term.Clean(r.Category), text)
 	}
-	if c.Recovery != "" {
-		d.line("  its JSON was made readable first: %s", term.Clean(c.Recovery))
+	if r := c.Recovery; r != nil {
+		d.line("  JSON extracted from surrounding text: %s", term.Clean(r.Path))
 	}
 	if c.Failure != nil && len(c.Envelopes) == 0 && c.Failure.Detail != "" {
 		d.line("  %s", term.Clean(c.Failure.Detail))
 	}
 	for _, e := range c.Envelopes {
-		d.envelope(e, c)
+		d.envelope(e)
 	}
 }
 
-func (d *drawing) envelope(e *Envelope, c *Call) {
+func (d *drawing) envelope(e *view.Envelope) {
 	d.line("  %s  %s", term.Clean(e.Key), term.Clean(e.Kind))
-	d.line("  %s", term.Clean(e.Story(c).Headline))
-	for i, r := range e.Rungs {
-		if r.State == NotApplicable {
-			continue
+	d.line("  %s", term.Clean(e.Headline))
+	for i, g := range e.Gates {
+		if g.State != view.NotApplicable {
+			d.gate(i+1, g)
 		}
-		d.rung(i+1, r)
 	}
 	for _, ev := range e.Events {
 		d.line("    event %d  %s  %s", ev.Sequence, term.Clean(ev.Type), term.Clean(ev.EventID))
@@ -115,27 +126,30 @@ func (d *drawing) envelope(e *Envelope, c *Call) {
 	}
 }
 
-// signs stand before the words of the states.
-var signs = map[State]string{Passed: "✓", Refused: "✕", NotReached: "·"}
+// signs and words are the states as they are shown.
+var (
+	signs = map[view.State]string{view.Passed: "✓", view.Refused: "✕", view.NotReached: "·"}
+	words = map[view.State]string{view.Passed: "passed", view.Refused: "refused", view.NotReached: "not reached"}
+)
 
-func (d *drawing) rung(n int, r Rung) {
-	said := r.Note
-	if r.State == Refused {
-		said = string(r.Code) + ": " + strings.TrimPrefix(r.Reason, string(r.Code)+": ")
+func (d *drawing) gate(n int, g view.Gate) {
+	said := g.Note
+	if g.State == view.Refused {
+		said = g.Code + ": " + strings.TrimPrefix(g.Reason, g.Code+": ")
 	}
-	state := d.paint(fmt.Sprintf("%s %-11s", signs[r.State], r.State), string(r.State))
-	d.line("    %d %-9s  %s  %s", n, r.Gate, state, term.Clean(said))
+	state := d.paint(fmt.Sprintf("%s %-11s", signs[g.State], words[g.State]), words[g.State])
+	d.line("    %d %-9s  %s  %s", n, term.Clean(string(g.Name)), state, term.Clean(said))
 	const under = "                               "
-	if r.RefusedKind != "" {
-		d.line("%s refused   %s", under, term.Clean(r.RefusedKind))
+	if g.RefusedKind != "" {
+		d.line("%s refused   %s", under, term.Clean(g.RefusedKind))
 	}
-	if len(r.AcceptedKinds) > 0 {
-		d.line("%s accepted  %s", under, term.Clean(strings.Join(r.AcceptedKinds, ", ")))
+	if len(g.AcceptedKinds) > 0 {
+		d.line("%s accepted  %s", under, term.Clean(strings.Join(g.AcceptedKinds, ", ")))
 	}
-	for _, p := range r.Problems {
-		where := p.InstancePointer
-		if where == "" {
-			where = "(root)"
+	for _, p := range g.Problems {
+		where := "(root)"
+		if p.InstancePointer != nil && *p.InstancePointer != "" {
+			where = *p.InstancePointer
 		}
 		d.line("%s %s: %s", under, term.Clean(where), term.Clean(p.Message))
 		if p.SchemaPointer != "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/view"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -62,6 +63,7 @@ type document struct {
 	Events           []json.RawMessage  `json:"events"`
 	Spans            []span             `json:"spans"`
 	Metrics          metrics            `json:"metrics"`
+	View             *view.Run          `json:"view"`
 	RedactionApplied bool               `json:"redactionApplied"`
 	RedactionMode    string             `json:"redactionMode"`
 	Truncated        bool               `json:"truncated,omitempty"`

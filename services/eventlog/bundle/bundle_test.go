@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/view"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/bundle"
 )
@@ -320,4 +321,26 @@ func TestTrim_KeepsTheCostAttributesOfALogEntry(t *testing.T) {
 	trimmed := bundle.NewTrimmer(runstate.New(&wire.RunRecord{})).Trim([]wire.Event{e})
 	require.Contains(t, string(trimmed[0].Payload), `"fields":{"openwop.cost.usd":1}`)
 	require.NotContains(t, string(trimmed[0].Payload), canary)
+}
+
+// The view is folded from the events of the bundle, so it has neither content nor more events.
+func TestBuild_HasTheViewOfItsEvents(t *testing.T) {
+	t.Parallel()
+	in := input(`run.completed {}`)
+	var b struct{ View view.Run }
+	_, text := build(t, in)
+	require.NoError(t, json.Unmarshal([]byte(text), &b))
+	require.Equal(t, len(in.Events)-1, b.View.Sequence)
+	require.Equal(t, wire.FormatTime(at), b.View.CreatedAt)
+	require.Len(t, b.View.Answers, 1)
+	require.Equal(t, "schema-violation", b.View.Answers[0].Calls[1].Because.Reason)
+	require.Empty(t, b.View.Answers[0].Calls[1].Because.Detail)
+	require.Equal(t, "completed", b.View.Timeline.Run.Status)
+	require.Equal(t, 1, b.View.Cost.Total.Calls)
+
+	in.MaxEvents = 3
+	_, text = build(t, in)
+	require.NoError(t, json.Unmarshal([]byte(text), &b))
+	require.Equal(t, 1, b.View.Sequence, "the last event follows a gap")
+	require.Equal(t, "running", b.View.Timeline.Run.Status)
 }

@@ -5,24 +5,38 @@ import (
 	"fmt"
 
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/view"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/fold"
 )
 
-// fitting shrinks a document to the size limit. Events, spans and the snapshot all count.
+// fitting shrinks a document to the size limit. Events, spans, the view and the snapshot all count.
 type fitting struct {
 	*document
 
 	filter inputFilter
 	rec    *wire.RunRecord
-	kept   []wire.Event // the events in Events
+	kept   []wire.Event // the events in Events, without their content
 	limit  int
 }
 
 func (f *fitting) take(events []wire.Event) {
-	f.kept, f.Events = events, make([]json.RawMessage, 0, len(events))
-	for _, e := range events {
-		f.Events = append(f.Events, f.filter.event(e).AppendJSON(nil))
+	f.kept, f.Events = make([]wire.Event, len(events)), make([]json.RawMessage, len(events))
+	for i, e := range events {
+		f.kept[i] = f.filter.event(e)
+		f.Events[i] = f.kept[i].AppendJSON(nil)
 	}
+}
+
+// view folds the events of the bundle, from the start of the log to the first gap.
+func (f *fitting) view() *view.Run {
+	v := fold.New(f.rec.RunID, f.rec.CreatedAt)
+	for _, e := range f.kept {
+		if e.Sequence == v.Next() {
+			v.Add(e)
+		}
+	}
+	return v.View()
 }
 
 // shorten drops events from the end of the log but keeps the last, which records how the run ended.
@@ -33,7 +47,8 @@ func (f *fitting) shorten(n int, reason string) {
 	f.Truncated, f.TruncatedReason = true, reason
 }
 
-// render returns the bundle within the limit. It drops events that do not fit, with their spans. If
+// render returns the bundle within the limit. It drops events that do not fit, with their spans and
+// what the view shows of them. If
 // the rest without events takes most of the limit, it drops the states of the nodes first.
 func (f *fitting) render() ([]byte, error) {
 	b, err := f.marshal()
@@ -81,7 +96,7 @@ func (f *fitting) least() (int, error) {
 }
 
 func (f *fitting) marshal() ([]byte, error) {
-	f.Metrics.EventCount = len(f.Events)
+	f.Metrics.EventCount, f.View = len(f.Events), f.view()
 	b, err := json.Marshal(f.document)
 	if err != nil {
 		return nil, fmt.Errorf("render debug bundle: %w", err)

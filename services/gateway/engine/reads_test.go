@@ -42,7 +42,33 @@ func TestGetRun_FindsNothingUnderImpossibleIDs(t *testing.T) {
 		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "%q", id)
 		_, err = r.PollRunEvents(as(t, liveKey), &hostv1.PollRunEventsRequest{RunId: id})
 		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "%q", id)
+		_, err = r.GetRunView(as(t, liveKey), &hostv1.GetRunViewRequest{RunId: id})
+		require.Equal(t, fault.RunNotFound, fault.CodeOf(err), "%q", id)
 	}
+}
+
+func TestGetRunView_PassesTheEventOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var asked *eventlogv1.ViewRunRequest
+	r.log.view = func(req *eventlogv1.ViewRunRequest) (*eventlogv1.ViewRunResponse, error) {
+		asked = req
+		return &eventlogv1.ViewRunResponse{View: []byte(`{"runId":"run_1"}`)}, nil
+	}
+	for _, tc := range []struct {
+		at   *int64
+		want *int32
+	}{
+		{nil, nil}, {proto.Int64(0), proto.Int32(0)}, {proto.Int64(7), proto.Int32(7)}, {proto.Int64(1 << 40), proto.Int32(1<<31 - 1)},
+	} {
+		res, err := r.GetRunView(as(t, liveKey), &hostv1.GetRunViewRequest{RunId: "run_1", At: tc.at})
+		require.NoError(t, err)
+		require.JSONEq(t, `{"runId":"run_1"}`, string(res.GetView().GetJson()))
+		require.Equal(t, "acme run_1", asked.GetTenant()+" "+asked.GetRunId())
+		require.Equal(t, tc.want, asked.At)
+	}
+	_, err := r.GetRunView(as(t, liveKey), &hostv1.GetRunViewRequest{RunId: "run_1", At: proto.Int64(-1)})
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 }
 
 func TestPoll_PassesCursorLimitAndWaitOn(t *testing.T) {

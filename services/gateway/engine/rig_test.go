@@ -98,6 +98,7 @@ type eventLog struct {
 	get     func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error)
 	read    func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error)
 	list    func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error)
+	view    func(*eventlogv1.ViewRunRequest) (*eventlogv1.ViewRunResponse, error)
 	follow  func(context.Context, *eventlogv1.FollowRequest) *feed
 	mu      sync.Mutex // guards follows
 	follows []*eventlogv1.FollowRequest
@@ -113,6 +114,10 @@ func (l *eventLog) ReadEvents(ctx context.Context, r *eventlogv1.ReadEventsReque
 
 func (l *eventLog) ListRuns(_ context.Context, r *eventlogv1.ListRunsRequest, _ ...grpc.CallOption) (*eventlogv1.ListRunsResponse, error) {
 	return l.list(r)
+}
+
+func (l *eventLog) ViewRun(_ context.Context, r *eventlogv1.ViewRunRequest, _ ...grpc.CallOption) (*eventlogv1.ViewRunResponse, error) {
+	return l.view(r)
 }
 
 func (l *eventLog) Follow(ctx context.Context, r *eventlogv1.FollowRequest, _ ...grpc.CallOption) (grpc.ServerStreamingClient[eventlogv1.FollowResponse], error) {

@@ -212,6 +212,9 @@ func (b *builder) responses(r rest.Route, m protoreflect.MethodDescriptor) objec
 }
 
 func (b *builder) answer(r rest.Route, out protoreflect.MessageDescriptor) object {
+	if doc, ok := documents[r.Method]; ok {
+		return b.document(doc)
+	}
 	if r.Document != "" {
 		return object{"type": "object"}
 	}

@@ -193,3 +193,23 @@ func TestHandler_ServesTheDocument(t *testing.T) {
 	require.Equal(t, "public, max-age=300", w.Header().Get("Cache-Control"))
 	require.True(t, json.Valid(w.Body.Bytes()))
 }
+
+// The document of a run's view is described member by member, as its Go type renders it.
+func TestDocument_DescribesTheViewOfARun(t *testing.T) {
+	t.Parallel()
+	doc := described(t)
+	schemas := doc["components"].(object)["schemas"].(object)
+	op := doc["paths"].(object)["/v1/runs/{runId}:view"].(object)["get"].(object)
+	content := op["responses"].(object)["200"].(object)["content"].(object)
+	require.Equal(t, object{"$ref": "#/components/schemas/ViewRun"}, content["application/json"].(object)["schema"])
+
+	run := schemas["ViewRun"].(object)
+	require.ElementsMatch(t, []any{"runId", "createdAt", "sequence", "answers", "timeline", "cost"}, run["required"])
+	call := schemas["ViewCostCall"].(object)
+	require.ElementsMatch(t, []any{"sequence", "attempt", "retry"}, call["required"], "an unknown value is absent")
+	require.Equal(t, object{"type": "integer"}, call["properties"].(object)["inputTokens"])
+	require.Equal(t, object{"type": "number"}, call["properties"].(object)["cost"])
+	require.Contains(t, schemas["ViewInsufficient"].(object)["properties"], "model")
+	state := schemas["ViewGate"].(object)["properties"].(object)["state"]
+	require.Equal(t, object{"type": "string", "enum": []any{"passed", "refused", "not-reached", "not-applicable"}}, state)
+}

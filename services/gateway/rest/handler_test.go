@@ -287,6 +287,19 @@ func TestPoll_WritesZeroValues(t *testing.T) {
 	require.JSONEq(t, `{"runs":[]}`, h.as(t, full, "GET", "/v1/runs", "").Body.String())
 }
 
+func TestView_IsThatOfTheCallersRunAsOfAnEvent(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	w := h.as(t, reader, "GET", "/v1/runs/run_1:view", "")
+	require.Equal(t, http.StatusOK, w.Code, "%s", w.Body)
+	require.Equal(t, `{"runId":"run_1","sequence":1}`, w.Body.String())
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Equal(t, `{"runId":"run_1","sequence":0}`, h.as(t, reader, "GET", "/v1/runs/run_1:view?at=0", "").Body.String())
+	refused(t, h.as(t, beta, "GET", "/v1/runs/run_1:view", ""), fault.RunNotFound)
+	refused(t, h.as(t, full, "GET", "/v1/runs/absent:view?at=0", ""), fault.RunNotFound)
+	refused(t, h.do(t, "GET", "/v1/runs/run_1:view", ""), fault.Unauthenticated)
+}
+
 func TestQuery_OfTheWrongTypeIsNamed(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -296,6 +309,8 @@ func TestQuery_OfTheWrongTypeIsNamed(t *testing.T) {
 		"/v1/runs/run_1/events/poll?timeout=99999999999999999": "timeout",
 		"/v1/runs/run_1/events/poll?timeout=":                  "timeout",
 		"/v1/runs/run_1/events/poll?limit=ten":                 "limit",
+		"/v1/runs/run_1:view?at=-1":                            "at",
+		"/v1/runs/run_1:view?at=now":                           "at",
 		"/v1/runs?limit=0":                                     "limit",
 		"/v1/workflows?limit=201":                              "limit",
 		"/v1/runs?status=nope":                                 "status",

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -186,6 +187,14 @@ func (*eventLog) ReadEvents(_ context.Context, r *eventlogv1.ReadEventsRequest) 
 		}
 	}
 	return out, knows(r.GetTenant(), r.GetRunId())
+}
+
+func (*eventLog) ViewRun(_ context.Context, r *eventlogv1.ViewRunRequest) (*eventlogv1.ViewRunResponse, error) {
+	sequence := int32(1)
+	if r.At != nil {
+		sequence = r.GetAt()
+	}
+	return &eventlogv1.ViewRunResponse{View: fmt.Appendf(nil, `{"runId":"run_1","sequence":%d}`, sequence)}, knows(r.GetTenant(), r.GetRunId())
 }
 
 func (*eventLog) ListRuns(context.Context, *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {

@@ -192,6 +192,13 @@ var Routes = []Route{
 	},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}:owner", Method: hostv1.Host_GetRunOwner_FullMethodName, Success: 200},
 	{
+		HTTP:     http.MethodGet,
+		Path:     "/v1/runs/{run_id}:view",
+		Method:   hostv1.Host_GetRunView_FullMethodName,
+		Document: "view",
+		Success:  200,
+	},
+	{
 		HTTP:    http.MethodGet,
 		Path:    "/v1/runs/{run_id}/events/poll",
 		Method:  hostv1.Host_PollRunEvents_FullMethodName,

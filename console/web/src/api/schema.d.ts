@@ -484,6 +484,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{runId}:view": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get run view
+         * @description Needs the scope runs:read.
+         */
+        get: operations["getRunView"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs:bulk-cancel": {
         parameters: {
             query?: never;
@@ -982,6 +1002,204 @@ export interface components {
             checkpointsValid: boolean;
             fromSeq: number;
             toSeq: number;
+        };
+        ViewBar: {
+            attempt: number;
+            from: number;
+            parts: components["schemas"]["ViewPart"][];
+            sequence: number;
+            status: string;
+            to?: number;
+        };
+        ViewCall: {
+            attempt: number;
+            because?: components["schemas"]["ViewFailure"];
+            call: number;
+            /** @enum {string} */
+            cause: "first" | "retry" | "prose-fallback" | "next-turn" | "after-answer" | "handed-in";
+            end: string;
+            envelopes: components["schemas"]["ViewEnvelope"][];
+            failure?: components["schemas"]["ViewFailure"];
+            from: number;
+            recovery?: components["schemas"]["ViewRecovery"];
+            refusal?: components["schemas"]["ViewRefusal"];
+            to: number;
+            /** @enum {string} */
+            tone: "good" | "bad" | "open" | "note";
+            truncated?: components["schemas"]["ViewTruncation"];
+            usage?: components["schemas"]["ViewUsage"];
+        };
+        ViewCost: {
+            calls: components["schemas"]["ViewCostCall"][];
+            retries: components["schemas"]["ViewSum"];
+            total: components["schemas"]["ViewSum"];
+        };
+        ViewCostCall: {
+            attempt: number;
+            cachedTokens?: number;
+            cost?: number;
+            currency?: string;
+            inputTokens?: number;
+            model?: string;
+            nodeId?: string;
+            outputTokens?: number;
+            provider?: string;
+            retry: boolean;
+            sequence: number;
+        };
+        ViewEnvelope: {
+            code?: string;
+            contentTrust?: string;
+            correlationId?: string;
+            detail?: string;
+            envelopeId?: string;
+            events: components["schemas"]["ViewEventRef"][];
+            /** @enum {string} */
+            form: "envelope" | "value";
+            gates: components["schemas"]["ViewGate"][];
+            headline: string;
+            index?: number;
+            key: string;
+            kind?: string;
+            /** @enum {string} */
+            outcome: "accepted" | "cached" | "refused" | "discarded";
+            size?: number;
+            /** @enum {string} */
+            tone: "good" | "bad" | "open" | "note";
+            version?: string;
+        };
+        ViewError: {
+            code: string;
+            message: string;
+        };
+        ViewEventRef: {
+            eventId: string;
+            sequence: number;
+            type: string;
+        };
+        ViewExecution: {
+            calls: components["schemas"]["ViewCall"][];
+            code?: string;
+            detail?: string;
+            error?: components["schemas"]["ViewError"];
+            execution: number;
+            exhaustedAfter?: number;
+            from: number;
+            headline: string;
+            insufficient?: components["schemas"]["ViewInsufficient"];
+            nodeId: string;
+            /** @enum {string} */
+            result: "open" | "waiting" | "completed" | "failed" | "retried" | "cancelled";
+            substitution?: components["schemas"]["ViewSubstitution"];
+            to: number;
+            /** @enum {string} */
+            tone: "good" | "bad" | "open" | "note";
+            typeId?: string;
+        };
+        ViewFailure: {
+            detail?: string;
+            reason: string;
+            words: string;
+        };
+        ViewGate: {
+            acceptedKinds?: string[];
+            code?: string;
+            /** @enum {string} */
+            gate: "shape" | "kind" | "payload" | "contract" | "limits" | "redaction" | "dedup" | "routing";
+            note?: string;
+            problems?: components["schemas"]["ViewProblem"][];
+            reason?: string;
+            refusedKind?: string;
+            /** @enum {string} */
+            state: "passed" | "refused" | "not-reached" | "not-applicable";
+        };
+        ViewInsufficient: {
+            event: components["schemas"]["ViewEventRef"];
+            fallbackAttempted: boolean;
+            missing: string[];
+            model: string;
+            provider: string;
+        };
+        ViewLane: {
+            bars: components["schemas"]["ViewBar"][];
+            marks: components["schemas"]["ViewMark"][];
+            nodeId: string;
+            status: string;
+            typeId?: string;
+        };
+        ViewMark: {
+            at: number;
+            sequence: number;
+            sign: string;
+            tone: string;
+            words: string;
+        };
+        ViewModel: {
+            model: string;
+            provider: string;
+        };
+        ViewPart: {
+            from: number;
+            /** @enum {string} */
+            kind: "wait" | "call" | "work";
+            to?: number;
+        };
+        ViewProblem: {
+            instancePointer?: string;
+            message: string;
+            schemaPointer?: string;
+        };
+        ViewRecovery: {
+            byteOffset?: number;
+            path: string;
+        };
+        ViewRefusal: {
+            category?: string;
+            text?: string;
+        };
+        ViewRun: {
+            answers: components["schemas"]["ViewExecution"][];
+            cost: components["schemas"]["ViewCost"];
+            createdAt: string;
+            runId: string;
+            sequence: number;
+            timeline: components["schemas"]["ViewTimeline"];
+        };
+        ViewSubstitution: {
+            event: components["schemas"]["ViewEventRef"];
+            from: components["schemas"]["ViewModel"];
+            hidden: boolean;
+            missing: string[];
+            to: components["schemas"]["ViewModel"];
+        };
+        ViewSum: {
+            cachedTokens?: number;
+            calls: number;
+            cost?: number;
+            currency?: string;
+            inputTokens?: number;
+            outputTokens?: number;
+            unknown: number;
+        };
+        ViewTimeline: {
+            lanes: components["schemas"]["ViewLane"][];
+            last: number;
+            marks: components["schemas"]["ViewMark"][];
+            run: components["schemas"]["ViewBar"];
+        };
+        ViewTruncation: {
+            outputTokens?: number;
+            partial: boolean;
+            stopReason: string;
+        };
+        ViewUsage: {
+            cachedTokens?: number;
+            cost?: number;
+            currency?: string;
+            inputTokens?: number;
+            model?: string;
+            outputTokens?: number;
+            provider?: string;
         };
         Webhook: {
             consecutiveFailures: number;
@@ -4927,6 +5145,156 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResumeRunResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error, log_damaged */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getRunView: {
+        parameters: {
+            query?: {
+                at?: number;
+            };
+            header?: never;
+            path: {
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewRun"];
                 };
             };
             /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */

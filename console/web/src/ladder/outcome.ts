@@ -16,10 +16,6 @@ const gateOfCode: Record<string, Gate> = {
   envelope_correlation_conflict: "dedup",
 };
 
-export function gateForCode(code: string): Gate | undefined {
-  return lookup(gateOfCode, code);
-}
-
 /** Returns the gates of an EnvelopeOutcome, the acceptor's response (OpenWOP envelope contract §2). */
 export function rungsOfOutcome(outcome: unknown, cached = false): Rung[] {
   const o = record(outcome);

@@ -7,22 +7,26 @@ import { Payload } from "../../media/Payload";
 import { CopyButton } from "../../ui/CopyButton";
 import { Id } from "../../ui/Id";
 import { JsonView } from "../../ui/JsonView";
+import { escapeHidden } from "../../ui/escape";
 import { Name, Text } from "../../ui/Text";
 import { Changes } from "../../ui/Changes";
 import { changes } from "../../ui/changes";
-import { columnsOf, documentOf, type Column } from "../columns";
+import type { RunLog } from "../../live/runLog";
+import { columnsOf, documentOf, isTaken, roomOf, type Column } from "../columns";
+import { recordedIn, textOf } from "../events";
 import { asks, type Execution, type Problem } from "../model";
 import { nearest, ruleAt } from "../pointer";
 import { stoppedAt } from "../rungs";
-import { inWords, roomOf } from "../story";
 import { useSchema, type LadderContext } from "./context";
+import { modelOf } from "./LadderHead";
 
-type Props = { runId: string; execution: Execution; column: Column; context: LadderContext };
+type Props = { log: RunLog; execution: Execution; column: Column; context: LadderContext };
 
 /** The details of a selected column. */
-export function Detail({ runId, execution, column, context }: Props): ReactNode {
+export function Detail({ log, execution, column, context }: Props): ReactNode {
   const { call, envelope } = column;
-  const stop = envelope && stoppedAt(envelope.rungs);
+  const stop = envelope && stoppedAt(envelope.gates);
+  const said = envelope?.outcome === "accepted" ? undefined : textOf(call, execution.nodeId, log.events);
   return (
     <div className="ladder-detail">
       <CallNotes execution={execution} column={column} context={context} />
@@ -35,15 +39,15 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
           {(stop.refusedKind || stop.acceptedKinds) && <Kinds refused={stop.refusedKind} accepted={stop.acceptedKinds ?? []} />}
         </section>
       )}
-      <Judged column={column} context={context} problems={stop?.problems ?? []} />
-      <Since execution={execution} column={column} context={context} />
-      {envelope && <Facts runId={runId} column={column} context={context} />}
-      {call.text !== undefined && envelope?.outcome !== "accepted" && (
+      <Judged log={log} execution={execution} column={column} context={context} problems={stop?.problems ?? []} />
+      <Since log={log} execution={execution} column={column} context={context} />
+      {envelope && <Facts runId={log.runId} column={column} context={context} />}
+      {said !== undefined && (
         <details className="said-text">
           <summary>Model output</summary>
           <p className="dim small">Streamed output with secrets removed. It was not recorded as an envelope.</p>
           <pre>
-            <Text text={call.text} />
+            <Text text={said} />
           </pre>
         </details>
       )}
@@ -52,10 +56,10 @@ export function Detail({ runId, execution, column, context }: Props): ReactNode 
 }
 
 /** Shows the changes to the previous attempt, if both documents are known. */
-function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode {
-  const given = (c: Column): Json | undefined => documentOf(c, c.envelope?.kind ?? context.askedKind);
+function Since({ log, execution, column, context }: Props): ReactNode {
+  const given = (c: Column): Json | undefined => documentOf(c, execution.nodeId, log.events, c.envelope?.kind ?? context.askedKind);
   const now = given(column);
-  const before = columnsOf(execution).findLast((c) => c.call.ordinal < column.call.ordinal && given(c) !== undefined);
+  const before = columnsOf(execution).findLast((c) => c.call.call < column.call.call && given(c) !== undefined);
   if (now === undefined || !before) return null;
   const list = changes(given(before), now);
   return (
@@ -67,18 +71,18 @@ function Since({ execution, column, context }: Omit<Props, "runId">): ReactNode 
 }
 
 /** Notes on the call: truncation, refusal, recovery and retry. */
-function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId">): ReactNode {
+function CallNotes({ execution, column: { call }, context }: Omit<Props, "log">): ReactNode {
   const room = roomOf(call, context.room, context.multiplier, execution.calls);
   return (
     <>
       {call.because && call.cause === "retry" && (
         <p className="ladder-note">
-          <strong>Retried</strong> because of {inWords(call.because.reason)}.{" "}
+          <strong>Retried</strong> because of <Name text={call.because.words} />.{" "}
           {call.because.reason === "truncation" ? (
             <>No correction was added, because a truncated answer needs more tokens. Its limit is up to {room.toLocaleString("en")} tokens.</>
           ) : call.because.detail ? (
             <>
-              Correction sent to the model: <q>{call.because.detail}</q>
+              Correction sent to the model: <q><Name text={call.because.detail} /></q>
             </>
           ) : null}
         </p>
@@ -95,7 +99,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
             The model stopped for <code><Name text={String(call.truncated.stopReason)} /></code>; its limit was {room.toLocaleString("en")} tokens.{" "}
             {call.truncated.partial ? "Part of the answer was readable but not used." : "The answer was not used."}
           </p>
-          {execution.exhausted && execution.error && call === execution.calls.at(-1) && <Explanation code={execution.error.code} message={execution.error.message} />}
+          {execution.exhaustedAfter && execution.error && call === execution.calls.at(-1) && <Explanation code={execution.error.code} message={execution.error.message} />}
         </section>
       )}
       {call.refusal && (
@@ -121,7 +125,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
       {call.failure?.reason === "parse-error" && (
         <section aria-label="No JSON">
           <h3>No JSON document in the answer</h3>
-          {execution.exhausted && execution.error && call === execution.calls.at(-1) ? (
+          {execution.exhaustedAfter && execution.error && call === execution.calls.at(-1) ? (
             <Explanation code={execution.error.code} message={execution.error.message} />
           ) : (
             <p>The answer was complete but contained no document, so no gate was reached.</p>
@@ -130,7 +134,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "runId"
       )}
       {call.recovery && (
         <p className="ladder-note">
-          <strong>Extracted from surrounding text</strong> ({call.recovery.path}
+          <strong>Extracted from surrounding text</strong> (<Name text={call.recovery.path} />
           {call.recovery.byteOffset === undefined ? "" : `, JSON begins at byte ${call.recovery.byteOffset}`}): no attempt was used.
         </p>
       )}
@@ -172,20 +176,20 @@ function linkTo(p: Problem): string {
 }
 
 /** Payload and schema side by side, with the invalid positions highlighted. */
-function Judged({ column, context, problems }: { column: Column; context: LadderContext; problems: Problem[] }): ReactNode {
+function Judged({ log, execution, column, context, problems }: Props & { problems: Problem[] }): ReactNode {
   const { envelope } = column;
   const [search, setSearch] = useSearchParams();
   const recorded = useIsRecorded();
   // The selected problem is part of the URL, so that a copied link shows the same.
   const chosen = Math.max(0, problems.findIndex((p) => placeOf(p) === search.get("at")));
   const choose = (p: Problem): void => setSearch({ at: placeOf(p) }, { replace: true });
-  const taken = envelope?.outcome === "accepted" || envelope?.outcome === "cached";
+  const taken = isTaken(column);
   const form = envelope?.form ?? "envelope";
   const kind = envelope?.kind ?? (taken ? undefined : context.askedKind);
   const of = useSchema(kind, context.config, form);
   // Problems of other gates have no position in the schema.
   const schema = taken || problems.some((p) => p.schemaPointer !== undefined) ? of : undefined;
-  const payload = documentOf(column, kind);
+  const payload = documentOf(column, execution.nodeId, log.events, kind);
   const problem = problems[chosen];
   const place = problem?.instancePointer === undefined ? undefined : nearest(payload, problem.instancePointer);
   const rule = problem?.schemaPointer === undefined ? undefined : ruleAt(schema, problem.schemaPointer, problem.message);
@@ -222,7 +226,7 @@ function Judged({ column, context, problems }: { column: Column; context: Ladder
           {payload === undefined ? (
             <p className="dim">Rejected documents are not recorded, and this node does not stream its answers. Only the problems are known.</p>
           ) : taken ? (
-            <Payload kind={envelope.kind} payload={payload} rendering={envelope.rendering} />
+            <Payload kind={envelope?.kind} payload={payload} rendering={recordedIn(log.events[envelope?.events[0]?.sequence ?? -1]).rendering} />
           ) : (
             <JsonView
               value={payload}
@@ -277,7 +281,7 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
             <dt>Kind</dt>
             <dd>
               <code><Name text={envelope.kind} /></code>
-              {envelope.version !== undefined && <span className="dim"> judged by version {envelope.version}</span>}
+              {envelope.version !== undefined && <span className="dim"> judged by version <Name text={envelope.version} /></span>}
               {advertised !== undefined && String(advertised) !== envelope.version && <span className="dim">, advertised {String(advertised)}</span>}
             </dd>
           </div>
@@ -290,17 +294,17 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
             </dd>
           </div>
         )}
-        {envelope.trust && (
+        {envelope.contentTrust && (
           <div>
             <dt>Content</dt>
-            <dd>{envelope.trust === "untrusted" ? <span className="status ask">untrusted</span> : "trusted"}</dd>
+            <dd>{envelope.contentTrust === "untrusted" ? <span className="status ask">untrusted</span> : "trusted"}</dd>
           </div>
         )}
         {call.usage && (
           <div>
             <dt>Model</dt>
             <dd>
-              <Name text={`${call.usage.provider}·${call.usage.model}`} />
+              <Name text={modelOf(call.usage)} />
             </dd>
           </div>
         )}
@@ -309,8 +313,8 @@ function Facts({ runId, column: { call, envelope }, context }: { runId: string; 
           <dd>
             {envelope.events.length === 0 && <span className="dim">no events</span>}
             {envelope.events.map((e) => (
-              <Link key={e.eventId} href={`/runs/${encodeURIComponent(runId)}?e=${e.sequence}`} className="recorded-link" title={e.eventId}>
-                #{e.sequence} {e.type}
+              <Link key={e.eventId} href={`/runs/${encodeURIComponent(runId)}?e=${e.sequence}`} className="recorded-link" title={escapeHidden(e.eventId)}>
+                #{e.sequence} <Name text={e.type} />
               </Link>
             ))}
           </dd>

@@ -2,11 +2,12 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import "./ladder.css";
 import { columnsOf, type Column } from "../columns";
-import { asks, gates, type Execution, type Rung } from "../model";
-import { endOf } from "../story";
+import { asks, gates, type Call, type Execution, type Rung } from "../model";
+import { lookup } from "../../api/lookup";
 import { Icon, type IconName } from "../../ui/Icon";
 import { LadderHead } from "./LadderHead";
 import { escapeHidden } from "../../ui/escape";
+import { Name } from "../../ui/Text";
 
 type Props = {
   runId: string;
@@ -33,7 +34,7 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
             {columns.map((c) => (
               <li key={c.key}>
                 <Link href={envelopePath(runId, c.key)} aria-current={c.key === chosen ? "true" : undefined} replace>
-                  <End column={c} open={open} named />
+                  <End column={c} named />
                 </Link>
               </li>
             ))}
@@ -78,7 +79,7 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
                   {columns.length <= 3 && <span className="gate-asks">{asks[gate]}</span>}
                 </th>
                 {columns.map((c) => {
-                  const rung = c.envelope?.rungs[i] ?? { gate, state: "not-reached" as const };
+                  const rung = c.envelope?.gates[i] ?? { gate, state: "not-reached" as const };
                   return (
                     <td key={c.key} className={cellClass(rung, c.key === chosen)}>
                       <Cell rung={rung} />
@@ -95,7 +96,7 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
               </th>
               {columns.map((c) => (
                 <td key={c.key} className={c.key === chosen ? "chosen" : undefined}>
-                  <End column={c} open={open} />
+                  <End column={c} />
                 </td>
               ))}
             </tr>
@@ -123,10 +124,10 @@ export function Cell({ rung }: { rung: Rung }): ReactNode {
         {rung.code && (
           <>
             {" "}
-            <code>{rung.code}</code>
+            <code><Name text={rung.code} /></code>
           </>
         )}
-        {rung.note && <span className="rung-note"> {rung.note}</span>}
+        {rung.note && <span className="rung-note"> <Name text={rung.note} /></span>}
       </span>
     </span>
   );
@@ -143,24 +144,33 @@ function Ramp({ column: { call }, open }: { column: Column; open: boolean }): Re
     );
   }
   if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, no JSON</span>;
-  if (call.recovery) return <span className="ramp-text">complete, JSON freed ({call.recovery.path})</span>;
+  if (call.recovery) return <span className="ramp-text">complete, JSON freed (<Name text={call.recovery.path} />)</span>;
   if (call.cause === "handed-in") return <span className="ramp-text">submitted</span>;
   if (!call.usage) return <span className="ramp-text">{open ? "in progress" : "no answer"}</span>;
   return <span className="ramp-text">{call.envelopes.length > 0 ? "complete" : "complete, plain text"}</span>;
 }
 
-function End({ column: { call, envelope }, open, named }: { column: Column; open: boolean; named?: boolean }): ReactNode {
-  const end = envelope?.outcome === "cached" ? cached : envelope?.outcome === "discarded" ? discarded : envelope?.outcome === "accepted" ? accepted : endOf(call, open);
+function End({ column: { call, envelope }, named }: { column: Column; named?: boolean }): ReactNode {
+  const end = (envelope && lookup(ends, envelope.outcome)) ?? { word: call.end, tone: call.tone, icon: signOf(call) };
   return (
     <span className={`end ${end.tone}`}>
       {named && <span>{name(call, envelope?.index)} </span>}
-      <Icon name={end.icon} /> {end.word}
+      <Icon name={end.icon} /> <Name text={end.word} />
     </span>
   );
 }
 
-const cached = { word: "cached outcome", tone: "note", icon: "link" } as const;
-const discarded = { word: "discarded", tone: "note", icon: "ban" } as const;
-const accepted = { word: "accepted", tone: "good", icon: "check" } as const;
+const ends: Record<string, { word: string; tone: Call["tone"]; icon: IconName }> = {
+  accepted: { word: "accepted", tone: "good", icon: "check" },
+  cached: { word: "cached outcome", tone: "note", icon: "link" },
+  discarded: { word: "discarded", tone: "note", icon: "ban" },
+};
+
+function signOf(call: Call): IconName {
+  if (call.refusal) return "ban";
+  if (call.truncated) return "minus";
+  if (call.failure) return "skip";
+  return call.tone === "bad" ? "cross" : call.tone === "good" ? "check" : "dot";
+}
 
 const name = (call: Column["call"], index: number | undefined): string => `${call.attempt}${index === undefined ? "" : `.${index + 1}`}`;

@@ -2,7 +2,6 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { Column } from "../columns";
 import type { Call } from "../model";
-import { inWords } from "../story";
 import { Name } from "../../ui/Text";
 
 const causes: Record<Call["cause"], string> = {
@@ -13,6 +12,8 @@ const causes: Record<Call["cause"], string> = {
   "after-answer": "after the answer",
   "handed-in": "external",
 };
+
+export const modelOf = (usage: NonNullable<Call["usage"]>): string => `${usage.provider ?? ""}·${usage.model ?? ""}`;
 
 type Props = { column: Column; columns: Column[]; path: string; chosen: boolean; attempts: number | undefined };
 
@@ -27,14 +28,14 @@ export function LadderHead({ column, columns, path, chosen, attempts }: Props): 
         {of}
         {envelope?.size !== undefined && <span className="dim"> · {(envelope.index ?? 0) + 1} of {envelope.size}</span>}
       </span>
-      {first && call.because && <span className="ladder-why">{causes[call.cause]}: {inWords(call.because.reason)}</span>}
+      {first && call.because && <span className="ladder-why">{causes[call.cause]}: <Name text={call.because.words} /></span>}
       {first && !call.because && causes[call.cause] && <span className="ladder-why">{causes[call.cause]}</span>}
       {first && call.usage && (
         <span className="ladder-model">
-          <Name text={`${call.usage.provider}·${call.usage.model}`} /> <span className="nowrap">{call.usage.inputTokens} → {call.usage.outputTokens} tokens</span>
+          <Name text={modelOf(call.usage)} /> <span className="nowrap">{`${call.usage.inputTokens ?? "–"} → ${call.usage.outputTokens ?? "–"} tokens`}</span>
         </span>
       )}
-      {(envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind) && <span className="ladder-kind"><Name text={envelope?.kind ?? envelope?.rungs.find((r) => r.refusedKind)?.refusedKind ?? ""} /></span>}
+      {envelope?.kind && <span className="ladder-kind"><Name text={envelope.kind} /></span>}
     </Link>
   );
 }

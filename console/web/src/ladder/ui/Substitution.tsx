@@ -19,7 +19,7 @@ export function Substitution({ runId, execution: { substitution: s } }: { runId:
       because the first lacks{" "}
       {s.missing.map((m) => (
         <code key={m} className="chip">
-          {m}
+          <Name text={m} />
         </code>
       ))}
       {s.hidden && <span className="dim"> The host does not disclose which model.</span>}{" "}

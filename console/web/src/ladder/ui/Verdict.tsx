@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Icon, type IconName } from "../../ui/Icon";
-import type { Story } from "../story";
+import type { Story } from "../model";
 import { Name } from "../../ui/Text";
 
 const signs: Record<Story["tone"], IconName> = { good: "check", bad: "cross", open: "play", note: "dot" };

@@ -7,6 +7,7 @@ import { consolePath } from "../../api/base";
 import { useTitle } from "../../ui/title";
 import { RunLog } from "../../live/runLog";
 import { RecordedLog } from "../../live/useRunLog";
+import { viewKey } from "../../live/useView";
 import { largest, readRecorded, type Recorded } from "./read";
 import { Name } from "../../ui/Text";
 import "./bundle.css";
@@ -64,16 +65,17 @@ function Ask({ onOpen }: { onOpen: (opened: Opened) => void }): ReactNode {
 }
 
 function Shown({ opened, onClose }: { opened: Opened; onClose: () => void }): ReactNode {
-  const { snapshot, events, notes, name } = opened;
+  const { snapshot, events, view, notes, name } = opened;
   const path = `/runs/${encodeURIComponent(snapshot.runId)}`;
   const inside = useMemo(() => {
-    const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY, retry: false } } });
+    const queries = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY, gcTime: Number.POSITIVE_INFINITY, retry: false } } });
     queries.setQueryData(["run", snapshot.runId], snapshot);
+    queries.setQueryData(viewKey(snapshot.runId), view);
     for (const over of [true, false]) queries.setQueryData(["run", snapshot.runId, "of-envelope", over], snapshot);
     // The host's workflow of this name may differ from the file's.
     queries.setQueryData(["workflow", snapshot.workflowId], {});
     return { queries, log: new RunLog(snapshot.runId, events), location: memoryLocation({ path }) };
-  }, [snapshot, events, path]);
+  }, [snapshot, events, view, path]);
   return (
     <>
       <div className="note idle file-head">

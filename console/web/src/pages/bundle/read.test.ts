@@ -25,3 +25,11 @@ test("lines of events are folded into a run", () => {
 test.each(["", "no", "{}", "[]", '{"run":{},"events":[]}', '{"run":3,"events":[]}', JSON.stringify(event(3, "run.started")), '{"a":1}\n{"b":2}'])("what is no export of a run is refused with a reason: %s", (text) => {
   expect(() => readRecorded(text)).toThrow(/\w/);
 });
+
+test.each([
+  ["a view", { answers: [], timeline: {}, cost: {} }, true],
+  ["no view", undefined, false],
+  ["another host's member", { answers: 3 }, false],
+])("of a bundle with %s", (_, view, found) => {
+  expect(readRecorded(JSON.stringify({ run, events: [event(0, "run.started")], view })).view).toEqual(found ? view : null);
+});

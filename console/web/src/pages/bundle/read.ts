@@ -1,12 +1,15 @@
 // Parses exported runs: a debug bundle, or events as JSON lines.
 import { isObject, parseJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot, RunStatus } from "../../api/model";
+import type { RunView } from "../../ladder/model";
 import { lookup } from "../../api/lookup";
 
 export type Recorded = {
   snapshot: RunSnapshot;
   /** Events 0..n without a gap. */
   events: RunEvent[];
+  /** The host's view of these events; null: the file has none. */
+  view: RunView | null;
   /** Notes on the file. */
   notes: string[];
 };
@@ -44,7 +47,13 @@ function ofBundle(bundle: { [name: string]: Json }): Recorded {
     notes.push(`The log is cut after #${events.length - 1}${last && last.sequence >= events.length ? `; it ended with #${last.sequence}, ${last.type}` : ""}.`);
   }
   notes.push(bundle.redactionApplied === true ? `Its content was redacted (mode ${String(bundle.redactionMode)}).` : "Nothing was redacted.");
-  return { snapshot: { workflowId: "unknown", ...run } as unknown as RunSnapshot, events, notes };
+  return { snapshot: { workflowId: "unknown", ...run } as unknown as RunSnapshot, events, view: viewIn(bundle.view), notes };
+}
+
+// Another host's member of this name is not a view.
+function viewIn(view: Json | undefined): RunView | null {
+  const known = isObject(view) && Array.isArray(view.answers) && isObject(view.timeline) && isObject(view.cost);
+  return known ? (view as unknown as RunView) : null;
 }
 
 function ofEvents(listed: RunEvent[]): Recorded {
@@ -63,7 +72,7 @@ function ofEvents(listed: RunEvent[]): Recorded {
   if (started) snapshot.startedAt = started.timestamp;
   if (end) snapshot.completedAt = end.timestamp;
   if (isObject(error) && typeof error.code === "string") snapshot.error = { code: error.code, message: String(error.message ?? "") };
-  return { snapshot, events, notes: ["The file contains only events. The run's state is computed from them."] };
+  return { snapshot, events, view: null, notes: ["The file contains only events. The run's state is computed from them."] };
 }
 
 const ended: { [type: string]: RunStatus | undefined } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { Link, useParams } from "wouter";
 import { fetchJson } from "../../api/client";
 import type { RunSnapshot } from "../../api/model";
@@ -7,17 +7,16 @@ import { useTitle } from "../../ui/title";
 import { CopyAs } from "../../copyas/CopyAs";
 import { envelopeRequest } from "../../copyas/requests";
 import { Explanation } from "../../explain/Explanation";
-import { columnsOf, decisive } from "../../ladder/columns";
-import { executionsOf } from "../../ladder/fold";
+import { columnsOf, decisive, findColumn } from "../../ladder/columns";
 import type { Envelope, Execution } from "../../ladder/model";
 import { stoppedAt } from "../../ladder/rungs";
-import { callKey, findEnvelope, storyOf, storyOfExecution } from "../../ladder/story";
 import { useLadderContext } from "../../ladder/ui/context";
 import { Detail } from "../../ladder/ui/Detail";
 import { envelopePath, Ladder } from "../../ladder/ui/Ladder";
 import { Substitution } from "../../ladder/ui/Substitution";
 import { Verdict } from "../../ladder/ui/Verdict";
 import { useRunLog } from "../../live/useRunLog";
+import { useView, Viewed } from "../../live/useView";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { Name } from "../../ui/Text";
@@ -26,26 +25,24 @@ import "../../styles/form.css";
 export default function EnvelopePage(): ReactNode {
   const { runId = "", envelope: wanted } = useParams<{ runId: string; envelope?: string }>();
   const log = useRunLog(runId);
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
-  const executions = useMemo(() => executionsOf(log.events), [log, log.version]);
+  const view = useView(log);
+  const executions = view.data?.answers ?? [];
   const { data: snapshot } = useQuery({
     queryKey: ["run", runId, "of-envelope", log.ended],
     queryFn: ({ signal }) => fetchJson<RunSnapshot>(`/v1/runs/${encodeURIComponent(runId)}`, { signal }),
   });
-  const found = wanted === undefined ? undefined : findEnvelope(executions, wanted);
-  const execution = found?.execution ?? (wanted === undefined ? executions.find((x) => storyOfExecution(x).tone === "bad") ?? executions[0] : undefined);
-  const columns = execution ? columnsOf(execution) : [];
-  const column = found ? columns.find((c) => (found.envelope ? c.envelope === found.envelope : c.key === callKey(found.execution, found.call))) : execution && decisive(execution, columns);
+  const found = wanted === undefined ? undefined : findColumn(executions, wanted);
+  const execution = found?.execution ?? (wanted === undefined ? executions.find((x) => x.tone === "bad") ?? executions[0] : undefined);
+  const column = found?.column ?? (execution && decisive(execution, columnsOf(execution)));
   const context = useLadderContext(snapshot, execution?.nodeId);
   const name = column?.envelope?.kind ?? stoppedKind(column?.envelope) ?? context.askedKind ?? (execution ? `Answer of ${execution.nodeId}` : "Envelope");
   useTitle(`${name} · ${shortId(runId)}`);
-  const read = log.ended || log.state === "live" || log.events.length > 0;
   return (
     <div className="envelope-page">
       <nav aria-label="Breadcrumb" className="crumbs">
         <Link href={`/runs/${encodeURIComponent(runId)}`}><Name text={snapshot?.workflowId ?? "Run"} /> {shortId(runId)}</Link>
         {execution && <span> › <Name text={execution.nodeId} /></span>}
-        {execution && execution.number > 1 && <span className="dim">, execution {execution.number}</span>}
+        {execution && execution.execution > 1 && <span className="dim">, execution {execution.execution}</span>}
       </nav>
       <h1>
         <Name text={name} />
@@ -53,7 +50,7 @@ export default function EnvelopePage(): ReactNode {
       {log.error && <ErrorNote error={log.error} />}
       {execution && (
         <>
-          <Verdict story={storyOfExecution(execution)} />
+          <Verdict story={execution} />
           <Substitution runId={runId} execution={execution} />
           {execution.insufficient && <Explanation code="capability_not_provided" message={execution.error?.message} />}
           <Ladder runId={runId} execution={execution} chosen={column?.key} attempts={context.attempts} />
@@ -61,7 +58,7 @@ export default function EnvelopePage(): ReactNode {
             <section aria-labelledby="chosen" className="chosen-column">
               <div className="chosen-head">
                 <h2 id="chosen">
-                <Name text={column.envelope ? storyOf(column.envelope, column.call).headline : `Attempt ${column.call.attempt}: no document`} />
+                <Name text={column.envelope?.headline ?? `Attempt ${column.call.attempt}: no document`} />
               </h2>
                 <span className="choices">
                   <Link href="/try" className="small">
@@ -70,22 +67,26 @@ export default function EnvelopePage(): ReactNode {
                   <CopyAs request={envelopeRequest(runId, column.envelope?.envelopeId ?? column.key)} />
                 </span>
               </div>
-              <Detail runId={runId} execution={execution} column={column} context={context} key={column.key} />
+              <Detail log={log} execution={execution} column={column} context={context} key={column.key} />
             </section>
           )}
         </>
       )}
-      {!execution && read && !log.error && (
-        <p className="empty">
-          {executions.length === 0 ? "No model has been called in this run yet. Envelopes appear here when a model answers." : "This run has no such envelope."}
-        </p>
+      {!execution && !log.error && (
+        <Viewed query={view}>
+          {() => (
+            <p className="empty">
+              {executions.length === 0 ? "No model has been called in this run yet. Envelopes appear here when a model answers." : "This run has no such envelope."}
+            </p>
+          )}
+        </Viewed>
       )}
       <Others runId={runId} executions={executions.filter((x) => x !== execution)} />
     </div>
   );
 }
 
-const stoppedKind = (x: Envelope | undefined): string | undefined => x && stoppedAt(x.rungs)?.refusedKind;
+const stoppedKind = (x: Envelope | undefined): string | undefined => x && stoppedAt(x.gates)?.refusedKind;
 
 /** Lists the other model calls of the run. */
 function Others({ runId, executions }: { runId: string; executions: Execution[] }): ReactNode {
@@ -96,10 +97,9 @@ function Others({ runId, executions }: { runId: string; executions: Execution[] 
       <ul>
         {executions.map((x) => {
           const to = decisive(x, columnsOf(x));
-          const story = storyOfExecution(x);
           return (
-            <li key={`${x.nodeId} ${x.number}`}>
-              {to ? <Link href={envelopePath(runId, to.key)}><Name text={x.nodeId} /></Link> : <span><Name text={x.nodeId} /></span>} <span className={`verdict-word ${story.tone}`}><Name text={story.headline} /></span>
+            <li key={`${x.nodeId} ${x.execution}`}>
+              {to ? <Link href={envelopePath(runId, to.key)}><Name text={x.nodeId} /></Link> : <span><Name text={x.nodeId} /></span>} <span className={`verdict-word ${x.tone}`}><Name text={x.headline} /></span>
             </li>
           );
         })}

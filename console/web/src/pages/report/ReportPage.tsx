@@ -4,6 +4,7 @@ import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { envelopePath } from "../../ladder/ui/Ladder";
 import { useRunLog } from "../../live/useRunLog";
+import { useView, Viewed } from "../../live/useView";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
@@ -21,8 +22,10 @@ export default function ReportPage(): ReactNode {
   const [, navigate] = useLocation();
   const log = useRunLog(runId);
   const { data: snapshot, error } = useSnapshot(runId, log);
+  const view = useView(log);
+  const answers = view.data?.answers;
   // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
-  const steps = useMemo(() => chainOf(log.events), [log, log.version]);
+  const steps = useMemo(() => chainOf(log.events, answers ?? []), [log, log.version, answers]);
   const title = `Report of ${snapshot?.workflowId ?? "run"} ${shortId(runId)}`;
   useTitle(title);
   return (
@@ -63,10 +66,10 @@ export default function ReportPage(): ReactNode {
       )}
       <section aria-labelledby="chain">
         <h2 id="chain">What happened</h2>
-        {steps.length === 0 ? <p className="empty">Nothing yet.</p> : <Chain runId={runId} steps={steps} />}
+        {view.data === undefined && !view.error ? null : steps.length === 0 ? <p className="empty">Nothing yet.</p> : <Chain runId={runId} steps={steps} />}
       </section>
       <h2>Tokens and cost</h2>
-      <CostView log={log} onSelect={(e) => navigate(`/runs/${encodeURIComponent(runId)}?e=${e}`)} />
+      <Viewed query={view}>{(loaded) => <CostView view={loaded} onSelect={(e) => navigate(`/runs/${encodeURIComponent(runId)}?e=${e}`)} />}</Viewed>
     </article>
   );
 }
@@ -126,7 +129,7 @@ function Chain({ runId, steps }: { runId: string; steps: Step[] }): ReactNode {
               {s.code && (
                 <>
                   {" "}
-                  <code>{s.code}</code>
+                  <code><Name text={s.code} /></code>
                 </>
               )}
             </td>

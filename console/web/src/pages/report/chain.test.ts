@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import refusal from "../../ladder/logs/refusal.json" with { type: "json" };
-import corrected from "../../ladder/logs/corrected.json" with { type: "json" };
 import type { RunEvent } from "../../api/model";
 import { parseJson } from "../../api/json";
+import type { Execution } from "../../ladder/model";
 import { chainOf } from "./chain";
 
 const event = (sequence: number, type: string, payload: object = {}, nodeId?: string): RunEvent =>
@@ -18,7 +17,7 @@ test("who was asked, and what the answer was, are steps; what carries them out i
     event(5, "node.failed", { error: { code: "approval_rejected", message: "no" } }, "gate"),
     event(6, "run.failed", { error: { code: "approval_rejected", message: "no" } }),
   ];
-  expect(chainOf(log).map((s) => `${s.sequence} ${s.words}${s.code ? ` ${s.code}` : ""}`)).toEqual([
+  expect(chainOf(log, []).map((s) => `${s.sequence} ${s.words}${s.code ? ` ${s.code}` : ""}`)).toEqual([
     "0 The run started",
     "3 Input was requested (approval)",
     "4 Answered by ann: reject",
@@ -27,18 +26,20 @@ test("who was asked, and what the answer was, are steps; what carries them out i
   ]);
 });
 
-test.each([
-  ["a refusal", refusal, /^The model declined; this is final$/, "bad"],
-  ["an answer that was corrected", corrected, /^Accepted on attempt \d after /, "good"],
-])("of a model's node the ladder tells: %s", (_, log, words, tone) => {
-  const events = (Array.isArray(log) ? log : (log as { events: unknown }).events) as RunEvent[];
-  const step = chainOf(events).find((s) => s.envelope !== undefined);
-  expect(step).toMatchObject({ words: expect.stringMatching(words) as string, tone });
-  expect(step?.tokens?.every((n) => n > 0)).toBe(true);
-});
+const used = (n: string): Execution["calls"][number]["usage"] => parseJson(`{"provider":"p","model":"m","inputTokens":${n},"outputTokens":1}`) as object;
 
-test("tokens of a step are summed exactly", () => {
-  const used = (n: string): RunEvent => event(1, "provider.usage", parseJson(`{"provider":"p","model":"m","inputTokens":${n},"outputTokens":1}`) as object, "n");
-  const [step] = chainOf([event(0, "node.started", { typeId: "core.ai.callPrompt" }, "n"), used("9007199254740993"), used("9007199254740992")]);
-  expect(step?.tokens).toEqual([18014398509481985n, 2n]);
+test("a model's node is one step, with its outcome and the exact sum of its tokens", () => {
+  const call = { attempt: 1, cause: "first", end: "refused", tone: "bad", envelopes: [], from: 1, to: 1 } as const;
+  const asked: Execution = {
+    nodeId: "ai", execution: 1, result: "failed", tone: "bad", headline: "The model declined; this is final", code: "envelope_refusal", from: 0, to: 2,
+    calls: [{ ...call, envelopes: [], call: 1, usage: used("9007199254740993") ?? {} }, { ...call, envelopes: [], call: 2, usage: used("9007199254740992") ?? {} }],
+    substitution: { from: { provider: "a", model: "b" }, to: { provider: "c", model: "d" }, missing: ["x"], hidden: true, event: { eventId: "", sequence: 0, type: "" } },
+  };
+  const log = [event(0, "node.started", {}, "ai"), event(1, "provider.usage", {}, "ai"), event(2, "node.failed", { error: { code: "envelope_refusal" } }, "ai")];
+  expect(chainOf(log, [asked])).toEqual([
+    {
+      sequence: 0, at: log[0]?.timestamp, nodeId: "ai", tone: "bad", code: "envelope_refusal", envelope: "ai.1.2", tokens: [18014398509481985n, 2n],
+      words: "a/b lacks x, so another model was called. The model declined; this is final",
+    },
+  ]);
 });

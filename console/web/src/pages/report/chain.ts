@@ -1,9 +1,9 @@
-// The steps of a run, from its log.
-import { executionsOf } from "../../ladder/fold";
+// The steps of a run, from its log and the answers of its models.
+import { integerOf } from "../../api/json";
+import type { RunEvent } from "../../api/model";
 import { columnsOf, decisive } from "../../ladder/columns";
 import { record, text } from "../../ladder/events";
-import { storyOfExecution, type Story } from "../../ladder/story";
-import type { RunEvent } from "../../api/model";
+import type { Execution, Story } from "../../ladder/model";
 
 export type Step = {
   sequence: number;
@@ -20,17 +20,15 @@ export type Step = {
 };
 
 /** Returns the steps that matter to a reader; technical events are omitted. */
-export function chainOf(events: readonly RunEvent[]): Step[] {
-  const models = new Set<string>();
-  const steps: Step[] = executionsOf(events).map((x) => {
-    models.add(x.nodeId);
-    const story = storyOfExecution(x);
+export function chainOf(events: readonly RunEvent[], answers: readonly Execution[]): Step[] {
+  const models = new Set(answers.map((x) => x.nodeId));
+  const steps: Step[] = answers.map((x) => {
     const usages = x.calls.flatMap((c) => (c.usage ? [c.usage] : []));
     const from = events[x.from];
     const s = x.substitution;
     const instead = s ? `${s.from.provider}/${s.from.model} lacks ${s.missing.join(", ")}, so ${s.hidden ? "another model" : `${s.to.provider}/${s.to.model}`} was called. ` : "";
     return {
-      sequence: x.from, at: from?.timestamp ?? "", nodeId: x.nodeId, words: `${instead}${story.headline}`, tone: story.tone, code: story.code,
+      sequence: x.from, at: from?.timestamp ?? "", nodeId: x.nodeId, words: `${instead}${x.headline}`, tone: x.tone, code: x.code,
       tokens: usages.length === 0 ? undefined : [sum(usages.map((u) => u.inputTokens)), sum(usages.map((u) => u.outputTokens))],
       envelope: decisive(x, columnsOf(x))?.key,
     };
@@ -42,7 +40,7 @@ export function chainOf(events: readonly RunEvent[]): Step[] {
   return steps.toSorted((a, b) => a.sequence - b.sequence);
 }
 
-const sum = (all: bigint[]): bigint => all.reduce((n, m) => n + m, 0n);
+const sum = (all: unknown[]): bigint => all.reduce<bigint>((n, m) => n + (integerOf(m) ?? 0n), 0n);
 
 function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" | "tone" | "code"> | undefined {
   const p = record(e.payload);

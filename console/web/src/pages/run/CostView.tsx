@@ -1,17 +1,15 @@
 import type { ReactNode } from "react";
-import type { RunLog } from "../../live/runLog";
-import { callsOf, count, money, sumOf, type Call } from "./usage";
+import type { RunView } from "../../ladder/model";
+import { count, money } from "./usage";
 import { Name } from "../../ui/Text";
 
 /** Usage of the run's model calls. Unknown values never count as zero. */
-export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: number) => void }): ReactNode {
-  const calls = callsOf(log.events);
-  if (calls.length === 0) return <p className="empty">No model was called{log.ended ? "." : " yet."}</p>;
-  const sum = sumOf(calls);
-  const again = sumOf(calls.filter((c) => c.again));
-  const currency = calls.find((c) => c.currency)?.currency ?? "USD";
-  const priced = Boolean(sum.cost) && again.cost !== undefined;
-  const share = priced ? (again.cost ?? 0) / (sum.cost ?? 1) : Number(again.input + again.output) / Math.max(1, Number(sum.input + sum.output));
+export function CostView({ view: { cost, timeline }, onSelect }: { view: RunView; onSelect: (seq: number) => void }): ReactNode {
+  const { calls, total: sum, retries: again } = cost;
+  if (calls.length === 0) return <p className="empty">No model was called{timeline.run.to === undefined ? " yet." : "."}</p>;
+  const priced = Boolean(Number(sum.cost)) && again.cost !== undefined;
+  const tokens = (s: typeof sum): number => Number(s.inputTokens ?? 0) + Number(s.outputTokens ?? 0);
+  const share = priced ? Number(again.cost) / Number(sum.cost) : tokens(again) / Math.max(1, tokens(sum));
   return (
     <section aria-label="Tokens and cost">
       <p className="dim">
@@ -41,7 +39,7 @@ export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: numbe
           </thead>
           <tbody>
             {calls.map((call) => (
-              <CallRow key={call.seq} call={call} onSelect={onSelect} />
+              <CallRow key={call.sequence} call={call} onSelect={onSelect} />
             ))}
           </tbody>
           <tfoot>
@@ -49,10 +47,10 @@ export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: numbe
               <th scope="row" colSpan={2}>
                 {sum.calls} {sum.calls === 1 ? "call" : "calls"}
               </th>
-              <td className="num">{sum.unknown === sum.calls ? "–" : count(sum.input)}</td>
-              <td className="num">{count(sum.cached)}</td>
-              <td className="num">{sum.unknown === sum.calls ? "–" : count(sum.output)}</td>
-              <td className="num">{money(sum.cost, currency)}</td>
+              <td className="num">{count(sum.inputTokens)}</td>
+              <td className="num">{count(sum.cachedTokens)}</td>
+              <td className="num">{count(sum.outputTokens)}</td>
+              <td className="num">{money(sum.cost, sum.currency)}</td>
             </tr>
           </tfoot>
         </table>
@@ -61,21 +59,21 @@ export function CostView({ log, onSelect }: { log: RunLog; onSelect: (seq: numbe
   );
 }
 
-function CallRow({ call, onSelect }: { call: Call; onSelect: (seq: number) => void }): ReactNode {
+function CallRow({ call, onSelect }: { call: RunView["cost"]["calls"][number]; onSelect: (seq: number) => void }): ReactNode {
   return (
     <tr>
       <td>
-        <button type="button" className="quiet link" onClick={() => onSelect(call.seq)}>
+        <button type="button" className="quiet link" onClick={() => onSelect(call.sequence)}>
           <Name text={call.nodeId || "run"} />
         </button>
-        {call.again && <span className="dim small"> retry</span>}
+        {call.retry && <span className="dim small"> retry</span>}
       </td>
       <td>
         <Name text={[call.provider, call.model].filter(Boolean).join(" · ") || "–"} />
       </td>
-      <td className="num">{count(call.input)}</td>
-      <td className="num">{count(call.cached)}</td>
-      <td className="num">{count(call.output)}</td>
+      <td className="num">{count(call.inputTokens)}</td>
+      <td className="num">{count(call.cachedTokens)}</td>
+      <td className="num">{count(call.outputTokens)}</td>
       <td className="num">{money(call.cost, call.currency)}</td>
     </tr>
   );

@@ -1,4 +1,4 @@
-import { useMemo, useState, type ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
 import { isStatus } from "../../api/errors";
 import { announce } from "../../ui/announce";
@@ -6,6 +6,7 @@ import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../ui/title";
 import { useIsRecorded, useRunLog } from "../../live/useRunLog";
 import type { RunLog } from "../../live/runLog";
+import { useView, Viewed } from "../../live/useView";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { lookOf } from "../../ui/Status";
@@ -18,7 +19,6 @@ import { Inspector } from "./Inspector";
 import { LookBack, Scrubber, usePast } from "./Scrubber";
 import { ForkSlot } from "./slots/ForkSlot";
 import { InterruptSlot } from "./slots/InterruptSlot";
-import { Timeline } from "./timeline";
 import { TimelineView } from "./TimelineView";
 import { useSnapshot } from "./useRun";
 import "./run.css";
@@ -69,7 +69,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
         ]),
     { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
   ]);
-  const timeline = useTimeline(shown, snapshot?.createdAt);
+  const folded = useView(log, at !== undefined && at < log.last ? at : undefined, view === "timeline" || view === "cost");
   const event = selected === undefined ? undefined : log.events[selected];
   return (
     <div className={event ? "run-page inspecting" : "run-page"}>
@@ -96,10 +96,14 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
       {!recorded && <Scrubber log={log} past={past} createdAt={snapshot?.createdAt} />}
       <div className="run-body">
         <div className="run-view">
-          {view === "timeline" && <TimelineView timeline={timeline} log={shown} past={past.past} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
+          {view === "timeline" && (
+            <Viewed query={folded}>
+              {(loaded) => <TimelineView view={loaded} past={past.past} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
+            </Viewed>
+          )}
           {view === "table" && <EventTable log={shown} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
           {view === "data" && <DataView snapshot={past.snapshot} untold={past.error !== undefined && past.error !== null} />}
-          {view === "cost" && <CostView log={shown} onSelect={(e) => go({ e })} />}
+          {view === "cost" && <Viewed query={folded}>{(loaded) => <CostView view={loaded} onSelect={(e) => go({ e })} />}</Viewed>}
         </div>
         {event && (
           <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
@@ -139,14 +143,6 @@ function useRunAddress(log: RunLog): { view: View; selected: number | undefined;
     navigate(next, { replace: true });
   };
   return { view, selected, at, go };
-}
-
-// Adds new events to the same timeline as the log grows.
-function useTimeline(log: RunLog, createdAt: string | undefined): Timeline {
-  const created = createdAt ?? log.events[0]?.timestamp;
-  const kept = useMemo(() => ({ log, timeline: new Timeline(created) }), [log, created]);
-  if (created) kept.timeline.take(kept.log.events);
-  return kept.timeline;
 }
 
 function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {

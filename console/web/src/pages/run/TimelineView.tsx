@@ -1,15 +1,15 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useId, useLayoutEffect, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
 import { useShortcuts } from "../../app/keys";
-import type { RunLog } from "../../live/runLog";
+import type { RunView } from "../../ladder/model";
 import { Icon } from "../../ui/Icon";
 import { lookOf } from "../../ui/Status";
 import { duration, useNow } from "../../ui/time";
-import { Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
+import { busyIn, Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
 import { Name } from "../../ui/Text";
 import { escapeHidden } from "../../ui/escape";
 
-type Props = { timeline: Timeline; log: RunLog; past: boolean; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
+type Props = { view: RunView; past: boolean; lookingBack: boolean; selected: number | undefined; onSelect: (seq: number) => void };
 
 const rowHeight = 34;
 const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
@@ -18,29 +18,27 @@ const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
 type Item = { kind: "bar"; bar: Bar; at: number; seq: number } | { kind: "mark"; mark: Mark; at: number; seq: number };
 
 function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
-  const bars: Item[] = lane.bars.map((bar) => ({ kind: "bar", bar, at: bar.from, seq: bar.seq }));
-  const marks: Item[] = lane.marks.map((mark) => ({ kind: "mark", mark, at: mark.at, seq: mark.seq }));
+  const bars: Item[] = lane.bars.map((bar) => ({ kind: "bar", bar, at: bar.from, seq: bar.sequence }));
+  const marks: Item[] = lane.marks.map((mark) => ({ kind: "mark", mark, at: mark.at, seq: mark.sequence }));
   return [...bars, ...marks].sort((a, b) => a.at - b.at || a.seq - b.seq);
 }
 
 /** The timeline: a lane per node, a bar per attempt. The events table has the same data. */
-export function TimelineView({ timeline, log, past, lookingBack, selected, onSelect }: Props): ReactNode {
+export function TimelineView({ view: { timeline, createdAt, sequence }, past, lookingBack, selected, onSelect }: Props): ReactNode {
   const [zoom, setZoom] = useState(0);
   const [fold, setFold] = useState(true);
   const help = useId();
-  const open = !log.ended && !past && timeline.started;
-  const now = useNow() - timeline.zero;
+  const open = timeline.run.to === undefined && !past;
+  const now = useNow() - Date.parse(createdAt);
   const total = open ? Math.max(timeline.last, now) : timeline.last;
-  const busy = timeline.busy(total);
-  const scale = new Scale(total, busy, fold);
+  const scale = new Scale(total, busyIn(timeline, total), fold);
   const change = (by: number): void => setZoom((z) => Math.min(zooms.length - 1, Math.max(0, z + by)));
   useShortcuts([
     { keys: "+", does: "Zoom in", run: () => change(1) },
     { keys: "-", does: "Zoom out", run: () => change(-1) },
     { keys: "0", does: "Show the whole run", run: () => setZoom(0) },
   ]);
-  if (!timeline.started && log.state === "connecting") return <p className="loading">Loading events…</p>;
-  if (!timeline.started) return <p className="empty">Nothing has happened yet. Bars appear here as nodes start.</p>;
+  if (sequence < 0) return <p className="empty">Nothing has happened yet. Bars appear here as nodes start.</p>;
   return (
     <>
       <div className="tl-tools">
@@ -257,7 +255,7 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
               onSelect(item.seq);
             }}
           >
-            {item.kind === "bar" ? <Parts bar={item.bar} total={total} scale={scale} left={left} width={width} /> : item.mark.sign}
+            {item.kind === "bar" ? <Parts bar={item.bar} total={total} scale={scale} left={left} width={width} /> : <Name text={item.mark.sign} />}
           </div>
         );
       })}

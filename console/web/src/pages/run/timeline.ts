@@ -1,198 +1,21 @@
-import type { Json } from "../../api/json";
-import type { RunEvent } from "../../api/model";
-import { text } from "./events";
-import { lookup } from "../../api/lookup";
+// The geometry of the timeline.
+import type { RunView } from "../../ladder/model";
 
-/** A mark for a notable event on a bar. */
-export type Mark = { seq: number; at: number; sign: string; words: string; tone: string };
+/** Times are milliseconds since the run's creation. */
+export type Timeline = RunView["timeline"];
+export type Lane = Timeline["lanes"][number];
+export type Bar = Lane["bars"][number];
+export type Mark = Lane["marks"][number];
 
-/** The activity of a part of a bar. */
-export type Part = { kind: "wait" | "call" | "work"; from: number; to: number | undefined };
-
-/** One attempt of a node. Times are milliseconds since the run's creation. */
-export type Bar = { attempt: number; seq: number; from: number; to: number | undefined; status: string; parts: Part[] };
-
-export type Lane = { nodeId: string; typeId: string; bars: Bar[]; marks: Mark[]; status: string };
-
-type Rule = (p: { [name: string]: Json }) => Omit<Mark, "seq" | "at">;
-
-const marks: { [type: string]: Rule } = {
-  "node.retried": (p) => ({ sign: `↻${Number(p.attempt) + 1}`, words: `retry, attempt ${Number(p.attempt) + 1}`, tone: "ask" }),
-  "envelope.retry.attempted": (p) => ({ sign: `↻${text(p.attempt)}`, words: `model retry, attempt ${text(p.attempt)}: ${text(p.reason)}`, tone: "ask" }),
-  "envelope.retry.exhausted": (p) => ({ sign: "↻✕", words: `gave up after ${text(p.totalAttempts)} attempts: ${text(p.finalReason)}`, tone: "bad" }),
-  "envelope.truncated": () => ({ sign: "…|", words: "answer truncated", tone: "ask" }),
-  "envelope.refusal": () => ({ sign: "✋", words: "the model refused", tone: "bad" }),
-  "envelope.recovery.applied": (p) => ({ sign: "⌁", words: `recovered from a malformed answer: ${text(p.path)}`, tone: "swap" }),
-  "envelope.nlToFormat.engaged": () => ({ sign: "NL", words: "plain text converted to the schema", tone: "swap" }),
-  "model.capability.substituted": (p) => ({ sign: "A→B", words: `${text(p.originalModel)} was substituted by ${text(p.fallbackModel)}`, tone: "swap" }),
-  "model.capability.insufficient": (p) => ({ sign: "∅", words: `${text(p.model)} lacks what the node needs`, tone: "bad" }),
-  "cap.breached": (p) => ({ sign: `cap ${text(p.kind)}`, words: `limit of ${text(p.kind)} breached: ${text(p.observed)} of at most ${text(p.limit)}`, tone: "bad" }),
-  "interrupt.requested": (p) => ({ sign: "?", words: `waiting for ${text(p.kind)}`, tone: "ask" }),
-  "replay.diverged": () => ({ sign: "≠", words: "diverged from the source run", tone: "bad" }),
-  "node.dispatched": (p) => ({ sign: "⑂", words: `started the run ${text(p.childRunId)}`, tone: "run" }),
-};
-
-const ends: { [type: string]: string } = {
-  "node.completed": "completed",
-  "node.failed": "failed",
-  "node.skipped": "skipped",
-  "node.cancelled": "cancelled",
-  "node.suspend-failed": "failed",
-};
-// Waits of the run, shown on its own lane.
-const turns: { [type: string]: string } = {
-  "interrupt.requested": "suspended",
-  "interrupt.resolved": "running",
-  "run.paused": "paused",
-  "run.resumed": "running",
-};
-const runEnds: { [type: string]: string } = { "run.completed": "completed", "run.failed": "failed", "run.cancelled": "cancelled" };
-
-/** The lanes of a run: one per node in order of the first start, with a bar per attempt. Built event by event. */
-export class Timeline {
-  readonly lanes: Lane[] = [];
-  readonly run: Bar = { attempt: 0, seq: 0, from: 0, to: undefined, status: "pending", parts: [] };
-  readonly marks: Mark[] = [];
-  /** The time origin. */
-  readonly zero: number;
-  /** The latest known time since the origin. */
-  last = 0;
-  taken = 0;
-
-  readonly #byNode = new Map<string, Lane>();
-
-  constructor(created: string | undefined) {
-    this.zero = created ? Date.parse(created) : Number.NaN;
+/** Returns the spans of time in which something happened, in order, to find idle gaps. */
+export function busyIn({ lanes, run }: Timeline, now: number): [number, number][] {
+  const spans: [number, number][] = [];
+  for (const lane of lanes) {
+    for (const bar of lane.bars) if (bar.status !== "suspended") spans.push([bar.from, bar.to ?? now]);
+    for (const mark of lane.marks) spans.push([mark.at, mark.at]);
   }
-
-  get started(): boolean {
-    return this.taken > 0;
-  }
-
-  take(events: readonly RunEvent[]): void {
-    for (; this.taken < events.length; this.taken++) this.#add(events[this.taken] as RunEvent);
-  }
-
-  /** All event times in order, to find idle gaps. */
-  busy(now: number): [number, number][] {
-    const spans: [number, number][] = [];
-    for (const lane of this.lanes) {
-      for (const bar of lane.bars) if (bar.status !== "suspended") spans.push([bar.from, bar.to ?? now]);
-      for (const mark of lane.marks) spans.push([mark.at, mark.at]);
-    }
-    spans.push([this.run.from, this.run.from], [this.run.to ?? now, this.run.to ?? now]);
-    return spans.sort((a, b) => a[0] - b[0]);
-  }
-
-  #add(event: RunEvent): void {
-    const at = Math.max(0, Date.parse(event.timestamp) - this.zero);
-    this.last = Math.max(this.last, at);
-    if (event.type === "run.started") {
-      if (at > 0) this.run.parts.push({ kind: "wait", from: 0, to: at });
-      this.run.parts.push({ kind: "work", from: at, to: undefined });
-      this.run.status = "running";
-    }
-    const runEnd = lookup(runEnds, event.type);
-    if (runEnd) this.#endRun(at, runEnd);
-    const turn = lookup(turns, event.type);
-    if (turn && this.run.to === undefined) {
-      close(this.run, at);
-      this.run.parts.push({ kind: turn === "running" ? "work" : "wait", from: at, to: undefined });
-      this.run.status = turn;
-    }
-    const nodeId = event.nodeId ?? text(event.payload.nodeId);
-    const rule = lookup(marks, event.type);
-    if (nodeId) this.#node(nodeId, event, at);
-    if (!rule) return;
-    const mark = { seq: event.sequence, at, ...rule(event.payload) };
-    const lane = nodeId ? this.#byNode.get(nodeId) : undefined;
-    (lane?.marks ?? this.marks).push(mark);
-  }
-
-  #endRun(at: number, status: string): void {
-    this.run.to = at;
-    this.run.status = status;
-    close(this.run, at);
-    // The end of the run ends all open bars.
-    for (const lane of this.lanes) {
-      const bar = lane.bars.at(-1);
-      if (bar && bar.to === undefined) this.#end(lane, bar, at, status === "completed" ? "completed" : "cancelled");
-    }
-  }
-
-  #node(nodeId: string, event: RunEvent, at: number): void {
-    const lane = this.#lane(nodeId);
-    const bar = lane.bars.at(-1);
-    const end = lookup(ends, event.type);
-    switch (event.type) {
-      case "node.started":
-        lane.typeId = text(event.payload.typeId) || lane.typeId;
-        // A node is idle while it waits for a retry.
-        if (bar?.status === "retried" && bar.to !== undefined && at > bar.to) bar.parts.push({ kind: "wait", from: bar.to, to: at });
-        lane.bars.push({ attempt: Number(event.payload.attempt ?? 0), seq: event.sequence, from: at, to: undefined, status: "running", parts: [{ kind: "work", from: at, to: undefined }] });
-        lane.status = "running";
-        return;
-      case "node.retried":
-        if (bar) this.#end(lane, bar, at, "retried");
-        return;
-      case "node.suspended":
-        this.#turn(lane, bar, at, event.sequence, "suspended");
-        return;
-      case "node.resumed":
-        this.#turn(lane, bar, at, event.sequence, "running");
-        return;
-      case "output.chunk":
-      case "provider.usage":
-        if (bar) called(bar, at, event.type === "provider.usage");
-        return;
-    }
-    if (!end) return;
-    if (bar && bar.to === undefined) this.#end(lane, bar, at, end);
-    else lane.bars.push({ attempt: 0, seq: event.sequence, from: at, to: at, status: end, parts: [] });
-    lane.status = end;
-  }
-
-  #turn(lane: Lane, bar: Bar | undefined, at: number, seq: number, status: string): void {
-    if (bar && bar.to === undefined) {
-      bar.to = at;
-      close(bar, at);
-      bar.status = bar.status === "running" ? "completed" : bar.status;
-    }
-    lane.bars.push({ attempt: bar?.attempt ?? 0, seq, from: at, to: undefined, status, parts: [{ kind: status === "suspended" ? "wait" : "work", from: at, to: undefined }] });
-    lane.status = status;
-  }
-
-  #end(lane: Lane, bar: Bar, at: number, status: string): void {
-    bar.to = at;
-    bar.status = status;
-    close(bar, at);
-    lane.status = status;
-  }
-
-  #lane(nodeId: string): Lane {
-    let lane = this.#byNode.get(nodeId);
-    if (!lane) {
-      lane = { nodeId, typeId: "", bars: [], marks: [], status: "pending" };
-      this.#byNode.set(nodeId, lane);
-      this.lanes.push(lane);
-    }
-    return lane;
-  }
-}
-
-function close(bar: Bar, at: number): void {
-  const part = bar.parts.at(-1);
-  if (part && part.to === undefined) part.to = at;
-}
-
-// The time until the provider's last event belongs to the provider; the rest is processing of the answer.
-function called(bar: Bar, at: number, done: boolean): void {
-  const part = bar.parts.at(-1);
-  if (!part || part.to !== undefined) return;
-  if (part.kind === "work") part.kind = "call";
-  if (!done) return;
-  part.to = at;
-  bar.parts.push({ kind: "work", from: at, to: undefined });
+  spans.push([run.from, run.from], [run.to ?? now, run.to ?? now]);
+  return spans.sort((a, b) => a[0] - b[0]);
 }
 
 /** A segment of the axis; a folded segment is idle time. */

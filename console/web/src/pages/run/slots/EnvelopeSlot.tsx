@@ -1,29 +1,27 @@
-import { useMemo, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { RunEvent, RunSnapshot } from "../../../api/model";
 import { columnsOf, decisive, type Column } from "../../../ladder/columns";
-import { executionsOf } from "../../../ladder/fold";
-import { storyOfExecution } from "../../../ladder/story";
 import { useLadderContext } from "../../../ladder/ui/context";
 import { envelopePath, Ladder } from "../../../ladder/ui/Ladder";
 import { Substitution } from "../../../ladder/ui/Substitution";
 import { Verdict } from "../../../ladder/ui/Verdict";
 import type { RunLog } from "../../../live/runLog";
+import { useView } from "../../../live/useView";
 
 type Props = { event: RunEvent; log: RunLog; snapshot: RunSnapshot | undefined };
 
 /** Shows the gates of the envelope that an event belongs to. */
 export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
-  // oxlint-disable-next-line react/exhaustive-deps -- the log is one mutable object; its version changes as it grows
-  const executions = useMemo(() => (isAbout(event) ? executionsOf(log.events) : []), [event, log, log.version]);
-  const execution = executions.find((x) => x.nodeId === (event.nodeId ?? event.payload.nodeId) && x.from <= event.sequence && event.sequence <= x.to);
+  const { data: view } = useView(log, undefined, isAbout(event));
+  const execution = view?.answers.find((x) => x.nodeId === (event.nodeId ?? event.payload.nodeId) && x.from <= event.sequence && event.sequence <= x.to);
   const context = useLadderContext(snapshot, execution?.nodeId);
   if (!execution) return null;
   const columns = columnsOf(execution);
   const column = columnOf(columns, event) ?? decisive(execution, columns);
   return (
     <section className="envelope-slot" aria-label="Ladder of the envelope">
-      <Verdict story={storyOfExecution(execution)} />
+      <Verdict story={execution} />
       <Substitution runId={log.runId} execution={execution} />
       <Ladder runId={log.runId} execution={execution} chosen={column?.key} attempts={context.attempts} />
       {column && (

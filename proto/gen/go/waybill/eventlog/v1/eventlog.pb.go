@@ -1858,6 +1858,113 @@ func (x *OwnedRun) GetOwner() *RunOwner {
 	return nil
 }
 
+// ViewRunRequest names a run of a tenant.
+type ViewRunRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The last event to include; unset: the last one recorded.
+	At            *int32 `protobuf:"varint,3,opt,name=at,proto3,oneof" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewRunRequest) Reset() {
+	*x = ViewRunRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewRunRequest) ProtoMessage() {}
+
+func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
+func (*ViewRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ViewRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ViewRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ViewRunRequest) GetAt() int32 {
+	if x != nil && x.At != nil {
+		return *x.At
+	}
+	return 0
+}
+
+// ViewRunResponse holds a run view document.
+type ViewRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	View          []byte                 `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ViewRunResponse) Reset() {
+	*x = ViewRunResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ViewRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ViewRunResponse) ProtoMessage() {}
+
+func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
+func (*ViewRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ViewRunResponse) GetView() []byte {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
 // ExportRunRequest names a run of a tenant.
 type ExportRunRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1873,7 +1980,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1885,7 +1992,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1898,7 +2005,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -1939,7 +2046,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2058,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2071,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -2126,7 +2233,14 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x123\n" +
-	"\x05owner\x18\x04 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"}\n" +
+	"\x05owner\x18\x04 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"[\n" +
+	"\x0eViewRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x13\n" +
+	"\x02at\x18\x03 \x01(\x05H\x00R\x02at\x88\x01\x01B\x05\n" +
+	"\x03_at\"%\n" +
+	"\x0fViewRunResponse\x12\x12\n" +
+	"\x04view\x18\x01 \x01(\fR\x04view\"}\n" +
 	"\x10ExportRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
@@ -2134,7 +2248,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xd3\a\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xa9\b\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12\\\n" +
@@ -2143,7 +2257,8 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12]\n" +
 	"\n" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
-	"\x06Follow\x12\".waybill.eventlog.v1.FollowRequest\x1a#.waybill.eventlog.v1.FollowResponse0\x01\x12Z\n" +
+	"\x06Follow\x12\".waybill.eventlog.v1.FollowRequest\x1a#.waybill.eventlog.v1.FollowResponse0\x01\x12T\n" +
+	"\aViewRun\x12#.waybill.eventlog.v1.ViewRunRequest\x1a$.waybill.eventlog.v1.ViewRunResponse\x12Z\n" +
 	"\tExportRun\x12%.waybill.eventlog.v1.ExportRunRequest\x1a&.waybill.eventlog.v1.ExportRunResponse\x12f\n" +
 	"\rListDueTimers\x12).waybill.eventlog.v1.ListDueTimersRequest\x1a*.waybill.eventlog.v1.ListDueTimersResponse\x12f\n" +
 	"\rListOwnedRuns\x12).waybill.eventlog.v1.ListOwnedRunsRequest\x1a*.waybill.eventlog.v1.ListOwnedRunsResponseB\xd7\x01\n" +
@@ -2161,7 +2276,7 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),             // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),            // 1: waybill.eventlog.v1.GetRunResponse
@@ -2189,8 +2304,10 @@ var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*ListOwnedRunsRequest)(nil),      // 23: waybill.eventlog.v1.ListOwnedRunsRequest
 	(*ListOwnedRunsResponse)(nil),     // 24: waybill.eventlog.v1.ListOwnedRunsResponse
 	(*OwnedRun)(nil),                  // 25: waybill.eventlog.v1.OwnedRun
-	(*ExportRunRequest)(nil),          // 26: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),         // 27: waybill.eventlog.v1.ExportRunResponse
+	(*ViewRunRequest)(nil),            // 26: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),           // 27: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),          // 28: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),         // 29: waybill.eventlog.v1.ExportRunResponse
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	6,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
@@ -2215,21 +2332,23 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	12, // 19: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
 	16, // 20: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
 	18, // 21: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	26, // 22: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	20, // 23: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	23, // 24: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	1,  // 25: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 26: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	8,  // 27: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	10, // 28: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	13, // 29: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	17, // 30: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	19, // 31: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	27, // 32: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	21, // 33: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	24, // 34: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	25, // [25:35] is the sub-list for method output_type
-	15, // [15:25] is the sub-list for method input_type
+	26, // 22: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	28, // 23: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	20, // 24: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	23, // 25: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	1,  // 26: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 27: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	8,  // 28: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	10, // 29: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	13, // 30: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	17, // 31: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	19, // 32: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	27, // 33: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	29, // 34: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	21, // 35: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	24, // 36: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	26, // [26:37] is the sub-list for method output_type
+	15, // [15:26] is the sub-list for method input_type
 	15, // [15:15] is the sub-list for extension type_name
 	15, // [15:15] is the sub-list for extension extendee
 	0,  // [0:15] is the sub-list for field type_name
@@ -2240,13 +2359,14 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	if File_waybill_eventlog_v1_eventlog_proto != nil {
 		return
 	}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	EventLog_ListSubstitutions_FullMethodName = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
 	EventLog_ReadEvents_FullMethodName        = "/waybill.eventlog.v1.EventLog/ReadEvents"
 	EventLog_Follow_FullMethodName            = "/waybill.eventlog.v1.EventLog/Follow"
+	EventLog_ViewRun_FullMethodName           = "/waybill.eventlog.v1.EventLog/ViewRun"
 	EventLog_ExportRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/ExportRun"
 	EventLog_ListDueTimers_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListDueTimers"
 	EventLog_ListOwnedRuns_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
@@ -52,6 +53,8 @@ type EventLogClient interface {
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
 	Follow(ctx context.Context, in *FollowRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowResponse], error)
+	// ViewRun returns a run's folded view.
+	ViewRun(ctx context.Context, in *ViewRunRequest, opts ...grpc.CallOption) (*ViewRunResponse, error)
 	// ExportRun returns a run's debug bundle.
 	ExportRun(ctx context.Context, in *ExportRunRequest, opts ...grpc.CallOption) (*ExportRunResponse, error)
 	// ListDueTimers lists runs whose next timer is due.
@@ -156,6 +159,16 @@ func (c *eventLogClient) Follow(ctx context.Context, in *FollowRequest, opts ...
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EventLog_FollowClient = grpc.ServerStreamingClient[FollowResponse]
 
+func (c *eventLogClient) ViewRun(ctx context.Context, in *ViewRunRequest, opts ...grpc.CallOption) (*ViewRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ViewRunResponse)
+	err := c.cc.Invoke(ctx, EventLog_ViewRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *eventLogClient) ExportRun(ctx context.Context, in *ExportRunRequest, opts ...grpc.CallOption) (*ExportRunResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExportRunResponse)
@@ -207,6 +220,8 @@ type EventLogServer interface {
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
 	Follow(*FollowRequest, grpc.ServerStreamingServer[FollowResponse]) error
+	// ViewRun returns a run's folded view.
+	ViewRun(context.Context, *ViewRunRequest) (*ViewRunResponse, error)
 	// ExportRun returns a run's debug bundle.
 	ExportRun(context.Context, *ExportRunRequest) (*ExportRunResponse, error)
 	// ListDueTimers lists runs whose next timer is due.
@@ -243,6 +258,9 @@ func (UnimplementedEventLogServer) ReadEvents(context.Context, *ReadEventsReques
 }
 func (UnimplementedEventLogServer) Follow(*FollowRequest, grpc.ServerStreamingServer[FollowResponse]) error {
 	return status.Error(codes.Unimplemented, "method Follow not implemented")
+}
+func (UnimplementedEventLogServer) ViewRun(context.Context, *ViewRunRequest) (*ViewRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ViewRun not implemented")
 }
 func (UnimplementedEventLogServer) ExportRun(context.Context, *ExportRunRequest) (*ExportRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExportRun not implemented")
@@ -386,6 +404,24 @@ func _EventLog_Follow_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type EventLog_FollowServer = grpc.ServerStreamingServer[FollowResponse]
 
+func _EventLog_ViewRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ViewRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ViewRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ViewRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ViewRun(ctx, req.(*ViewRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _EventLog_ExportRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ExportRunRequest)
 	if err := dec(in); err != nil {
@@ -466,6 +502,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReadEvents",
 			Handler:    _EventLog_ReadEvents_Handler,
+		},
+		{
+			MethodName: "ViewRun",
+			Handler:    _EventLog_ViewRun_Handler,
 		},
 		{
 			MethodName: "ExportRun",

@@ -3096,6 +3096,105 @@ func (x *GetRunOwnerResponse) GetQuarantine() *QuarantinedRun {
 	return nil
 }
 
+// GetRunViewRequest names the run.
+type GetRunViewRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The last event to include, by its sequence; unset: the last one recorded.
+	At            *int64 `protobuf:"varint,2,opt,name=at,proto3,oneof" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunViewRequest) Reset() {
+	*x = GetRunViewRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunViewRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunViewRequest) ProtoMessage() {}
+
+func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
+func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *GetRunViewRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GetRunViewRequest) GetAt() int64 {
+	if x != nil && x.At != nil {
+		return *x.At
+	}
+	return 0
+}
+
+// GetRunViewResponse holds the RunView document.
+type GetRunViewResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	View          *v1.JsonDocument       `protobuf:"bytes,1,opt,name=view,proto3" json:"view,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunViewResponse) Reset() {
+	*x = GetRunViewResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunViewResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunViewResponse) ProtoMessage() {}
+
+func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
+func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
+	if x != nil {
+		return x.View
+	}
+	return nil
+}
+
 var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
@@ -3405,7 +3504,13 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06_sinceB\r\n" +
 	"\v_expires_atB\b\n" +
 	"\x06_limitB\r\n" +
-	"\v_quarantine2\xe6\x10\n" +
+	"\v_quarantine\"F\n" +
+	"\x11GetRunViewRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x13\n" +
+	"\x02at\x18\x02 \x01(\x03H\x00R\x02at\x88\x01\x01B\x05\n" +
+	"\x03_at\"B\n" +
+	"\x12GetRunViewResponse\x12,\n" +
+	"\x04view\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x04view2\xbd\x11\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
@@ -3427,7 +3532,9 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x13ListQuarantinedRuns\x12+.waybill.host.v1.ListQuarantinedRunsRequest\x1a,.waybill.host.v1.ListQuarantinedRunsResponse\x12p\n" +
 	"\x13RetryQuarantinedRun\x12+.waybill.host.v1.RetryQuarantinedRunRequest\x1a,.waybill.host.v1.RetryQuarantinedRunResponse\x12j\n" +
 	"\x11EndQuarantinedRun\x12).waybill.host.v1.EndQuarantinedRunRequest\x1a*.waybill.host.v1.EndQuarantinedRunResponse\x12X\n" +
-	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponseB\xb7\x01\n" +
+	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponse\x12U\n" +
+	"\n" +
+	"GetRunView\x12\".waybill.host.v1.GetRunViewRequest\x1a#.waybill.host.v1.GetRunViewResponseB\xb7\x01\n" +
 	"\x13com.waybill.host.v1B\tHostProtoP\x01Z7waybill.dev/waybill/proto/gen/go/waybill/host/v1;hostv1\xa2\x02\x03WHX\xaa\x02\x0fWaybill.Host.V1\xca\x02\x0fWaybill\\Host\\V1\xe2\x02\x1bWaybill\\Host\\V1\\GPBMetadata\xea\x02\x11Waybill::Host::V1b\x06proto3"
 
 var (
@@ -3442,7 +3549,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -3492,87 +3599,92 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*EndQuarantinedRunResponse)(nil),      // 45: waybill.host.v1.EndQuarantinedRunResponse
 	(*GetRunOwnerRequest)(nil),             // 46: waybill.host.v1.GetRunOwnerRequest
 	(*GetRunOwnerResponse)(nil),            // 47: waybill.host.v1.GetRunOwnerResponse
-	(*v1.JsonDocument)(nil),                // 48: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 49: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 50: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 51: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 52: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 53: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 54: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*GetRunViewRequest)(nil),              // 48: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 49: waybill.host.v1.GetRunViewResponse
+	(*v1.JsonDocument)(nil),                // 50: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 51: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 52: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 53: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 54: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 55: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 56: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	48, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	50, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	5,  // 2: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
 	41, // 3: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
 	6,  // 4: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	4,  // 5: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	11, // 6: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	48, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	50, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	14, // 8: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	48, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	50, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	17, // 10: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	48, // 11: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	48, // 12: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	48, // 13: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	48, // 14: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	50, // 11: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	50, // 12: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	50, // 13: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	50, // 14: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
 	27, // 15: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
 	28, // 16: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	48, // 17: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	48, // 18: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	50, // 17: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	50, // 18: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
 	34, // 19: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
 	35, // 20: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
 	38, // 21: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
 	41, // 22: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
 	6,  // 23: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
 	41, // 24: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	0,  // 25: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 26: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	7,  // 27: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	9,  // 28: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	32, // 29: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	36, // 30: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	12, // 31: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	15, // 32: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	18, // 33: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	20, // 34: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	24, // 35: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	26, // 36: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	30, // 37: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	22, // 38: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	49, // 39: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	50, // 40: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	51, // 41: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	39, // 42: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	42, // 43: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	44, // 44: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	46, // 45: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	1,  // 46: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 47: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	8,  // 48: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	10, // 49: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	33, // 50: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	37, // 51: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	13, // 52: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	16, // 53: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	19, // 54: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	21, // 55: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	25, // 56: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	29, // 57: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	31, // 58: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	23, // 59: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	52, // 60: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	53, // 61: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	54, // 62: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	40, // 63: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	43, // 64: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	45, // 65: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	47, // 66: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	46, // [46:67] is the sub-list for method output_type
-	25, // [25:46] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	50, // 25: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	0,  // 26: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 27: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	7,  // 28: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	9,  // 29: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	32, // 30: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	36, // 31: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	12, // 32: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	15, // 33: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	18, // 34: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	20, // 35: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	24, // 36: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	26, // 37: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	30, // 38: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	22, // 39: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	51, // 40: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	52, // 41: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	53, // 42: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	39, // 43: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	42, // 44: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	44, // 45: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	46, // 46: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	48, // 47: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	1,  // 48: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 49: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	8,  // 50: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	10, // 51: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	33, // 52: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	37, // 53: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	13, // 54: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	16, // 55: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	19, // 56: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	21, // 57: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	25, // 58: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	29, // 59: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	31, // 60: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	23, // 61: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	54, // 62: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	55, // 63: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	56, // 64: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	40, // 65: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	43, // 66: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	45, // 67: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	47, // 68: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	49, // 69: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	48, // [48:70] is the sub-list for method output_type
+	26, // [26:48] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -3603,13 +3715,14 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[41].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   48,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -40,6 +40,7 @@ const (
 	Host_RetryQuarantinedRun_FullMethodName    = "/waybill.host.v1.Host/RetryQuarantinedRun"
 	Host_EndQuarantinedRun_FullMethodName      = "/waybill.host.v1.Host/EndQuarantinedRun"
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
+	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
 )
 
 // HostClient is the client API for Host service.
@@ -93,6 +94,9 @@ type HostClient interface {
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error)
+	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
+	// from its events. Scope runs:read.
+	GetRunView(ctx context.Context, in *GetRunViewRequest, opts ...grpc.CallOption) (*GetRunViewResponse, error)
 }
 
 type hostClient struct {
@@ -322,6 +326,16 @@ func (c *hostClient) GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, op
 	return out, nil
 }
 
+func (c *hostClient) GetRunView(ctx context.Context, in *GetRunViewRequest, opts ...grpc.CallOption) (*GetRunViewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRunViewResponse)
+	err := c.cc.Invoke(ctx, Host_GetRunView_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostServer is the server API for Host service.
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
@@ -373,6 +387,9 @@ type HostServer interface {
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error)
+	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
+	// from its events. Scope runs:read.
+	GetRunView(context.Context, *GetRunViewRequest) (*GetRunViewResponse, error)
 	mustEmbedUnimplementedHostServer()
 }
 
@@ -445,6 +462,9 @@ func (UnimplementedHostServer) EndQuarantinedRun(context.Context, *EndQuarantine
 }
 func (UnimplementedHostServer) GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRunOwner not implemented")
+}
+func (UnimplementedHostServer) GetRunView(context.Context, *GetRunViewRequest) (*GetRunViewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRunView not implemented")
 }
 func (UnimplementedHostServer) mustEmbedUnimplementedHostServer() {}
 func (UnimplementedHostServer) testEmbeddedByValue()              {}
@@ -838,6 +858,24 @@ func _Host_GetRunOwner_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_GetRunView_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRunViewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetRunView(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetRunView_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetRunView(ctx, req.(*GetRunViewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Host_ServiceDesc is the grpc.ServiceDesc for Host service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -924,6 +962,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetRunOwner",
 			Handler:    _Host_GetRunOwner_Handler,
+		},
+		{
+			MethodName: "GetRunView",
+			Handler:    _Host_GetRunView_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,285 @@
+package fold_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/view"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/fold"
+)
+
+const corpus = "../../../test/golden/corpus"
+
+func read(t *testing.T, path string) []wire.Event {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var log struct{ Events []wire.Event }
+	require.NoError(t, json.Unmarshal(b, &log))
+	return log.Events
+}
+
+func answersOf(t *testing.T, path string) []*view.Execution {
+	t.Helper()
+	return fold.Of("r", "", read(t, path)).Answers
+}
+
+func only(t *testing.T, name string) *view.Execution {
+	t.Helper()
+	all := answersOf(t, filepath.Join("testdata", name+".json"))
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// picture summarises an execution: each call's attempt, cause and end, and the gates of its
+// documents.
+func picture(x *view.Execution) []string {
+	marks := map[view.State]string{view.Passed: "+", view.Refused: "x", view.NotReached: ".", view.NotApplicable: " "}
+	var out []string
+	for _, c := range x.Calls {
+		parts := []string{fmt.Sprint(c.Attempt), string(c.Cause), c.End}
+		for _, e := range c.Envelopes {
+			drawn := ""
+			for _, g := range e.Gates {
+				drawn += marks[g.State]
+			}
+			parts = append(parts, drawn)
+		}
+		out = append(out, strings.Join(parts, " | "))
+	}
+	return out
+}
+
+func TestAnswers_ShowEachAttemptAndItsGates(t *testing.T) {
+	t.Parallel()
+	const (
+		violated = "schema violation | ++x....."
+		accepted = "accepted | ++++++++"
+	)
+	for _, tc := range []struct {
+		log      string
+		lines    []string
+		headline string
+	}{
+		{"contract", []string{"1 | first | refused | +++x...."}, "Stopped at gate 4 of 8, contract: media.image"},
+		{"discard", []string{"1 | first | accepted | +++x.... | ++++++++"}, "Accepted on the first attempt"},
+		{
+			"corrected",
+			[]string{"1 | first | " + violated, "2 | retry | " + violated, "3 | retry | " + accepted},
+			"Accepted on attempt 3 after two schema violations",
+		},
+		{
+			"exhausted",
+			[]string{"1 | first | " + violated, "2 | retry | " + violated, "3 | retry | " + violated},
+			"Given up after three attempts: three schema violations",
+		},
+		{"truncated", []string{"1 | first | truncated", "2 | retry | " + accepted}, "Accepted on attempt 2 after one truncation"},
+		{
+			"truncated-out",
+			[]string{"1 | first | truncated", "2 | retry | truncated", "3 | retry | truncated"},
+			"Given up after three attempts: three truncations",
+		},
+		{"refusal", []string{"1 | first | declined"}, "The model declined; this is final"},
+		{
+			"unknown-kind",
+			[]string{"1 | first | wrong kind or version | +x......", "2 | retry | " + accepted},
+			"Accepted on attempt 2 after one wrong kind or version",
+		},
+		{
+			"shape",
+			[]string{"1 | first | schema violation | x.......", "2 | retry | schema violation | x.......", "3 | retry | " + accepted},
+			"Accepted on attempt 3 after two schema violations",
+		},
+		{
+			"version",
+			[]string{"1 | first | wrong kind or version | ++x.....", "2 | retry | " + accepted},
+			"Accepted on attempt 2 after one wrong kind or version",
+		},
+		{
+			"dedup",
+			[]string{"1 | first | schema violation | ++++++++ | ++x.....", "2 | retry | accepted | ++++++++ | ++++++++"},
+			"Accepted on attempt 2 after one schema violation",
+		},
+		{
+			"limits",
+			[]string{"1 | first | refused" + strings.Repeat(" | ++++++++", 5) + " | ++++x..."},
+			"Stopped at gate 5 of 8, limits",
+		},
+		{
+			"cantsay",
+			[]string{"1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | " + accepted},
+			"Converted to the schema by one further call after three answers without JSON",
+		},
+		{"fence", []string{"1 | first | " + accepted}, "Accepted on the first attempt"},
+		{"clarify", []string{"1 | first | " + accepted}, "Waiting for an answer to the model's question"},
+		{"schema-request", []string{"1 | first | " + accepted, "2 | next-turn | " + accepted}, "Accepted on attempt 2"},
+	} {
+		t.Run(tc.log, func(t *testing.T) {
+			t.Parallel()
+			x := only(t, tc.log)
+			require.Equal(t, tc.lines, picture(x))
+			require.Equal(t, tc.headline, x.Headline)
+		})
+	}
+}
+
+func TestAnswers_NameWhatTheContractRefusedAndAccepts(t *testing.T) {
+	t.Parallel()
+	stop := only(t, "contract").Calls[0].Envelopes[0].Stop()
+	require.Equal(t, "envelope_contract_violation", stop.Code)
+	require.Equal(t, "media.image", stop.RefusedKind)
+	require.Contains(t, stop.AcceptedKinds, "vendor.waybill.ticket.triage")
+}
+
+func TestAnswers_NameThePlacesOfAViolation(t *testing.T) {
+	t.Parallel()
+	at := func(s string) *string { return &s }
+	x := only(t, "corrected")
+	require.Equal(t, []view.Problem{{
+		Message:       `not one of the allowed values: "billing", "delivery", "return", "account", "other"`,
+		SchemaPointer: "/properties/category/enum", InstancePointer: at("/category"),
+	}}, x.Calls[0].Envelopes[0].Stop().Problems)
+	require.Equal(t, []view.Problem{
+		{Message: "required member missing: summary", SchemaPointer: "/required", InstancePointer: at("/summary")},
+		{
+			Message:       "want type null or string",
+			SchemaPointer: "/properties/action/anyOf/0/properties/orderId/type", InstancePointer: at("/action/orderId"),
+		},
+	}, x.Calls[1].Envelopes[0].Stop().Problems)
+	require.Equal(t, x.Calls[0].Failure, x.Calls[1].Because)
+}
+
+func TestAnswers_OfTruncationsAndRefusalsKeepWhatTheHostRecorded(t *testing.T) {
+	t.Parallel()
+	tokens := int64(64)
+	require.Equal(t, &view.Truncation{StopReason: "max_tokens", OutputTokens: &tokens}, only(t, "truncated").Calls[0].Truncated)
+	require.Equal(t, "envelope_truncation_unrecoverable", only(t, "truncated-out").Code)
+	x := only(t, "refusal")
+	require.Equal(t, "safety", x.Calls[0].Refusal.Category)
+	require.NotEmpty(t, x.Calls[0].Refusal.Text)
+	require.Equal(t, "envelope_refusal", x.Code)
+	require.Contains(t, x.Detail, "not retried")
+}
+
+func TestAnswers_ADuplicateHasTheEarlierOutcome(t *testing.T) {
+	t.Parallel()
+	x := only(t, "dedup")
+	first, second := x.Calls[0].Envelopes[0], x.Calls[1].Envelopes[0]
+	require.Equal(t, view.OutcomeCached, second.Outcome)
+	require.Equal(t, first.EnvelopeID, second.EnvelopeID)
+	require.Equal(t, first.CorrelationID, second.CorrelationID)
+	require.Equal(t, "no new events", second.Gates[7].Note)
+}
+
+func TestAnswers_AClarificationNamesTheEventsThatAsk(t *testing.T) {
+	t.Parallel()
+	var types []string
+	for _, e := range only(t, "clarify").Calls[0].Envelopes[0].Events {
+		types = append(types, e.Type)
+	}
+	require.Equal(t, []string{"clarification.requested", "interrupt.requested"}, types)
+}
+
+func TestAnswers_OfTheCorpus(t *testing.T) {
+	t.Parallel()
+	first := func(name string) *view.Execution { return answersOf(t, filepath.Join(corpus, name))[0] }
+
+	x := first("feature-substituted-1.json")
+	require.Equal(t, view.Model{Provider: "sample", Model: "sample-1"}, x.Substitution.From)
+	require.Equal(t, view.Model{Provider: "mock", Model: "mock-large"}, x.Substitution.To)
+	require.Equal(t, []string{"reasoning"}, x.Substitution.Missing)
+	require.False(t, x.Substitution.Hidden)
+	require.Len(t, x.Calls, 1, "the substitution belongs to the execution of its call")
+
+	x = first("needy-1.json")
+	require.Empty(t, x.Calls, "a model that lacks a capability is not called")
+	require.Equal(t, view.Bad, x.Tone)
+	require.Equal(t, "capability_not_provided", x.Code)
+
+	x = first("model-asks-1.json")
+	require.Equal(t, []string{"1 | first | accepted | ++++++++", "1 | after-answer | accepted | ++++++++"}, picture(x))
+
+	lines := picture(first("feature-prose-1.json"))
+	require.Equal(t, "4 | prose-fallback | accepted |   +     ", lines[len(lines)-1], "a value has one gate")
+}
+
+// Every envelope and every billed call of the golden corpus is shown once.
+func TestAnswers_ShowEachEnvelopeAndEachCallOnce(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(corpus + "/*.json")
+	require.NoError(t, err)
+	require.Greater(t, len(files), 60)
+	for _, file := range files {
+		events := read(t, file)
+		shown, used := map[string]int{}, 0
+		for _, x := range fold.Of("r", "", events).Answers {
+			require.NotEmpty(t, x.Headline, file)
+			for _, c := range x.Calls {
+				require.LessOrEqual(t, c.From, c.To, file)
+				if c.Usage != nil {
+					used++
+				}
+				for _, e := range c.Envelopes {
+					require.Len(t, e.Gates, len(view.Gates), file)
+					stopped := e.Outcome == view.OutcomeRefused || e.Outcome == view.OutcomeDiscarded
+					require.Equal(t, stopped, e.Stop() != nil, file)
+					if e.Outcome == view.OutcomeAccepted && e.Form == view.FormEnvelope {
+						shown[e.Events[0].EventID]++
+					}
+				}
+			}
+		}
+		for _, e := range events {
+			if e.Type == "provider.usage" {
+				used--
+			}
+			if e.CausationID != "" && (e.Type == "artifact.created" || e.Type == "clarification.requested") {
+				require.Equal(t, 1, shown[e.EventID], "%s: event %d", file, e.Sequence)
+			}
+		}
+		require.Zero(t, used, file)
+	}
+}
+
+// The view of a growing log is the view of the whole log.
+func TestView_OfAGrowingLogIsThatOfTheWhole(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"corrected", "dedup", "clarify", "cantsay"} {
+		events := read(t, filepath.Join("testdata", name+".json"))
+		grown := fold.New("r", "")
+		for i, e := range events {
+			grown.Add(e)
+			grown.Add(e) // a repeated event changes nothing
+			require.Equal(t, rendered(t, fold.Of("r", "", events[:i+1])), rendered(t, grown.View()), name)
+		}
+		require.Equal(t, len(events), grown.Next())
+	}
+}
+
+func rendered(t *testing.T, v *view.Run) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func FuzzAdd(f *testing.F) {
+	f.Add([]byte(`{"eventId":"e","sequence":1,"type":"envelope.retry.attempted","nodeId":"n","payload":{"attempt":2,"reason":"schema-violation","previousError":"x (/properties/a)"}}`))
+	f.Add([]byte(`{"eventId":"e","sequence":1,"type":"provider.usage","nodeId":"n","payload":{"inputTokens":"1","costEstimateUsd":1e999}}`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		var e wire.Event
+		if json.Unmarshal(doc, &e) != nil || e.Sequence < 0 || e.Sequence > 1<<30 {
+			return
+		}
+		again := e
+		again.Sequence++
+		require.NotEmpty(t, rendered(t, fold.Of("r", "", []wire.Event{e, again})))
+	})
+}

@@ -1,0 +1,205 @@
+package fold
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/view"
+)
+
+// parseError is the reason of an answer without JSON.
+const parseError = "parse-error"
+
+// reasons are the reasons of failures in words: alone, one counted, and several.
+var reasons = map[string][3]string{
+	"schema-violation": {"schema violation", "schema violation", "schema violations"},
+	"truncation":       {"truncation", "truncation", "truncations"},
+	"type-drift":       {"wrong kind or version", "wrong kind or version", "wrong kinds or versions"},
+	"type-mismatch":    {"wrong type", "value of the wrong type", "values of the wrong type"},
+	"refusal":          {"refusal", "refusal", "refusals"},
+	parseError:         {"no JSON", "answer without JSON", "answers without JSON"},
+	"unknown":          {"unknown stop", "unknown stop", "unknown stops"},
+}
+
+func inWords(reason string) string {
+	if words, ok := reasons[reason]; ok {
+		return words[0]
+	}
+	return reason
+}
+
+var numbers = []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
+
+func plural(n int, one, more string) string {
+	number := strconv.Itoa(n)
+	if n < len(numbers) {
+		number = numbers[n]
+	}
+	if n == 1 {
+		return number + " " + one
+	}
+	return number + " " + more
+}
+
+// failures counts why calls failed: "two schema violations, one truncation".
+func failures(calls []*view.Call) string {
+	var order []string
+	n := map[string]int{}
+	for _, c := range calls {
+		if c.Failure == nil {
+			continue
+		}
+		if n[c.Failure.Reason]++; n[c.Failure.Reason] == 1 {
+			order = append(order, c.Failure.Reason)
+		}
+	}
+	for i, reason := range order {
+		words, ok := reasons[reason]
+		if !ok {
+			words = [3]string{reason, reason, reason + "s"}
+		}
+		order[i] = plural(n[reason], words[1], words[2])
+	}
+	return strings.Join(order, ", ")
+}
+
+// tell sets the stories of an execution, its calls and their documents.
+func tell(x *view.Execution) {
+	for _, c := range x.Calls {
+		c.End, c.Tone = endOf(c, x.Result == view.ResultOpen)
+		for _, e := range c.Envelopes {
+			e.Story = storyOf(e, c)
+		}
+	}
+	x.Story = storyOfExecution(x)
+}
+
+func storyOf(e *view.Envelope, within *view.Call) view.Story {
+	stop := e.Stop()
+	switch {
+	case e.Form == view.FormValue && stop != nil:
+		return view.Story{Tone: view.Bad, Headline: "The value violates the node's schema", Code: stop.Code}
+	case e.Form == view.FormValue:
+		return view.Story{Tone: view.Good, Headline: "The value satisfies the node's schema"}
+	case e.Outcome == view.OutcomeCached:
+		return view.Story{Tone: view.Note, Headline: "Duplicate: cached outcome, no new events"}
+	case stop == nil:
+		return view.Story{Tone: view.Good, Headline: fmt.Sprintf("Accepted on attempt %d: all eight gates passed", within.Attempt)}
+	}
+	s := view.Story{
+		Tone: view.Bad, Code: stop.Code,
+		Headline: fmt.Sprintf("Stopped at gate %d of %d, %s", slices.Index(view.Gates, stop.Name)+1, len(view.Gates), stop.Name),
+	}
+	if e.Kind != "" {
+		s.Headline += ": " + e.Kind
+	}
+	if e.Outcome == view.OutcomeDiscarded {
+		s.Tone, s.Detail = view.Note, "Discarded with a warning; the node continued."
+	}
+	return s
+}
+
+func storyOfExecution(x *view.Execution) view.Story {
+	if s := x.Insufficient; s != nil {
+		detail := "No fallback model was available."
+		if s.FallbackAttempted {
+			detail = "The fallback model was unavailable as well."
+		}
+		return view.Story{
+			Tone: view.Bad, Code: string(fault.CapabilityNotProvided), Detail: detail,
+			Headline: fmt.Sprintf("Not called: %s/%s lacks %s", s.Provider, s.Model, strings.Join(s.Missing, ", ")),
+		}
+	}
+	if len(x.Calls) == 0 {
+		if x.Error != nil {
+			return view.Story{Tone: view.Bad, Headline: "No answer received", Code: x.Error.Code, Detail: x.Error.Message}
+		}
+		return view.Story{Tone: view.Open, Headline: "Waiting for the model"}
+	}
+	last, before := x.Calls[len(x.Calls)-1], failures(x.Calls)
+	after := ""
+	if before != "" {
+		after = " after " + before
+	}
+	switch {
+	case last.Refusal != nil:
+		return view.Story{
+			Tone: view.Bad, Headline: "The model declined; this is final", Code: string(fault.EnvelopeRefusal),
+			Detail: "One attempt. Refusals are not retried.",
+		}
+	case x.Exhausted > 0:
+		return view.Story{
+			Tone: view.Bad, Code: codeOf(x.Error),
+			Headline: fmt.Sprintf("Given up after %s: %s", plural(x.Exhausted, "attempt", "attempts"), before),
+		}
+	case x.Result == view.ResultOpen:
+		return view.Story{Tone: view.Open, Headline: fmt.Sprintf("Attempt %d is in progress%s", last.Attempt, after)}
+	case x.Result == view.ResultWaiting:
+		return view.Story{Tone: view.Open, Headline: "Waiting for an answer to the model's question"}
+	case x.Result != view.ResultCompleted:
+		return stopped(x)
+	case last.Cause == view.CauseProse:
+		return view.Story{Tone: view.Good, Headline: "Converted to the schema by one further call" + after}
+	case len(x.Calls) == 1:
+		return view.Story{Tone: view.Good, Headline: "Accepted on the first attempt" + after}
+	default:
+		return view.Story{Tone: view.Good, Headline: fmt.Sprintf("Accepted on attempt %d%s", last.Attempt, after)}
+	}
+}
+
+// stopped describes an execution that ended without an answer.
+func stopped(x *view.Execution) view.Story {
+	s := view.Story{Tone: view.Note, Headline: fmt.Sprintf("The node was %s", x.Result), Code: codeOf(x.Error)}
+	if x.Result == view.ResultFailed {
+		s.Tone = view.Bad
+	}
+	if x.Error == nil {
+		return s
+	}
+	s.Headline = x.Error.Message
+	for _, c := range slices.Backward(x.Calls) {
+		for _, e := range slices.Backward(c.Envelopes) {
+			if e.Outcome == view.OutcomeRefused {
+				s = storyOf(e, c)
+				s.Code = x.Error.Code
+				return s
+			}
+		}
+	}
+	return s
+}
+
+func codeOf(e *view.Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}
+
+// endOf describes how a call ended.
+func endOf(c *view.Call, open bool) (string, view.Tone) {
+	has := func(o view.Outcome) bool {
+		return slices.ContainsFunc(c.Envelopes, func(e *view.Envelope) bool { return e.Outcome == o })
+	}
+	switch {
+	case c.Refusal != nil:
+		return "declined", view.Bad
+	case c.Truncated != nil:
+		return "truncated", view.Bad
+	case c.Failure != nil:
+		return c.Failure.Words, view.Bad
+	case has(view.OutcomeRefused):
+		return "refused", view.Bad
+	case has(view.OutcomeAccepted):
+		return "accepted", view.Good
+	case c.Usage != nil:
+		return "plain text", view.Note
+	case open:
+		return "asking", view.Open
+	default:
+		return "no answer", view.Bad
+	}
+}
