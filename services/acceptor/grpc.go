@@ -241,7 +241,7 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 
 // Exercise is the test seam.
 func (h handler) Exercise(ctx context.Context, req *acceptorv1.ExerciseRequest) (*acceptorv1.ExerciseResponse, error) {
-	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	outcome, err := h.s.seams.Exercise(ctx, req.GetTenant(), req.GetBody())

@@ -43,8 +43,11 @@ func (h handler) checkNoSecret(ctx context.Context, req *acceptorv1.PutAssetRequ
 
 // PutAsset is part of the test seam.
 func (h handler) PutAsset(ctx context.Context, req *acceptorv1.PutAssetRequest) (*acceptorv1.PutAssetResponse, error) {
-	if err := checkSeams(h.s.seams != nil && h.s.assets != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
+	}
+	if h.s.assets == nil {
+		return nil, seamsOff()
 	}
 	if n := base64.StdEncoding.EncodedLen(len(req.GetData())); n > h.s.cfg.MaxMediaBytes {
 		return nil, fault.New(fault.PayloadTooLarge, "the asset has %d characters of base64, the limit is %d", n, h.s.cfg.MaxMediaBytes)

@@ -16,10 +16,12 @@ import (
 // This file serves the test seams that read and change test state. With test seams off
 // each method returns not found.
 
+func seamsOff() *fault.Error { return fault.New(fault.NotFound, "test seams are off") }
+
 // checkSeams checks that test seams are on, and the tenant.
-func checkSeams(on bool, tenant string) error {
-	if !on {
-		return fault.New(fault.NotFound, "test seams are off")
+func (s *Service) checkSeams(tenant string) error {
+	if s.seams == nil {
+		return seamsOff()
 	}
 	if !subject.Token(tenant) {
 		return fault.Empty("tenant")
@@ -29,7 +31,7 @@ func checkSeams(on bool, tenant string) error {
 
 // Inspect reads a run's test log.
 func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*acceptorv1.InspectResponse, error) {
-	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	resp := &acceptorv1.InspectResponse{}
@@ -66,7 +68,7 @@ func (h handler) Inspect(ctx context.Context, req *acceptorv1.InspectRequest) (*
 
 // Emit writes an event into a run's test log.
 func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*acceptorv1.EmitResponse, error) {
-	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	scope := subject.Run{Tenant: req.GetTenant()}
@@ -88,7 +90,7 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 
 // Overlay changes the capabilities that the test seam assumes.
 func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
-	err := checkSeams(h.s.seams != nil, req.GetTenant())
+	err := h.s.checkSeams(req.GetTenant())
 	switch {
 	case err != nil:
 	case req.GetClear():
@@ -108,7 +110,7 @@ func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*
 
 // ResetSeam deletes the test state of a tenant.
 func (h handler) ResetSeam(ctx context.Context, req *acceptorv1.ResetSeamRequest) (*acceptorv1.ResetSeamResponse, error) {
-	if err := checkSeams(h.s.seams != nil, req.GetTenant()); err != nil {
+	if err := h.s.checkSeams(req.GetTenant()); err != nil {
 		return nil, err
 	}
 	if err := h.s.seams.State.Reset(ctx, req.GetTenant()); err != nil {
