@@ -35,9 +35,13 @@ type parsedRequest struct {
 	tool   bool
 }
 
-// secretWords occur in the vendors' errors, refusals and wrong answers. They must not be in a run's
-// log, except in the event of a refusal.
-const secretWords = "xyzzy plugh"
+const (
+	// secretWords occur in the vendors' refusals and wrong answers. They must not be in a run's log,
+	// except in the event of a refusal.
+	secretWords = "xyzzy plugh"
+	// serverMessage is the message of the vendors' errors. It ends the message of a call's error.
+	serverMessage = "the cluster is on fire"
+)
 
 func openAll() []*vendor {
 	return []*vendor{openOpenAI(), openAnthropic(), openGemini()}
@@ -61,7 +65,7 @@ func openOpenAI() *vendor {
 func openaiReply(a answer, v *vendor) openaicompat.Reply {
 	r := openaicompat.Reply{
 		Pieces: a.pieces(), Usage: &openaicompat.Usage{Prompt: a.in, Completion: a.out}, Status: a.status, RetryAfter: a.retryAfter,
-		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
+		Message: serverMessage, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	switch a.stop {
 	case refused:
@@ -121,7 +125,7 @@ func openAnthropic() *vendor {
 func anthropicReply(a answer, v *vendor) anthropic.Reply {
 	r := anthropic.Reply{
 		Pieces: a.pieces(), Usage: &anthropic.Usage{Input: a.in, Output: a.out}, Status: a.status, RetryAfter: a.retryAfter,
-		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
+		Message: serverMessage, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	switch a.stop {
 	case refused:
@@ -177,7 +181,7 @@ func openGemini() *vendor {
 func geminiReply(a answer, v *vendor, body []byte) gemini.Reply {
 	r := gemini.Reply{
 		Pieces: a.pieces(), Usage: &gemini.Usage{Prompt: a.in, Candidates: a.out, Total: a.in + a.out}, Status: a.status, RetryAfter: a.retryAfter,
-		Message: secretWords, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
+		Message: serverMessage, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	if req, err := readGemini(body); err == nil && req.tool && a.rawType == "" && a.stop != refused && json.Valid([]byte(a.text)) {
 		// The vendor sends function calls whole or not at all.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Codes of a failed call (OpenWOP envelope contract §22 "Failure names",
@@ -62,23 +60,18 @@ func (e *Error) Unwrap() error { return e.Cause }
 // As returns the *Error in err's chain.
 func As(err error) (*Error, bool) { return errors.AsType[*Error](err) }
 
-// maxQuote limits what is repeated of a server's message, in bytes.
-const maxQuote = 300
+// maxQuote limits a server's message that is repeated, in bytes.
+const maxQuote = 2 << 10
 
-// Quote returns a server's message in one line of at most 300 bytes, without the key of the call.
+// Quote returns a server's message for Error.Quote, without the key of the call. A longer message is a
+// page or an echo of the prompt: it is left out as a whole, since a secret that is cut would not be
+// redacted.
 func Quote(message string, key Secret) string {
+	if len(message) > maxQuote {
+		return ""
+	}
 	if key != "" {
 		message = strings.ReplaceAll(message, string(key), "[REDACTED]")
 	}
-	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if len(text) <= maxQuote {
-		return text
-	}
-	cut := maxQuote
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
+	return strings.TrimSpace(strings.ToValidUTF8(message, ""))
 }

@@ -232,7 +232,7 @@ func TestCall_ClassifiesTheErrorsOfServers(t *testing.T) {
 		"a string, 422": {status(422, `{"error":"no"}`), provider.CodeInvalidRequest, false, "no"},
 		"a string, 503": {status(503, `{"error":"no"}`), provider.CodeUnavailable, true, "no"},
 		"text, 500": {
-			served{status: 500, label: "text/plain", body: "CUDA out of\n memory\x00"},
+			served{status: 500, label: "text/plain", body: "CUDA out of memory\n"},
 			provider.CodeUnavailable, true, "CUDA out of memory",
 		},
 		"a page, 502": {
@@ -335,9 +335,8 @@ func TestCall_ClassifiesTheErrorsOfServers(t *testing.T) {
 			provider.CodeUnavailable, true, "boom",
 		},
 		"a long message": {
-			status(400, `{"error":{"message":"`+strings.Repeat("ä", 400)+`"}}`),
-			provider.CodeInvalidRequest, false,
-			strings.Repeat("ä", 150) + "…",
+			status(400, `{"error":{"message":"`+strings.Repeat("ä", 1025)+`"}}`),
+			provider.CodeInvalidRequest, false, "",
 		},
 		"another service": {
 			served{label: "application/json", body: `{"status":"ok"}`},
