@@ -36,7 +36,7 @@ for lane in "$@"; do
 	) &
 	pids+=($!)
 done
-trap 'kill -- "${pids[@]/#/-}" 2>/dev/null; rm -rf "$logs"' EXIT
+trap 'kill -- "${pids[@]/#/-}" 2>/dev/null || true; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
 failed=0
 for _ in "${pids[@]}"; do
