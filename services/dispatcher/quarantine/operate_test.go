@@ -149,7 +149,7 @@ func TestHolds_NotARunClaimedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := listOf(newQueue("run_1"))
 		before := time.Now()
-		time.Sleep(time.Second)
+		pass(time.Second)
 		require.NoError(t, l.Add(t.Context(), theRun("run_1"), failing))
 		for claimed, want := range map[time.Time]bool{before: true, {}: true, time.Now().Add(time.Second): false} {
 			held, err := l.Holds(t.Context(), theRun("run_1"), claimed)

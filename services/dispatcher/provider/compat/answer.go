@@ -115,7 +115,7 @@ func (a *answer) hasContent() bool {
 
 // finish completes the answer.
 func (a *answer) finish() (provider.Result, error) {
-	if a.finishReason == "" && !(a.ended && a.hasContent()) {
+	if a.finishReason == "" && (!a.ended || !a.hasContent()) {
 		return provider.Result{}, outbound.NewTransportError(nil)
 	}
 	if err := a.addText(a.joiner.flush()); err != nil {
