@@ -39,7 +39,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{server: cfg.server()}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events, p.server.Extras)
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
@@ -63,6 +63,11 @@ func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
 // RequiresDialect is true: the vendor rejects or ignores anything else.
 func (*Provider) RequiresDialect() bool { return true }
+
+// SchemaForms lists the forms of the vendor, which has none for any JSON object.
+func (*Provider) SchemaForms() []provider.SchemaVia {
+	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaWords}
+}
 
 // Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }

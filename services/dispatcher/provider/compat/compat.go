@@ -47,14 +47,14 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
 	p.cfg.APIKey, p.server.APIKey = "", ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments)
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments, p.server.Extras)
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		option.WithMiddleware(readErrors),
 	}
 	if cfg.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
+		opts = append(opts, cfg.Dialect.withKey(cfg.APIKey))
 	}
 	// Only the service: openai.NewClient reads key, address and headers from OPENAI_* variables,
 	// which are meant for other programs.
@@ -68,8 +68,14 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is the strict mode of schemas: OpenAI's, which compatible servers follow.
 func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
 
-// RequiresDialect is true for OpenAI. What other servers support is only known to their operators.
-func (p *Provider) RequiresDialect() bool { return p.cfg.Dialect == DialectOpenAI }
+// RequiresDialect is true for OpenAI's models. What other servers support is only known to their
+// operators.
+func (p *Provider) RequiresDialect() bool { return p.cfg.Dialect.isOpenAI() }
+
+// SchemaForms lists all forms: servers differ in what they accept.
+func (*Provider) SchemaForms() []provider.SchemaVia {
+	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaObject, provider.ViaWords}
+}
 
 // Close drops idle connections. Calls in progress continue, and streams that have not ended with
 // their answer continue for up to a second.
@@ -88,7 +94,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	ctx = outbound.Within(ctx, req.Timeouts)
-	s := p.openStream(ctx, params, options(req))
+	s := p.openStream(ctx, params, p.options(req))
 	defer s.release()
 	a := newAnswer(req, emit)
 	for s.next() {
@@ -111,7 +117,7 @@ func (p *Provider) check(req provider.Request) error {
 	if err := p.server.Check(req); err != nil {
 		return err
 	}
-	if p.cfg.Dialect == DialectOpenAI && !p.keyed && req.Credential == "" {
+	if p.cfg.Dialect.isOpenAI() && !p.keyed && req.Credential == "" {
 		return &provider.Error{
 			Code:    provider.CodeCredentialRequired,
 			Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req),
