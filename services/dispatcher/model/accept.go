@@ -13,7 +13,7 @@ import (
 
 // acceptAnswer turns a clean answer into the node's result.
 func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
-	docs := e.restoreDocuments(extractDocuments(a.Text))
+	docs := e.restoreDocuments(extractDocuments(a.Text), a.form)
 	switch {
 	case e.expected.value != nil:
 		return e.acceptValue(a, docs, out)

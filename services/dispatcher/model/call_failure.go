@@ -15,19 +15,31 @@ import (
 // provider had no capacity, it contains the pause before the next call.
 func (e *emission) callFailure(err error) *wire.NodeError {
 	out := callError(err)
+	out.Retries = e.cfg.Providers.For(e.request.Provider).Retries
+	if callsNext(out) {
+		if out.Next = e.nextModel(); out.Next != nil && out.Code != provider.CodeQuota {
+			out.Capacity = false // only a rate limit is waited for before another model is called
+		}
+	}
 	switch {
 	case out.Capacity:
 		out.RetryAfter = e.retryPause(out.RetryAfter)
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = timeoutMessage(e.request.Timeouts)
 	}
-	if f := e.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
+	if !e.withheld() {
 		out.Details = map[string]any{"provider": e.request.Provider}
 		if pe, ok := provider.As(err); ok && pe.Quote != "" { // redacted with the event
 			out.Message += `; the server says: "` + pe.Quote + `"`
 		}
 	}
 	return out
+}
+
+// withheld reports whether the name of the called model is withheld from the run's readers.
+func (e *emission) withheld() bool {
+	f, n := e.task.Fallback, e.task.Input.Next
+	return f != nil && f.Provider == modelgate.Withheld || n != nil && n.Provider == modelgate.Withheld
 }
 
 func callError(err error) *wire.NodeError {

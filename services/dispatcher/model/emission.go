@@ -37,6 +37,9 @@ type progress struct {
 type answer struct {
 	provider.Result
 	progress
+
+	// form is how the model got the schema.
+	form provider.SchemaVia
 }
 
 // verdict is the result of one answer: the end of the node, a further turn, or a failed attempt.
@@ -61,17 +64,18 @@ func (e *emission) runAttempts(ctx context.Context, out *outbox) Result {
 		return e.failExhausted(schemaTalkFailure(), e.maxAttempts, out)
 	}
 	for p.shown = e.task.partiallyRecorded(p.round); ; p.attempt++ {
-		res, fail := e.callModel(ctx, p.req, e.nextCall(p.attempt), p.shown)
+		a, fail := e.callModel(ctx, p, e.nextCall(p.attempt))
 		if fail != nil {
 			return fail.with(out.events)
 		}
-		v := e.judgeAnswer(ctx, answer{res, p}, out)
+		v := e.judgeAnswer(ctx, a, out)
 		if v.done != nil {
 			return *v.done
 		}
 		p.shown = false
 		if p.attempt >= e.maxAttempts || v.failure.atCeiling {
-			return e.handleExhausted(ctx, v.failure, answer{res, p}, out)
+			a.progress = p
+			return e.handleExhausted(ctx, v.failure, a, out)
 		}
 		if v.continues {
 			if err := out.flush(ctx, e.journal); err != nil { // record each call's usage before the next call

@@ -89,6 +89,7 @@ type Loop struct {
 	outputSchemas outputSchemas
 	reasonings    reasonings
 	configs       configs
+	refusedForms  refusedForms
 }
 
 // New makes a loop.

@@ -21,11 +21,15 @@ type spec struct {
 	task     Task
 	contract *workflow.EnvelopeContract
 	provider provider.Provider
-	// request is the request of the first call.
+	// request is the request of the first call, with the expected schema; see inForm.
 	request  provider.Request
 	expected expectation
+	// others are the models to call if the called one fails.
+	others []modelgate.Model
 	// projection is set if the schema was converted to the vendor's dialect.
 	projection *projection.Projection
+	// forms are the forms in which the schema can be sent, in the order in which they are tried.
+	forms []provider.SchemaVia
 	// ceiling is the model's longest answer in tokens; 0 if unknown.
 	ceiling int
 	// streams means that the answer is recorded while it arrives.
@@ -53,7 +57,11 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 	req.Tenant = t.Tenant
 	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(composed.trust())
 
-	to, bad, err := l.resolveTarget(ctx, t, cfg, o, modelgate.Model{Provider: req.Provider, Model: req.Model})
+	if bad := cfg.checkOthers(); bad != nil {
+		return spec{}, bad, nil
+	}
+	own := modelgate.Model{Provider: req.Provider, Model: req.Model}
+	to, bad, err := l.resolveTarget(ctx, t, cfg, o, l.orNext(own, cfg, t.Input.Next))
 	if bad != nil || err != nil {
 		return spec{}, bad, err
 	}
@@ -67,6 +75,9 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed.record,
 	}
+	if len(o.MockProvider) == 0 || l.deps.Canned == nil {
+		s.others = l.otherModels(cfg, own.Provider)
+	}
 	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
 
 	if s.expected, bad, err = l.expect(ctx, t.TypeID, cfg); bad != nil || err != nil {
@@ -76,9 +87,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 	if s.projection, bad = l.projectSchema(s.provider, req); bad != nil {
 		return spec{}, bad, nil
 	}
-	if s.projection != nil {
-		req.Schema = s.projection.Schema()
-	}
+	s.forms = schemaForms(s.provider, req)
 	s.request = req
 	return s, nil, nil
 }

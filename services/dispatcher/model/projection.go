@@ -17,7 +17,7 @@ import (
 // restoreDocuments converts the answer back.
 func (l *Loop) projectSchema(p provider.Provider, req provider.Request) (*projection.Projection, *wire.NodeError) {
 	s, ok := p.(provider.Strict)
-	if !ok || len(req.Schema) == 0 {
+	if !ok || len(req.Schema) == 0 || !enforced(req.Via) {
 		return nil, nil
 	}
 	projected, problems := l.projections.compile(req.Schema, s.Dialect())
@@ -65,9 +65,10 @@ func problemList(problems []projection.Problem) string {
 }
 
 // restoreDocuments converts documents of a projected answer back to the original schema. A document
-// that does not match the projection stays unchanged, and validation reports what is wrong.
-func (s *spec) restoreDocuments(docs []document) []document {
-	if s.projection == nil {
+// that does not match the projection stays unchanged, and validation reports what is wrong. form is
+// that of the answer's call.
+func (s *spec) restoreDocuments(docs []document, form provider.SchemaVia) []document {
+	if s.projection == nil || !enforced(form) {
 		return docs
 	}
 	for i, d := range docs {

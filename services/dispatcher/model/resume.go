@@ -75,15 +75,15 @@ func reformatPending(retries []Retry) bool {
 func (e *emission) repeatReformat(ctx context.Context, p progress, out *outbox) Result {
 	again := *e
 	again.maxAttempts = max(e.maxAttempts, p.attempt) // the host's limit may have been higher then
-	res, fail := again.callModel(ctx, p.req, again.nextCall(p.attempt), p.shown)
+	a, fail := again.callModel(ctx, p, again.nextCall(p.attempt))
 	if fail != nil {
 		return fail.with(out.events)
 	}
 	var v verdict
-	if _, _, failed := classify(res); !failed && isProse(res.Text) {
-		v = again.callReformat(ctx, res.Text, p, out)
+	if _, _, failed := classify(a.Result); !failed && isProse(a.Text) {
+		v = again.callReformat(ctx, a.Text, p, out)
 	} else { // the answer differs from the lost one
-		v = again.judgeAnswer(ctx, answer{res, p}, out)
+		v = again.judgeAnswer(ctx, a, out)
 	}
 	if v.done != nil {
 		return *v.done
