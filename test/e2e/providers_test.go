@@ -149,3 +149,20 @@ func TestProviders_TheNextModelAnswersWhenOneFails(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, a.Status)
 	require.Contains(t, string(a.Body), "/nodes/0/config/onError/models/0")
 }
+
+// A rate limit is waited for. When the node's time does not suffice, the next model is called.
+func TestProviders_TheNextModelAnswersWhenPatienceEnds(t *testing.T) {
+	needsHost(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(server.Close)
+	c := harness.Start(t, "--provider", "box="+server.URL).Client("dev-key")
+	flow := structuredFlow("patience", `,"onError":{"models":["sample/sample-1"]}`)
+	flow = strings.Replace(flow, `"inputs":{},"config"`, `"inputs":{},"settings":{"timeoutMs":30000},"config"`, 1)
+	events, err := c.Finish(t.Context(), startFlow(t, c, "patience", flow))
+	require.NoError(t, err)
+	require.Equal(t, "run.started node.started node.retried node.started provider.usage node.completed run.completed", typeLine(events))
+	require.Contains(t, string(events[2].Payload), `"reason":"model_failed"`)
+}

@@ -101,3 +101,26 @@ func TestFailNode_ARetryBeginsWithTheNodesOwnModel(t *testing.T) {
 	require.Nil(t, effects[0].Input.Next)
 	require.Equal(t, 2, effects[0].Attempt)
 }
+
+// The retries of a provider's settings apply if neither the node nor its workflow has any.
+func TestFailNode_UsesTheRetriesOfTheFailedPeer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		workflow, node string
+		retries        bool
+	}{
+		"none elsewhere":    {"", `{}`, true},
+		"the node has 0":    {"", `{"maxRetries":0}`, false},
+		"in settings.retry": {"", `{"retry":{"maxRetries":0}}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := machine.New(planOf(t, one("a", "core.ai.callPrompt", "{}", "{}", tc.node), "", noVars), limits, runstate.New(record()))
+			m.Advance(at)
+			m.Flushed()
+			m.FailNode(at, "a", &wire.NodeError{Code: "provider_unavailable", Message: "down", Retryable: true, Retries: 1}, wire.Trusted)
+			m.Advance(at)
+			require.Equal(t, tc.retries, strings.Join(names(m), " ") == "node.retried@a")
+		})
+	}
+}

@@ -142,9 +142,10 @@ func TestOnError_ChecksPoliciesAndCapabilities(t *testing.T) {
 // The list of the provider's settings applies to nodes without one.
 func TestOnError_OfTheProvidersSettings(t *testing.T) {
 	t.Parallel()
-	all, err := limit.Parse([]byte(`{"providers":{"box":{"onError":{"models":["sample/s"]}}}}`), []string{"box", "sample"})
+	all, err := limit.Parse([]byte(`{"providers":{"box":{"retries":3,"onError":{"models":["sample/s"]}}}}`), []string{"box", "sample"})
 	require.NoError(t, err)
 	l := failingLoop(t, 500, `{}`, model.Config{Providers: all}, "")
+	require.Equal(t, int64(3), runModel(t, l, `{"prompt":"p"}`, nil).Err.Retries)
 	require.Equal(t, "s", runModel(t, l, `{"prompt":"p"}`, nil).Err.Next.Model)
 	require.Equal(t, "own", runModel(t, l, `{"prompt":"p","onError":{"models":["sample/own"]}}`, nil).Err.Next.Model)
 	require.Nil(t, runModel(t, l, `{"prompt":"p","onError":{"models":[]}}`, nil).Err.Next, "none for this node")
