@@ -107,9 +107,15 @@ type pickyHost struct {
 
 func newPickyHost(t *testing.T, s *picky) *pickyHost {
 	t.Helper()
+	return newPickyHostOf(t, s, compat.Config{})
+}
+
+func newPickyHostOf(t *testing.T, s *picky, c compat.Config) *pickyHost {
+	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	p, err := compat.New(compat.Config{ID: "box", BaseURL: server.URL})
+	c.ID, c.BaseURL = "box", server.URL
+	p, err := compat.New(c)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
 	reg, err := provider.NewRegistry(p)
@@ -274,4 +280,28 @@ func TestForms_OtherErrorsFailTheCall(t *testing.T) {
 			require.Equal(t, "json_schema", s.asked())
 		})
 	}
+}
+
+// A vendor that is known to have its forms refuses a schema, not the form: others are sent strictly.
+func TestForms_OfAVendorAreRememberedBySchema(t *testing.T) {
+	t.Parallel()
+	s := &picky{refuses: map[string]string{"json_schema": `{"error":{"code":"invalid_json_schema","message":"too complex"}}`}, answers: []string{`{"valid":true}`}}
+	h := newPickyHostOf(t, s, compat.Config{Dialect: compat.DialectOpenAI, APIKey: "sk-0001"})
+	const other = `{"prompt":"p","outputSchema":{"type":"object","required":["valid"],"properties":{"valid":{"type":"boolean"},"more":{"type":"string"}}}}`
+	for _, config := range []string{ticketConfig, ticketConfig, other} {
+		require.Nil(t, h.ask(t, config).result.Err)
+	}
+	require.Equal(t, "json_schema tool tool json_schema tool", s.asked())
+}
+
+// A server of the operator is remembered by its model, whatever the schema and the tenant.
+func TestForms_OfOwnServersAreRememberedByModel(t *testing.T) {
+	t.Parallel()
+	s := &picky{refuses: map[string]string{"json_schema": noFormat}, answers: []string{`{"valid":true}`}}
+	h := newPickyHost(t, s)
+	const other = `{"prompt":"p","model":"m","outputSchema":{"type":"object","required":["valid"]}}`
+	for _, config := range []string{ticketConfig, other, strings.Replace(other, `"m"`, `"n"`, 1)} {
+		require.Nil(t, h.ask(t, config).result.Err)
+	}
+	require.Equal(t, "json_schema tool tool json_schema tool", s.asked())
 }
