@@ -69,5 +69,5 @@ func TestRoute_EventTypesAreAClosedListWithoutApprovals(t *testing.T) {
 			require.False(t, strings.HasPrefix(string(e.Type), "approval."), e.Type)
 		}
 	}
-	require.Len(t, payloads, len(accept.Universals())+3, "every universal kind, a vendor's, a surface and a medium")
+	require.Len(t, payloads, len(wire.Universals())+3, "every universal kind, a vendor's, a surface and a medium")
 }

@@ -37,7 +37,7 @@ func (w expectation) acceptsAnyText() bool { return w.kind == "" && w.value == n
 
 // containsDocument reports whether a truncated answer still contains a usable document.
 func (w expectation) containsDocument(text string) bool {
-	return !w.acceptsAnyText() && len(extractDocuments(text)) > 0
+	return !w.acceptsAnyText() && len(extract(text).documents) > 0
 }
 
 // unsafeName matches characters that vendors do not allow in a schema's name.

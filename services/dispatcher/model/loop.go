@@ -87,8 +87,10 @@ type Loop struct {
 	deps          Deps
 	projections   projections
 	outputSchemas outputSchemas
-	reasonings    reasonings
-	configs       configs
+	// requestedSchemas are those of kinds.
+	requestedSchemas requestedSchemas
+	reasonings       reasonings
+	configs          configs
 }
 
 // New makes a loop.

@@ -30,6 +30,8 @@ type spec struct {
 	ceiling int
 	// streams means that the answer is recorded while it arrives.
 	streams bool
+	// repairs means that broken JSON is repaired before the model is asked again.
+	repairs bool
 	// verbosity is how much of the model's thoughts is recorded.
 	verbosity string
 	// composition is the event of the prompt's composition; nil records nothing.
@@ -64,6 +66,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		contract:    cfg.contractOf(t),
 		provider:    to.provider,
 		streams:     cfg.streamsAnswer(t.TypeID),
+		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed.record,
 	}
