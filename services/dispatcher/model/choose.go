@@ -124,7 +124,7 @@ func (e *emission) findEnvelopes(docs []document) []candidate {
 		// at is the number of envelopes before the payloads.
 		at int
 	)
-	for _, d := range docs {
+	for _, d := range e.listed(docs) {
 		found := e.readEnvelopes(d)
 		envelopes = append(envelopes, found...)
 		if len(found) == 0 && e.expected.kind != "" {
@@ -149,6 +149,22 @@ func (e *emission) findEnvelopes(docs []document) []candidate {
 	out := append([]candidate(nil), envelopes[:at]...)
 	out = append(out, payloadCandidate(chosen, e.expected.kind))
 	return append(out, envelopes[at:]...)
+}
+
+// listed replaces each list of envelopes by its items, if the model was asked for one.
+func (e *emission) listed(docs []document) []document {
+	if e.expected.turn == nil {
+		return docs
+	}
+	var out []document
+	for _, d := range docs {
+		if items, ok := turnDocuments(d); ok {
+			out = append(out, items...)
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // requestedSchema returns the compiled schema of the requested kind.
