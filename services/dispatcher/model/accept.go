@@ -123,9 +123,11 @@ func asksClarification(accepted []acceptedEnvelope) bool {
 // the next one.
 func (t *turn) acceptEnvelope(ctx context.Context, index int, c candidate, out *outbox) (v verdict, ended bool) {
 	p := t.task.position(t.round, index)
+	hints, dropped := keepHints(c.body["meta"])
+	noteHints(out, dropped)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
 		NodeID:         t.task.Input.NodeID,
-		Envelope:       c.complete(p, t.schemaVersion(ctx, c.kind), t.task.Trust, t.deps.Clock()),
+		Envelope:       c.complete(p, t.schemaVersion(ctx, c.kind), hints, t.task.Trust, t.deps.Clock()),
 		Contract:       t.contract,
 		TurnCount:      len(t.accepted),
 		Answer:         t.answerPart(index),

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"time"
 
@@ -76,7 +77,9 @@ func (c candidate) causationID(p envelopePosition) string {
 // that replay depends on, the node, and the trust. A model cannot declare itself trusted (OpenWOP
 // envelope contract §12). A malformed document stays unchanged and is rejected by the shape step
 // (§26 case 5).
-func (c candidate) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
+func (c candidate) complete(
+	p envelopePosition, version int, hints map[string]json.RawMessage, trust wire.Trust, now time.Time,
+) []byte {
 	if c.malformed {
 		return c.doc.raw
 	}
@@ -90,7 +93,7 @@ func (c candidate) complete(p envelopePosition, version int, trust wire.Trust, n
 	body["correlationId"] = wire.AppendString(nil, p.correlationID(c.kind))
 	body["envelopeId"] = wire.AppendString(nil, p.envelopeID(c.kind))
 	body["nodeId"] = wire.AppendString(nil, p.nodeID)
-	body["meta"] = completeMeta(body["meta"], trust, now)
+	body["meta"] = completeMeta(hints, trust, now)
 	b, err := json.Marshal(body)
 	if err != nil {
 		return c.doc.raw // not JSON; the shape step rejects it
@@ -98,21 +101,11 @@ func (c candidate) complete(p envelopePosition, version int, trust wire.Trust, n
 	return b
 }
 
-func completeMeta(given json.RawMessage, trust wire.Trust, now time.Time) json.RawMessage {
-	meta := map[string]json.RawMessage{}
-	if len(given) > 0 && json.Unmarshal(given, &meta) != nil {
-		return given // the shape step rejects it with its path
-	}
-	if meta == nil {
-		meta = map[string]json.RawMessage{}
-	}
-	delete(meta, "traceparent") // a model must not choose the trace or whether it is exported
+// completeMeta returns a meta with the hints and with what the host decides.
+func completeMeta(hints map[string]json.RawMessage, trust wire.Trust, now time.Time) json.RawMessage {
+	meta := maps.Clone(hints)
 	meta["source"] = json.RawMessage(`"ai-generation"`)
 	meta["ts"] = wire.AppendString(nil, wire.FormatTime(now))
 	meta["contentTrust"] = wire.AppendString(nil, string(wire.Trusted.Meet(trust)))
-	b, err := json.Marshal(meta)
-	if err != nil {
-		return given
-	}
-	return b
+	return strictjson.RenderPlain(meta)
 }
