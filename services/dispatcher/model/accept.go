@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
@@ -183,6 +184,9 @@ func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (
 		return t.failBreached(o, cause, out), true
 	}
 	if f, retry := outcomeFailure(o); retry {
+		if c.kind == wire.KindSchemaRequest && f.reason == reasonTypeDrift {
+			f.detail = "it requests the schema of an unknown type; known are " + strings.Join(o.AllowedKinds, ", ")
+		}
 		return verdict{failure: f}, true
 	}
 	if o.Status == wire.EnvelopeGated {
