@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/acceptor/accept"
 )
 
 // withReasoning has a payload of every kind with a reasoning member.

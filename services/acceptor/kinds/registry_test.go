@@ -10,7 +10,6 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
