@@ -31,7 +31,7 @@ func (c candidate) fragment() bool {
 }
 
 // findEnvelopes reads a model's documents as envelopes. An object with type and payload is one
-// envelope, an array of such objects several. Any other object is the payload of the requested kind
+// envelope, an array of such objects several. Any other value is the payload of the requested kind
 // (OpenWOP envelope contract §2.2).
 func findEnvelopes(docs []document, asked string) []candidate {
 	var out []candidate
@@ -76,7 +76,7 @@ func payloadOnly(d document, asked string) []candidate {
 func readEnvelope(d document, asked string) (candidate, bool) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(d.raw, &body) != nil {
-		return candidate{}, false
+		return payloadCandidate(d, asked) // a scalar
 	}
 	var kind string
 	_, hasPayload := body["payload"]

@@ -73,13 +73,9 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		return spec{}, bad, err
 	}
 	req, s.ceiling = l.fitToModel(l.requestExpected(req, s.expected))
-	if s.projection, bad = l.projectSchema(s.provider, req); bad != nil {
+	if s.request, s.projection, bad = l.projectSchema(s.provider, req); bad != nil {
 		return spec{}, bad, nil
 	}
-	if s.projection != nil {
-		req.Schema = s.projection.Schema()
-	}
-	s.request = req
 	return s, nil, nil
 }
 
