@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/a2ui"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
@@ -103,7 +104,7 @@ func protocolSchema(name string) ([]byte, error) {
 }
 
 // Register adds a vendor kind. The warnings list where its schema leaves the Tier-1
-// subset. Errors: fault.ValidationError for a name that is not a vendor kind's or is
+// subset, and what vendors refuse or get in another form. Errors: fault.ValidationError for a name that is not a vendor kind's or is
 // registered, a negative version, a document that is not a JSON Schema, and at
 // LintStrict for any warning.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
@@ -131,6 +132,7 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	if warnings, err = r.lintSchema(name, doc); err != nil {
 		return nil, err
 	}
+	warnings = append(warnings, r.reviewSchema(name, doc)...)
 	r.kinds[name] = kind
 	return warnings, nil
 }
@@ -158,6 +160,21 @@ func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
 	return out, nil
 }
 
+// reviewSchema lists what vendors refuse of a schema, and what models answer in another shape.
+func (r *Registry) reviewSchema(name string, doc []byte) []string {
+	if r.lint == LintOff {
+		return nil
+	}
+	var out []string
+	for _, found := range projection.Review(doc, projection.Builtin()...) {
+		if !found.Notable() {
+			continue
+		}
+		out = append(out, fmt.Sprintf("kind %s: schema: %s: %s", name, found.Rule, found))
+	}
+	return out
+}
+
 // vendorList lists the vendors that cannot enforce the schema.
 func vendorList(vendors []string) string {
 	if len(vendors) == 0 {
@@ -172,7 +189,7 @@ func compile(k Kind) (Kind, error) {
 	if err != nil {
 		return Kind{}, fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err)
 	}
-	k.compiled = compiled
+	k.compiled, k.Schema = compiled, compiled.Document()
 	return k, nil
 }
 

@@ -99,7 +99,7 @@ func (l *Loop) expectValue(outputSchema json.RawMessage) (expectation, *wire.Nod
 	return expectation{
 		value:       v.schema,
 		name:        v.name,
-		schema:      outputSchema,
+		schema:      v.schema.Document(),
 		instruction: "Answer with one JSON document that satisfies the given schema.",
 	}, nil
 }

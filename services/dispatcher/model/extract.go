@@ -294,10 +294,13 @@ func foldedEnd(text, end string) string {
 	return end
 }
 
-// isProse reports whether a text does not start like JSON or a fence (OpenWOP envelope contract
-// §14.7).
+// isProse reports whether a text is no JSON document and does not start like one or a fence (OpenWOP
+// envelope contract §14.7).
 func isProse(text string) bool {
 	t := strings.TrimSpace(text)
+	if json.Valid([]byte(t)) {
+		return false
+	}
 	if len(t) > 16 {
 		t = t[:16]
 	}

@@ -119,12 +119,9 @@ func (l *Loop) forms(
 // not take its schema.
 func (l *Loop) requestForm(s *spec, req provider.Request, form expectation) *wire.NodeError {
 	req, ceiling := l.fitToModel(l.requestExpected(req, form))
-	projected, bad := l.projectSchema(s.provider, req)
+	req, projected, bad := l.projectSchema(s.provider, req)
 	if bad != nil {
 		return bad
-	}
-	if projected != nil {
-		req.Schema = projected.Schema()
 	}
 	s.expected, s.projection, s.ceiling, s.request = form, projected, ceiling, req
 	return nil
