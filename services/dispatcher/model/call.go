@@ -14,7 +14,7 @@ import (
 // the next form: such a refusal is no answer, and uses up no attempt. A failed call does not count
 // as a failed attempt: it has no envelope event (OpenWOP envelope contract §14.1).
 func (e *emission) callModel(ctx context.Context, p progress, n callNumber) (answer, *Result) {
-	for forms := e.forms; ; {
+	for forms := e.schemaForms; ; {
 		form := e.nextForm(forms)
 		a, refused, fail := e.callInForm(ctx, p, n, form)
 		switch {
@@ -34,8 +34,8 @@ func (e *emission) callModel(ctx context.Context, p progress, n callNumber) (ans
 func (e *emission) callInForm(
 	ctx context.Context, p progress, n callNumber, form provider.SchemaVia,
 ) (a answer, refused bool, fail *Result) {
-	a = answer{progress: p, form: form}
-	req := e.inForm(p.req, form)
+	req, projected := e.inForm(p.req, form)
+	a = answer{progress: p, form: form, projection: projected}
 	if ctx.Err() != nil { // the run ended between attempts
 		return a, false, &Result{Interrupted: context.Cause(ctx)}
 	}

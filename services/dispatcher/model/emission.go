@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -38,8 +39,10 @@ type answer struct {
 	provider.Result
 	progress
 
-	// form is how the model got the schema.
-	form provider.SchemaVia
+	// form is how the model got the schema. projection is set if the schema was converted to the
+	// vendor's dialect.
+	form       provider.SchemaVia
+	projection *projection.Projection
 }
 
 // verdict is the result of one answer: the end of the node, a further turn, or a failed attempt.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -25,8 +26,8 @@ func enforced(form provider.SchemaVia) bool {
 	return form == provider.ViaFormat || form == provider.ViaTool
 }
 
-// schemaForms returns the forms of a request's schema, beginning with the catalogue's.
-func schemaForms(p provider.Provider, req provider.Request) []provider.SchemaVia {
+// schemaFormsOf returns the forms of a request's schema, beginning with the catalogue's.
+func schemaFormsOf(p provider.Provider, req provider.Request) []provider.SchemaVia {
 	forms := []provider.SchemaVia{req.Via}
 	s, ok := p.(provider.SchemaForms)
 	if !ok || len(req.Schema) == 0 {
@@ -49,25 +50,27 @@ func isObjectSchema(schema json.RawMessage) bool {
 	return strictjson.Read(schema, &s) == nil && s.Type == "object"
 }
 
-// inForm returns the request with its schema in a form.
-func (s *spec) inForm(req provider.Request, form provider.SchemaVia) provider.Request {
+// inForm returns the request with its schema in a form, and the conversion of its answer.
+func (e *emission) inForm(
+	req provider.Request, form provider.SchemaVia,
+) (provider.Request, *projection.Projection) {
 	req.Via = form
-	switch {
-	case len(req.Schema) == 0:
-	case !enforced(form):
+	if len(req.Schema) > 0 && !enforced(form) {
 		req.System += "\n\nJSON Schema of the document:\n" + string(req.Schema)
 		req.Schema = nil
-	case s.projection != nil:
-		req.Schema = s.projection.Schema()
 	}
-	return req
+	sent, projected, bad := e.projectSchema(e.provider, req)
+	if bad != nil { // not with the dialect of the first form
+		return req, nil
+	}
+	return sent, projected
 }
 
 // invocationTarget identifies what a call is sent to. Forms are different requests, so a server that
 // stores answers must not answer one with another's.
 func (e *emission) invocationTarget(req provider.Request) string {
 	target := req.Provider + ":" + req.Model
-	if req.Via != e.forms[0] {
+	if req.Via != e.schemaForms[0] {
 		target += ":" + req.Via.Name()
 	}
 	return target
@@ -81,7 +84,7 @@ func (e *emission) nextForm(forms []provider.SchemaVia) provider.SchemaVia {
 // canStepDown reports whether an error refuses a form and another one is left.
 func (e *emission) canStepDown(err error, form provider.SchemaVia) bool {
 	pe, ok := provider.As(err)
-	return ok && pe.Code == provider.CodeSchemaInvalid && form != e.forms[len(e.forms)-1]
+	return ok && pe.Code == provider.CodeSchemaInvalid && form != e.schemaForms[len(e.schemaForms)-1]
 }
 
 // refuseForm remembers that the server refused a form. The others follow it.
@@ -101,11 +104,11 @@ func (e *emission) refuseForm(form provider.SchemaVia, others []provider.SchemaV
 // recordForm records the form of an answered call if it is not the model's own. The event names no
 // model: it may be withheld from the run's readers.
 func (e *emission) recordForm(ctx context.Context, a answer) *Result {
-	if a.form == e.forms[0] || a.shown {
+	if a.form == e.schemaForms[0] || a.shown {
 		return nil
 	}
 	var refused []string
-	for _, form := range e.forms[:slices.Index(e.forms, a.form)] {
+	for _, form := range e.schemaForms[:slices.Index(e.schemaForms, a.form)] {
 		refused = append(refused, form.Name())
 	}
 	err := e.journal.Record(ctx, draft(wire.EventLogAppended, e.task.Input.NodeID, wire.Trusted, discardedPayload{
@@ -138,7 +141,7 @@ type formKey struct {
 
 func (e *emission) formKey() formKey {
 	k := formKey{provider: e.request.Provider, model: e.request.Model}
-	if s, ok := e.provider.(provider.Strict); ok && s.RequiresDialect() {
+	if v := e.dialectOf(e.provider, k.model); v != "" && v != projection.AsWritten {
 		k.schema = sha256.Sum256(e.request.Schema)
 	}
 	return k

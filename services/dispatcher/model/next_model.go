@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -122,9 +123,13 @@ func (e *emission) takesSchema(m modelgate.Model) bool {
 	if !ok {
 		return false
 	}
-	req, _ = e.fitToModel(req)
-	_, bad := e.projectSchema(p, req)
-	return bad == nil
+	for _, req.Schema = range []json.RawMessage{e.request.Schema, e.expected.schema} { // the payload's alone may do
+		fitted, _ := e.fitToModel(req)
+		if _, _, bad := e.projectSchema(p, fitted); bad == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // logNext logs the decision about a model of the list.

@@ -61,9 +61,6 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is the subset of JSON Schema in the vendor's strict mode.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
-// RequiresDialect is true: the vendor rejects or ignores anything else.
-func (*Provider) RequiresDialect() bool { return true }
-
 // SchemaForms lists the forms of the vendor, which has none for any JSON object.
 func (*Provider) SchemaForms() []provider.SchemaVia {
 	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaWords}
