@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -30,17 +31,19 @@ func textOutput(text string) node.Output {
 	}}
 }
 
-// acceptValue accepts the first document that satisfies the node's output schema.
+// acceptValue accepts the first document that satisfies the node's output schema. Nulls that the
+// schema does not allow count as absent, as in payloads.
 func (e *emission) acceptValue(a answer, docs []document, out *outbox) verdict {
 	if len(docs) == 0 {
 		return verdict{failure: parseFailure()}
 	}
 	d := docs[0]
-	if violations := e.expected.value.Validate(d.raw); len(violations) > 0 {
+	value, violations := schema.UnifyNulls(d.raw, e.expected.value.Validate)
+	if len(violations) > 0 {
 		return verdict{failure: schemaFailure(violations)}
 	}
 	a.addRecoveryEvent(d, out)
-	return out.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": d.raw}})
+	return out.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": value}})
 }
 
 // addRecoveryEvent records that lenient parsing was needed, without any of the text.
