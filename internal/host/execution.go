@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/host/tools"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher"
 )
 
@@ -30,6 +31,8 @@ type Execution struct {
 	MaxRuns, MaxHandedOut int
 	MaxQueueWait          time.Duration
 	RunLimits             runlimits.Limits
+	// QuestionTimeout limits the wait for answers to a model's questions; 0 means no limit.
+	QuestionTimeout time.Duration
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
 	TestSeams    bool
@@ -61,6 +64,9 @@ func (o *Execution) Validate() error {
 		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.MaxRuns))
 	}
 	errs = append(errs, o.RunLimits.Validate()...)
+	if o.QuestionTimeout < 0 || o.QuestionTimeout > workflow.MaxQuestionTimeout || o.QuestionTimeout%time.Millisecond != 0 {
+		errs = append(errs, fmt.Errorf("--question-timeout %s: want whole milliseconds up to %s, or 0 for no limit", o.QuestionTimeout, workflow.MaxQuestionTimeout))
+	}
 	if o.MaxHandedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.MaxHandedOut))
 	}

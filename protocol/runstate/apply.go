@@ -217,7 +217,8 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventNodeCancelled:
 		s.end(e, p, NodeCancelled)
 	case wire.EventNodeSuspended:
-		s.end(e, p, NodeSuspended)
+		n := s.end(e, p, NodeSuspended)
+		n.DelayMs = s.answerDueMs(p.NodeID, e.Timestamp) // a model's questions precede the event
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
 		n.Rounds, n.Retries, n.Chunked, n.Waits, n.Held = 0, nil, false, 0, false // the model is called again, with the answer

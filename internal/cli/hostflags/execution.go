@@ -21,6 +21,7 @@ func Execution(f *pflag.FlagSet, o *host.Execution, drain time.Duration) {
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", drain, "on SIGTERM, how long to wait for running calls before releasing their runs; a second signal exits immediately")
 	f.IntVar(&o.MaxRuns, "max-runs", o.MaxRuns, "maximum runs a dispatcher executes concurrently, excluding sleeping and waiting runs; another eighth, at least 1, is reserved for tenants below their share")
 	RunLimits(f, &o.RunLimits)
+	f.DurationVar(&o.QuestionTimeout, "question-timeout", 0, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")
 	f.IntVar(&o.MaxHandedOut, "max-handed-out", o.MaxHandedOut, "maximum runs delivered to all dispatchers together, including fetched ones; use the same value for all dispatchers")
 	f.DurationVar(&o.MaxQueueWait, "max-queue-wait", o.MaxQueueWait, "maximum time a new run may wait for a slot of --max-runs before starts get 503; 0 means no limit")
 	f.StringVar(&o.TenantLimits, "tenant-limits", "", "JSON file with weights, priorities, concurrency and rate limits of tenants, reloaded when it changes; empty means equal tenants without limits")

@@ -118,15 +118,16 @@ func asksClarification(accepted []acceptedEnvelope) bool {
 func (t *turn) acceptEnvelope(ctx context.Context, index int, c candidate, out *outbox) (v verdict, ended bool) {
 	p := t.task.position(t.round, index)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
-		NodeID:         t.task.Input.NodeID,
-		Envelope:       c.complete(p, t.schemaVersion(ctx, c.kind), t.task.Trust, t.deps.Clock()),
-		Contract:       t.contract,
-		TurnCount:      len(t.accepted),
-		Answer:         t.answerPart(index),
-		SchemaRounds:   t.attempt - 1,
-		Clarifications: t.task.Clarifications,
-		Traceparent:    t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
-		Preceding:      slices.Clone(out.events),
+		NodeID:          t.task.Input.NodeID,
+		Envelope:        c.complete(p, t.schemaVersion(ctx, c.kind), t.task.Trust, t.deps.Clock()),
+		Contract:        t.contract,
+		TurnCount:       len(t.accepted),
+		Answer:          t.answerPart(index),
+		SchemaRounds:    t.attempt - 1,
+		Clarifications:  t.task.Clarifications,
+		QuestionTimeout: t.task.QuestionTimeout,
+		Traceparent:     t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
+		Preceding:       slices.Clone(out.events),
 	})
 	if o.Preceded {
 		out.events = nil

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"time"
 
 	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/modelgate"
@@ -22,6 +23,8 @@ type Task struct {
 	Trust         wire.Trust
 	// Clarifications counts the node's clarification requests accepted before.
 	Clarifications int
+	// QuestionTimeout is the time limit for answers to the model's questions; 0 means none.
+	QuestionTimeout time.Duration
 	// Waits counts the consecutive waits for the node's model without capacity.
 	Waits int
 	// Answered are the model's clarification questions and answers, in order.

@@ -392,6 +392,14 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 			nodeJSON("a", "core.noop", bare+`,"settings":{"timeoutMs":5}`),
 			"", "/nodes/0/settings/timeoutMs", node.RuleNoTimeout,
 		},
+		"questions where no model asks": {
+			nodeJSON("a", "core.noop", bare+`,"settings":{"questions":{"timeoutMs":5}}`),
+			"", "/nodes/0/settings/questions", workflow.RuleQuestions,
+		},
+		"questions of a model": {
+			nodeJSON("a", "core.ai.callPrompt", `,"config":{"prompt":"x"},"inputs":{},"settings":{"questions":{"timeoutMs":5}}`),
+			"", "", "",
+		},
 		"a policy where no call is": {
 			nodeJSON("a", "core.noop", bare+`,"settings":{"onUnknownOutcome":"retry"}`),
 			"", "/nodes/0/settings/onUnknownOutcome", workflow.RuleUnknownOutcome,

@@ -219,6 +219,9 @@ func (w *warnings) checkNode(i int) {
 		w.add(nodePath(i)+"/settings/onUnknownOutcome", workflow.RuleUnknownOutcome, "nodes of type "+n.TypeID+" make no call, so the setting has no effect")
 	}
 	before := w.ancestors(n.ID)
+	if t, known := w.types[n.TypeID]; known && !t.AsksModel() && n.HasQuestions() {
+		w.add(nodePath(i)+"/settings/questions", workflow.RuleQuestions, "only models ask questions; nodes of type "+n.TypeID+" call none, so the setting has no effect")
+	}
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {
 		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escapePointer(port)
 		switch pv.Type {
