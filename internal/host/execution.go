@@ -42,7 +42,7 @@ type Execution struct {
 func DefaultExecution() Execution {
 	def := dispatcher.DefaultConfig()
 	return Execution{
-		Prompts: packs.DefaultPromptOptions(), Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
+		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
 		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending,
 	}

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
 // StartRun creates a run.
@@ -306,7 +307,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	if s.deps.Cleartext != nil {
 		out.MaskingMode = string(node.Mask)
 	}
-	if !s.prompts.Library.Empty() {
+	if !s.prompts.Library.Empty() || s.prompts.AllCalls && s.prompts.Observability != prompt.Off {
 		out.Prompts = s.promptSupport()
 	}
 	for _, id := range s.types.IDs() {

@@ -52,8 +52,8 @@ func modelFlags(f *pflag.FlagSet, o *models.Options) {
 
 func prompts(f *pflag.FlagSet, o *packs.PromptOptions) {
 	f.StringVar(&o.Dir, "prompts", "", "directory of prompt templates, one *.json file per template, in addition to those of packs")
-	f.StringVar(&o.Observability, "prompt-observability", o.Observability,
-		"off, hashed or full: whether prompt.composed events are recorded, with hashes or with the full texts")
+	f.StringVar(&o.Observability, "prompt-observability", "",
+		"off, hashed or full: whether the prompts of model calls are recorded as prompt.composed events, as digests or as they are sent, without secrets; empty records digests of prompts from templates only")
 }
 
 func toolFlags(f *pflag.FlagSet, o *tools.Options) {

@@ -59,7 +59,7 @@ func buildTask(r subject.Run, st *runstate.State, e machine.Effect) model.Task {
 		t.Announced = r.Sequence
 	}
 	if n := st.Nodes[e.NodeID]; n != nil {
-		t.Composed = n.Prompt
+		t.Composed, t.Rounds = n.Prompt, n.Rounds
 	}
 	for id, v := range st.Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {

@@ -124,9 +124,6 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	}
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
-	if err := e.recordComposition(ctx, out); err != nil {
-		return Result{Interrupted: err}
-	}
 	res := e.runAttempts(ctx, out)
 	res.Trust = s.task.Trust
 	return res

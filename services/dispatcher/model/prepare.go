@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -32,8 +33,8 @@ type spec struct {
 	streams bool
 	// verbosity is how much of the model's thoughts is recorded.
 	verbosity string
-	// composition is the event of the prompt's composition; nil records nothing.
-	composition *compositionRecord
+	// composition is the prompt from templates; nil without templates.
+	composition *prompt.Composition
 }
 
 // prepare renders the prompt, resolves model, provider and key, adds the expected schema, and fits
@@ -41,17 +42,20 @@ type spec struct {
 func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	composed, bad, err := l.composePrompt(ctx, t)
-	if bad != nil || err != nil {
-		return spec{}, bad, err
+	composed, bad := l.composePrompt(t)
+	if bad != nil {
+		return spec{}, bad, nil
 	}
-	req, trust, bad := cfg.newRequest(t.Input, o, l.cfg.Defaults, composed.texts)
+	req, trust, bad := cfg.newRequest(t.Input, o, l.cfg.Defaults, composed)
 	if bad != nil {
 		return spec{}, bad, nil
 	}
 	req.Messages = append(req.Messages, clarificationMessages(t.Answered)...)
 	req.Tenant = t.Tenant
-	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(composed.trust())
+	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
+	if composed != nil {
+		t.Trust = t.Trust.Meet(composed.Trust)
+	}
 
 	to, bad, err := l.resolveTarget(ctx, t, cfg, o, modelgate.Model{Provider: req.Provider, Model: req.Model})
 	if bad != nil || err != nil {
@@ -65,7 +69,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		provider:    to.provider,
 		streams:     cfg.streamsAnswer(t.TypeID),
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
-		composition: composed.record,
+		composition: composed,
 	}
 	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
 

@@ -46,8 +46,10 @@ type Task struct {
 	Retries []Retry
 	// Announced is the sequence of the last retry; 0 for none.
 	Announced int
-	// Composed is the recorded prompt composition of the attempt; nil for none.
+	// Composed is the prompt of the attempt that was recorded last; nil for none.
 	Composed *runstate.Prompt
+	// Rounds counts the attempt's calls whose usage is recorded.
+	Rounds int
 }
 
 // Answered is a model's clarification question and its answer.
