@@ -97,6 +97,7 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	ask.TrustsUnknown = o.Models.UnknownModels == models.TrustUnknown
 	ask.Directive = model.Directive(o.Models.Directive)
 	ask.HidesFallback = o.Models.HidesFallback
+	ask.RefusesSubstitution = !o.Models.Substitution
 	ask.WithholdsRefusals = o.Models.RefusalText == models.NoRefusals
 	ask.Defaults.Provider, ask.Defaults.Model, _ = strings.Cut(o.Models.DefaultModel, "/")
 	return cfg, nil

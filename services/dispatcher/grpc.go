@@ -302,6 +302,7 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16
 		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
+		RefusesSubstitution:  s.cfg.Completion.RefusesSubstitution,
 	}
 	out.RuntimeCapabilities = slices.Sorted(slices.Values(s.cfg.RuntimeCapabilities))
 	if s.deps.Cleartext != nil {

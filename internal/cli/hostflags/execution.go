@@ -48,6 +48,7 @@ func modelFlags(f *pflag.FlagSet, o *models.Options) {
 	f.StringVar(&o.Directive, "reasoning-directive", o.Directive, "mandatory, advisory or off: how strongly models are instructed to fill the reasoning member of an answer")
 	f.StringArrayVar(&o.FallbackHidden, "hide-fallback", nil, "tenant whose runs do not show substituted models (repeatable; * means all tenants)")
 	f.StringVar(&o.RefusalText, "refusal-text", o.RefusalText, "redacted or none: whether a run records the text of a model's refusal, without secrets and without words of the prompt")
+	f.BoolVar(&o.Substitution, "model-substitution", o.Substitution, "call the fallback model of a node's type if the node's model lacks a required capability; false rejects the node")
 }
 
 func prompts(f *pflag.FlagSet, o *packs.PromptOptions) {

@@ -164,7 +164,7 @@ func (e *emission) judgeAnswer(ctx context.Context, a answer, out *outbox) verdi
 
 // recordTruncation adds the event of a truncated answer, and returns its failure.
 func (e *emission) recordTruncation(a answer, f failure, out *outbox) failure {
-	out.addDraft(truncatedDraft(a.req, a.Result, e.expected.containsDocument(a.Text)))
+	out.addDraft(e.task.truncatedDraft(a.req, a.Result, e.expected.containsDocument(a.Text)))
 	f.atCeiling = atOutputCeiling(a.req.MaxTokens, e.ceiling)
 	return f
 }

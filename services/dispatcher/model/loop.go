@@ -41,6 +41,9 @@ type Config struct {
 	// HidesFallback reports whether the fallback model is hidden from readers of a tenant's runs;
 	// nil hides none.
 	HidesFallback func(tenant string) bool
+	// RefusesSubstitution rejects a node whose model lacks a capability, even if its type has a fallback
+	// model.
+	RefusesSubstitution bool
 	// WithholdsRefusals omits refusal texts from the log. Otherwise they are recorded without
 	// secrets and without words of the prompt.
 	WithholdsRefusals bool

@@ -77,7 +77,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		return spec{}, bad, err
 	}
 	req, s.ceiling = l.fitToModel(l.requestExpected(req, s.expected))
-	if s.projection, bad = l.projectSchema(s.provider, req); bad != nil {
+	if s.projection, bad = l.projectSchema(&s.task, s.provider, req); bad != nil {
 		return spec{}, bad, nil
 	}
 	if s.projection != nil {

@@ -15,14 +15,18 @@ import (
 
 // projectSchema converts a request's schema to the vendor's dialect; nil sends it unchanged.
 // restoreDocuments converts the answer back.
-func (l *Loop) projectSchema(p provider.Provider, req provider.Request) (*projection.Projection, *wire.NodeError) {
+func (l *Loop) projectSchema(t *Task, p provider.Provider, req provider.Request) (*projection.Projection, *wire.NodeError) {
 	s, ok := p.(provider.Strict)
 	if !ok || len(req.Schema) == 0 {
 		return nil, nil
 	}
 	projected, problems := l.projections.compile(req.Schema, s.Dialect())
 	if projected == nil && s.RequiresDialect() {
-		return nil, schemaNotAccepted(req.Provider, problems)
+		bad := schemaNotAccepted(t.shownModel(req, provider.Result{}).Provider, problems)
+		if t.withholdsModel() {
+			bad.Message = "the schema cannot be put to the model" // the problems name its vendor
+		}
+		return nil, bad
 	}
 	return projected, nil
 }
