@@ -93,11 +93,12 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()
 	cfg.Packs, cfg.Prompts, cfg.RuntimeCapabilities = x.packs, x.prompts, o.RuntimeCapabilities
 	ask := &cfg.Completion
+	ask.MaxAttempts, ask.Multiplier = o.MaxRetryAttempts, o.TruncationMultiplier
 	ask.TenantKeyed, ask.Providers = o.Models.TenantKeyed(), settings
 	ask.TrustsUnknown = o.Models.UnknownModels == models.TrustUnknown
 	ask.Directive = model.Directive(o.Models.Directive)
-	ask.HidesFallback = o.Models.HidesFallback
 	ask.RefusesSubstitution = !o.Models.Substitution
+	ask.HidesFallback = o.Models.HidesFallback
 	ask.WithholdsRefusals = o.Models.RefusalText == models.NoRefusals
 	ask.Defaults.Provider, ask.Defaults.Model, _ = strings.Cut(o.Models.DefaultModel, "/")
 	return cfg, nil

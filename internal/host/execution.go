@@ -33,6 +33,9 @@ type Execution struct {
 	RunLimits             runlimits.Limits
 	// QuestionTimeout limits the wait for answers to a model's questions; 0 means no limit.
 	QuestionTimeout time.Duration
+	// MaxRetryAttempts limits the calls of one emission, TruncationMultiplier is the growth of their
+	// token budget after a truncation.
+	MaxRetryAttempts, TruncationMultiplier int
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
 	TestSeams    bool
@@ -44,6 +47,7 @@ func DefaultExecution() Execution {
 	return Execution{
 		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
 		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
+		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending,
 	}
 }
@@ -66,6 +70,12 @@ func (o *Execution) Validate() error {
 	errs = append(errs, o.RunLimits.Validate()...)
 	if o.QuestionTimeout < 0 || o.QuestionTimeout > workflow.MaxQuestionTimeout || o.QuestionTimeout%time.Millisecond != 0 {
 		errs = append(errs, fmt.Errorf("--question-timeout %s: want whole milliseconds up to %s, or 0 for no limit", o.QuestionTimeout, workflow.MaxQuestionTimeout))
+	}
+	if o.MaxRetryAttempts < 1 || o.MaxRetryAttempts > dispatcher.MaxRetryAttempts {
+		errs = append(errs, fmt.Errorf("--max-retry-attempts %d: want 1 to %d", o.MaxRetryAttempts, dispatcher.MaxRetryAttempts))
+	}
+	if o.TruncationMultiplier < 1 || o.TruncationMultiplier > dispatcher.MaxTruncationMultiplier {
+		errs = append(errs, fmt.Errorf("--truncation-multiplier %d: want 1 to %d", o.TruncationMultiplier, dispatcher.MaxTruncationMultiplier))
 	}
 	if o.MaxHandedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.MaxHandedOut))

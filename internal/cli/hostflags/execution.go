@@ -25,6 +25,8 @@ func Execution(f *pflag.FlagSet, o *host.Execution, drain time.Duration) {
 	f.IntVar(&o.MaxHandedOut, "max-handed-out", o.MaxHandedOut, "maximum runs delivered to all dispatchers together, including fetched ones; use the same value for all dispatchers")
 	f.DurationVar(&o.MaxQueueWait, "max-queue-wait", o.MaxQueueWait, "maximum time a new run may wait for a slot of --max-runs before starts get 503; 0 means no limit")
 	f.StringVar(&o.TenantLimits, "tenant-limits", "", "JSON file with weights, priorities, concurrency and rate limits of tenants, reloaded when it changes; empty means equal tenants without limits")
+	f.IntVar(&o.MaxRetryAttempts, "max-retry-attempts", o.MaxRetryAttempts, "maximum calls of a model for one answer, the first included; --limit-schema-rounds limits them as well")
+	f.IntVar(&o.TruncationMultiplier, "truncation-multiplier", o.TruncationMultiplier, "growth of the token budget when a model was cut off")
 	modelFlags(f, &o.Models)
 	prompts(f, &o.Prompts)
 	toolFlags(f, &o.Tools)
@@ -46,9 +48,9 @@ func modelFlags(f *pflag.FlagSet, o *models.Options) {
 	f.StringVar(&o.CatalogueFile, "models", "", "JSON file of models, rules and prices that overrides the built-in model catalogue")
 	f.StringVar(&o.UnknownModels, "unknown-models", o.UnknownModels, "refuse or trust: whether a model without a catalogue entry meets a node's requirements")
 	f.StringVar(&o.Directive, "reasoning-directive", o.Directive, "mandatory, advisory or off: how strongly models are instructed to fill the reasoning member of an answer")
+	f.BoolVar(&o.Substitution, "model-substitution", o.Substitution, "call the fallback model of a node's type if the node's model lacks a required capability; false rejects the node")
 	f.StringArrayVar(&o.FallbackHidden, "hide-fallback", nil, "tenant whose runs do not show substituted models (repeatable; * means all tenants)")
 	f.StringVar(&o.RefusalText, "refusal-text", o.RefusalText, "redacted or none: whether a run records the text of a model's refusal, without secrets and without words of the prompt")
-	f.BoolVar(&o.Substitution, "model-substitution", o.Substitution, "call the fallback model of a node's type if the node's model lacks a required capability; false rejects the node")
 }
 
 func prompts(f *pflag.FlagSet, o *packs.PromptOptions) {
