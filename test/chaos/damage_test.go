@@ -94,9 +94,9 @@ type stock struct {
 
 func newStock(t *testing.T) *stock {
 	t.Helper()
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		w.WriteHeader(http.StatusServiceUnavailable) // so that lanes stay
+		w.WriteHeader(http.StatusServiceUnavailable) // nor does the host trust it, so that lanes stay
 	}))
 	t.Cleanup(receiver.Close)
 	at, err := url.Parse(receiver.URL)
@@ -169,6 +169,9 @@ func (s *stock) fill(t *testing.T, c *harness.Client, tenant, hook string) {
 		}
 		require.Eventually(t, func() bool { return status(t, c, id) == want }, wholeWithin, 5*time.Millisecond)
 	}
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs:bulk-cancel", `{"runIds":["run_none"]}`, "Idempotency-Key", "cancel")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 	s.paths[tenant] = append(s.paths[tenant], "/v1/runs?limit=100", "/v1/workflows/stock-noop", "/v1/workflows/stock-gate", "/v1/webhooks", "/v1/audit?limit=20")
 }
 
