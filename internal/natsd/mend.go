@@ -219,7 +219,8 @@ func (m *mender) config(stream string) error {
 		return err
 	}
 	for _, c := range consumers {
-		if err := m.checkConfig(filepath.Join(dir, "obs", c.Name()), stream, stream+"/"+c.Name()); err != nil {
+		at := filepath.Join(dir, "obs", c.Name())
+		if err := errors.Join(m.checkConfig(at, stream, stream+"/"+c.Name()), m.checkPosition(at, stream)); err != nil {
 			return err
 		}
 	}

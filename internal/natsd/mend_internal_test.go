@@ -2,6 +2,7 @@ package natsd
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -99,14 +100,26 @@ func TestMend_LeavesASoundBlock(t *testing.T) {
 
 func TestRecover_HasLimits(t *testing.T) {
 	t.Parallel()
-	for want, most := range map[string]bounds{
-		"not recovered within": {time: time.Nanosecond, memory: 1 << 40},
-	} {
-		s := &Server{cfg: Config{Dir: t.TempDir(), Layout: anyLayout{}, Log: slog.New(slog.DiscardHandler)}, password: "secret"}
-		_, err := s.recover(t.Context(), most)
-		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, err, s.cfg.Dir)
-	}
+	s := &Server{cfg: Config{Dir: abandonedDir(t), Layout: anyLayout{}, Log: slog.New(slog.DiscardHandler)}, password: "secret"}
+	_, err := s.recover(t.Context(), bounds{time: time.Nanosecond, memory: 1 << 40})
+	require.ErrorContains(t, err, "not recovered within 1ns")
+	require.ErrorContains(t, err, s.cfg.Dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Start(ctx, Config{Dir: abandonedDir(t), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "stopped while")
+}
+
+// abandonedDir is a directory in which a server may still be starting when the test ends.
+func abandonedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "abandoned")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.RemoveAll(dir) == nil }, patience, 10*time.Millisecond)
+	})
+	return dir
 }
 
 func TestRecoveryLog_NamesTheStreamsInRecovery(t *testing.T) {
