@@ -25,7 +25,7 @@ import (
 // for billions of deleted messages, each of which it notes in memory. So every record is checked
 // against its checksum first. A flipped bit is found by trying each, which also tells it from a torn
 // write. What cannot be put right is set aside, and its record stays without content, or goes, so
-// that the records around it are served. See docs/adr/0042.
+// that the records around it are served. See docs/adr/0043.
 type mender struct {
 	dir     string // of the streams
 	layout  Layout
