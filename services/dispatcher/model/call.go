@@ -12,7 +12,8 @@ import (
 
 // callModel calls the model once. A server that refuses the form of the schema is called again with
 // the next form: such a refusal is no answer, and uses up no attempt. A failed call does not count
-// as a failed attempt: it has no envelope event (OpenWOP envelope contract §14.1).
+// as a failed attempt: it has no envelope event (OpenWOP envelope contract §14.1). The prompt of a
+// repeated call is not recorded, and its answer not streamed.
 func (e *emission) callModel(ctx context.Context, p progress, n callNumber) (answer, *Result) {
 	for forms := e.schemaForms; ; {
 		form := e.nextForm(forms)
@@ -51,9 +52,11 @@ func (e *emission) callInForm(
 	}
 	out := limit.Outcome{Tokens: unreported, Aborted: true}
 	defer func() { release(out) }()
+	if err := e.recordPrompt(ctx, req, n, p.shown); err != nil {
+		return a, false, unsentResult(err, n)
+	}
 	callCtx, cancel := context.WithTimeout(ctx, req.Timeouts.Call)
 	defer cancel()
-	// A repeated answer is not streamed again.
 	emit, wait, closeStream, err := e.openStream(ctx, p.shown)
 	if err != nil {
 		return a, false, unsentResult(err, n)

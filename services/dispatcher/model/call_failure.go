@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -27,19 +26,13 @@ func (e *emission) callFailure(err error) *wire.NodeError {
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = timeoutMessage(e.request.Timeouts)
 	}
-	if !e.withheld() {
+	if !e.task.withholdsModel() {
 		out.Details = map[string]any{"provider": e.request.Provider}
 		if pe, ok := provider.As(err); ok && pe.Quote != "" { // redacted with the event
 			out.Message += `; the server says: "` + pe.Quote + `"`
 		}
 	}
 	return out
-}
-
-// withheld reports whether the name of the called model is withheld from the run's readers.
-func (e *emission) withheld() bool {
-	f, n := e.task.Fallback, e.task.Input.Next
-	return f != nil && f.Provider == modelgate.Withheld || n != nil && n.Provider == modelgate.Withheld
 }
 
 func callError(err error) *wire.NodeError {

@@ -59,7 +59,7 @@ func (e *emission) inForm(
 		req.System += "\n\nJSON Schema of the document:\n" + string(req.Schema)
 		req.Schema = nil
 	}
-	sent, projected, bad := e.projectSchema(e.provider, req)
+	sent, projected, bad := e.projectSchema(&e.task, e.provider, req)
 	if bad != nil { // not with the dialect of the first form
 		return req, nil
 	}

@@ -125,7 +125,7 @@ func (e *emission) takesSchema(m modelgate.Model) bool {
 	}
 	for _, req.Schema = range []json.RawMessage{e.request.Schema, e.expected.schema} { // the payload's alone may do
 		fitted, _ := e.fitToModel(req)
-		if _, _, bad := e.projectSchema(p, fitted); bad == nil {
+		if _, _, bad := e.projectSchema(&e.task, p, fitted); bad == nil {
 			return true
 		}
 	}
