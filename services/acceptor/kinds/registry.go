@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -72,7 +73,7 @@ type Registry struct {
 // New makes a registry with the protocol's kinds.
 func New(lint Lint) (*Registry, error) {
 	r := &Registry{lint: lint, kinds: map[string]Kind{}}
-	for _, name := range append(accept.Universals(), Core()...) {
+	for _, name := range append(wire.Universals(), Core()...) {
 		doc, err := protocolSchema(name)
 		if err != nil {
 			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
@@ -81,7 +82,7 @@ func New(lint Lint) (*Registry, error) {
 			Name:      name,
 			Version:   protocolVersion,
 			Schema:    doc,
-			Universal: accept.IsUniversal(name),
+			Universal: wire.IsUniversal(name),
 		})
 		if err != nil {
 			return nil, err
@@ -95,7 +96,7 @@ func protocolSchema(name string) ([]byte, error) {
 	switch {
 	case name == accept.KindSurface: // the schema that interrupts use for surfaces
 		return a2ui.Schema(), nil
-	case accept.IsUniversal(name):
+	case wire.IsUniversal(name):
 		return protocolKinds.ReadFile("universal/" + name + suffix)
 	default:
 		return protocolKinds.ReadFile("core/" + name + suffix)

@@ -10,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -35,10 +35,10 @@ func registry(t testing.TB, lint kinds.Lint) *kinds.Registry {
 func TestNew_HasTheKindsOfTheProtocolAtVersionOne(t *testing.T) {
 	t.Parallel()
 	r := registry(t, kinds.LintStrict)
-	require.ElementsMatch(t, append(accept.Universals(), kinds.Core()...), r.Names())
+	require.ElementsMatch(t, append(wire.Universals(), kinds.Core()...), r.Names())
 	for _, k := range r.All() {
 		require.Equal(t, 1, k.Version)
-		require.Equal(t, accept.IsUniversal(k.Name), k.Universal)
+		require.Equal(t, wire.IsUniversal(k.Name), k.Universal)
 		found, ok := r.Find(k.Name)
 		require.True(t, ok)
 		require.Equal(t, 1, found.Version)

@@ -94,6 +94,19 @@ func problemList(problems []projection.Problem) string {
 	return strings.Join(parts, "; ")
 }
 
+// extract finds the documents of an answer, in the original schema. A node can ask that broken JSON is
+// repaired.
+func (s *spec) extract(text string) extraction {
+	x := extract(text)
+	if s.repairs {
+		if d, ok := x.repair(text); ok {
+			x.documents = []document{d}
+		}
+	}
+	x.documents = s.restoreDocuments(x.documents)
+	return x
+}
+
 // restoreDocuments converts documents of a projected answer back to the original schema. A document
 // that does not match the projection stays unchanged, and validation reports what is wrong.
 func (s *spec) restoreDocuments(docs []document) []document {
