@@ -198,7 +198,7 @@ func (m *mender) block(f blockFile) error {
 			break
 		}
 		// Cutting the newest block leaves the index: the server needs the last sequence in it.
-		m.stale[f.stream] = m.stale[f.stream] || d.Outcome != Repaired && !(f.newest && d.Offset == cut)
+		m.stale[f.stream] = m.stale[f.stream] || d.Outcome != Repaired && (!f.newest || d.Offset != cut)
 	}
 	if !m.stale[f.stream] {
 		delete(m.stale, f.stream)
@@ -254,7 +254,7 @@ func (m *mender) checkConfig(dir, stream, name string) error {
 	switch at := flipBack(conf, func() bool { return hexSum() == string(sum) }); {
 	case at >= 0:
 		d.Offset = at
-		return errors.Join(m.journal.add(d, was), os.WriteFile(file, conf, 0o600))
+		return errors.Join(m.journal.add(d, was), os.WriteFile(file, conf, 0o600)) //nolint:gosec // G703: in the data directory
 	case json.Valid(conf): // damage of the checksum, or a crash between the writes of both files
 		d.File, d.Bytes, d.What = sumFile, len(sum), "the checksum of a configuration was wrong"
 		return errors.Join(m.journal.add(d, sum), os.WriteFile(sumFile, []byte(hexSum()), 0o600))
