@@ -54,7 +54,7 @@ func (f blockFile) path(dir string) string {
 
 // soon is how many bytes of files that the server wrote nothing to since it last stopped are checked
 // before it starts: the work of a fraction of a second. The others are checked while it runs.
-const soon = 256 << 20
+const soon = 128 << 20
 
 func newMender(storeDir string, layout Layout, j *journal) *mender {
 	return &mender{dir: streamsDir(storeDir), layout: layout, journal: j, left: work, stale: map[string]bool{}}
