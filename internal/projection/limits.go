@@ -1,6 +1,9 @@
 package projection
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // limits checks the vendor's limits of a whole schema.
 func (l *linter) limits(root *value) {
@@ -14,6 +17,8 @@ func (l *linter) limits(root *value) {
 	}{
 		{d.Depth, c.depth, c.deepest, RuleDepth, "nested objects; flatten the schema"},
 		{d.Properties, c.properties, "", RuleProperties, "properties in the whole schema"},
+		{d.Optional, c.optional, "", RuleOptional, "optional properties in the whole schema; require some"},
+		{d.Unions, c.unions, "", RuleUnions, "schemas with several types or anyOf; require members, or give them one type"},
 		{d.EnumValues, c.enumValues, "", RuleEnumValues, "values in all enums together"},
 		{d.Text, c.text, "", RuleText, "characters in all names and enum values together"},
 	} {
@@ -37,6 +42,7 @@ type count struct {
 	depth                        int
 	deepest                      string
 	properties, enumValues, text int
+	optional, unions             int
 	enums                        []enumCount
 }
 
@@ -66,6 +72,15 @@ func (c *count) schema(s *value, depth int) {
 		c.depth, c.deepest = depth, s.at
 	}
 	c.properties += len(members)
+	required := s.get("required").texts()
+	for _, m := range members {
+		if !slices.Contains(required, m.name) {
+			c.optional++
+		}
+	}
+	if t := s.get("type"); s.get("anyOf") != nil || t != nil && t.kind == arrays {
+		c.unions++
+	}
 	for _, m := range members {
 		c.text += utf8.RuneCountInString(m.name)
 	}

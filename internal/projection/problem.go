@@ -32,11 +32,13 @@ const (
 	RuleValue = "unknown-value"
 	// RuleName: a name of a property that the vendor rejects.
 	RuleName = "property-name"
-	// RuleDepth, RuleProperties, RuleEnumValues and RuleText: a limit of the vendor.
+	// RuleDepth, RuleProperties, RuleEnumValues, RuleText, RuleOptional and RuleUnions: a limit of the vendor.
 	RuleDepth      = "max-nesting-depth"
 	RuleProperties = "max-properties"
 	RuleEnumValues = "max-enum-values"
 	RuleText       = "max-text"
+	RuleOptional   = "max-optional"
+	RuleUnions     = "max-unions"
 	// RuleOrdering: propertyOrdering does not list each property once.
 	RuleOrdering = "property-ordering"
 )

@@ -54,6 +54,9 @@ type Dialect struct {
 	Names *regexp.Regexp
 	// Depth limits nested objects and Properties the properties of the whole schema.
 	Depth, Properties int
+	// Optional limits the properties that are not required, Unions the schemas with several types or
+	// anyOf.
+	Optional, Unions int
 	// EnumValues limits the values of all enums, Text the characters of all names and enum values.
 	EnumValues, Text int
 	// LargeEnum is the number of values of an enum above which LargeEnumText limits its characters.
@@ -97,7 +100,7 @@ var dialects = []Dialect{
 		// Patterns are documented, but complex ones are rejected, so they become sentences.
 		Vendor: Anthropic, Mode: "output_config.format, strict tools", Source: "https://platform.claude.com/docs/en/build-with-claude/structured-outputs",
 		Keywords: slices.Concat(common, []string{"format", "minItems"}), Formats: append([]string{"uri"}, documented...),
-		FewItems: true, Closed: true, ObjectRoot: true, Names: safeName,
+		FewItems: true, Closed: true, ObjectRoot: true, Names: safeName, Optional: 24, Unions: 16,
 	},
 	{
 		// The constraints are those of models since 2.5.

@@ -62,6 +62,8 @@ type Request struct {
 	// of the model's input.
 	Untrusted bool
 	Counters  Counters
+	// QuestionTimeoutMs is the time limit for answers to the envelope's questions; 0 means none.
+	QuestionTimeoutMs int64
 	// ApprovalContext: the envelope is bound to an approval.
 	ApprovalContext bool
 	// Answer is the part of the model's answer that the envelope is; zero means all.

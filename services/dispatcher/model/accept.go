@@ -127,15 +127,16 @@ func (t *turn) acceptEnvelope(ctx context.Context, index int, c candidate, out *
 	hints, dropped := keepHints(c.body["meta"])
 	noteHints(out, dropped)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
-		NodeID:         t.task.Input.NodeID,
-		Envelope:       c.complete(p, t.schemaVersion(ctx, c.kind), hints, t.task.Trust, t.deps.Clock()),
-		Contract:       t.contract,
-		TurnCount:      len(t.accepted),
-		Answer:         t.answerPart(index),
-		SchemaRounds:   t.attempt - 1 + t.fresh[wire.KindSchemaRequest],
-		Clarifications: t.task.Clarifications + t.fresh[wire.KindClarificationRequest],
-		Traceparent:    t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
-		Preceding:      slices.Clone(out.events),
+		NodeID:          t.task.Input.NodeID,
+		Envelope:        c.complete(p, t.schemaVersion(ctx, c.kind), hints, t.task.Trust, t.deps.Clock()),
+		Contract:        t.contract,
+		TurnCount:       len(t.accepted),
+		Answer:          t.answerPart(index),
+		SchemaRounds:    t.attempt - 1 + t.fresh[wire.KindSchemaRequest],
+		Clarifications:  t.task.Clarifications + t.fresh[wire.KindClarificationRequest],
+		QuestionTimeout: t.task.QuestionTimeout,
+		Traceparent:     t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
+		Preceding:       slices.Clone(out.events),
 	})
 	if o.Preceded {
 		out.events = nil

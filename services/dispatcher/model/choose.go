@@ -85,14 +85,16 @@ func chooseValue(docs []document, s *schema.Schema) (document, []schema.Violatio
 	return chosen, wrong
 }
 
-// readText validates a document. A JSON string that does not satisfy the schema is read as JSON text.
+// readText validates a document. Nulls that the schema does not allow count as absent, as in payloads. A
+// JSON string that does not satisfy the schema is read as JSON text.
 func readText(d document, s *schema.Schema) (document, []schema.Violation) {
-	violations := s.Validate(d.raw)
-	if len(violations) == 0 {
-		return d, nil
+	value, violations := schema.UnifyNulls(d.raw, s.Validate)
+	if inner, ok := textDocument(d); ok && len(violations) > 0 {
+		d = inner
+		value, violations = schema.UnifyNulls(d.raw, s.Validate)
 	}
-	if inner, ok := textDocument(d); ok {
-		return inner, s.Validate(inner.raw)
+	if len(violations) == 0 {
+		d.raw = value
 	}
 	return d, violations
 }

@@ -87,7 +87,7 @@ func (c candidate) complete(
 	for k, v := range c.body {
 		body[k] = v
 	}
-	if _, ok := body["schemaVersion"]; !ok {
+	if v := body["schemaVersion"]; len(v) == 0 || string(v) == "null" { // null is absence
 		body["schemaVersion"] = json.RawMessage(strconv.Itoa(version))
 	}
 	body["correlationId"] = wire.AppendString(nil, p.correlationID(c.kind))

@@ -41,6 +41,9 @@ type Config struct {
 	// HidesFallback reports whether the fallback model is hidden from readers of a tenant's runs;
 	// nil hides none.
 	HidesFallback func(tenant string) bool
+	// RefusesSubstitution rejects a node whose model lacks a capability, even if its type has a fallback
+	// model.
+	RefusesSubstitution bool
 	// WithholdsRefusals omits refusal texts from the log. Otherwise they are recorded without
 	// secrets and without words of the prompt.
 	WithholdsRefusals bool
@@ -130,9 +133,6 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	}
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
-	if err := e.recordComposition(ctx, out); err != nil {
-		return Result{Interrupted: err}
-	}
 	res := e.runAttempts(ctx, out)
 	res.Trust = s.task.Trust
 	return res

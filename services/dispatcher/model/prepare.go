@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -34,8 +35,8 @@ type spec struct {
 	repairs bool
 	// verbosity is how much of the model's thoughts is recorded.
 	verbosity string
-	// composition is the event of the prompt's composition; nil records nothing.
-	composition *compositionRecord
+	// composition is the prompt from templates; nil without templates.
+	composition *prompt.Composition
 }
 
 // prepare renders the prompt, resolves model, provider and key, adds the expected schema, and fits
@@ -45,17 +46,20 @@ func (l *Loop) prepare(
 ) (s spec, bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	composed, bad, err := l.composePrompt(ctx, t)
-	if bad != nil || err != nil {
-		return spec{}, bad, err
+	composed, bad := l.composePrompt(t)
+	if bad != nil {
+		return spec{}, bad, nil
 	}
-	req, trust, bad := cfg.newRequest(t.Input, o, l.cfg.Defaults, composed.texts)
+	req, trust, bad := cfg.newRequest(t.Input, o, l.cfg.Defaults, composed)
 	if bad != nil {
 		return spec{}, bad, nil
 	}
 	req.Messages = append(req.Messages, clarificationMessages(t.Answered)...)
 	req.Tenant = t.Tenant
-	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust).Meet(composed.trust())
+	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
+	if composed != nil {
+		t.Trust = t.Trust.Meet(composed.Trust)
+	}
 
 	to, bad, err := l.resolveTarget(ctx, t, cfg, o, modelgate.Model{Provider: req.Provider, Model: req.Model})
 	if bad != nil || err != nil {
@@ -70,7 +74,7 @@ func (l *Loop) prepare(
 		streams:     cfg.streamsAnswer(t.TypeID),
 		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
-		composition: composed.record,
+		composition: composed,
 	}
 	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
 
@@ -119,7 +123,7 @@ func (l *Loop) forms(
 // not take its schema.
 func (l *Loop) requestForm(s *spec, req provider.Request, form expectation) *wire.NodeError {
 	req, ceiling := l.fitToModel(l.requestExpected(req, form))
-	req, projected, bad := l.projectSchema(s.provider, req)
+	req, projected, bad := l.projectSchema(&s.task, s.provider, req)
 	if bad != nil {
 		return bad
 	}

@@ -16,7 +16,7 @@ import (
 // projectSchema converts a request's schema to the dialect of its model, and records the conversion of
 // answers. restoreDocuments converts the answer back.
 func (l *Loop) projectSchema(
-	p provider.Provider, req provider.Request,
+	t *Task, p provider.Provider, req provider.Request,
 ) (provider.Request, *projection.Projection, *wire.NodeError) {
 	v := l.dialectOf(p, req.Model)
 	switch {
@@ -35,7 +35,11 @@ func (l *Loop) projectSchema(
 	}
 	projected, problems := l.projections.compile(req.Schema, v)
 	if projected == nil {
-		return req, nil, schemaNotAccepted(req.Provider, problems)
+		bad := schemaNotAccepted(t.shownModel(req, provider.Result{}).Provider, problems)
+		if t.withholdsModel() {
+			bad.Message = "the schema cannot be put to the model" // the problems name its vendor
+		}
+		return req, nil, bad
 	}
 	req.Schema = projected.Schema()
 	return req, projected, nil
