@@ -437,9 +437,11 @@ func TestRun_StopsCheckpointsOfATenantWhoseLastOneIsDamaged(t *testing.T) {
 		"a negative size":          func(l []byte) []byte { return bytes.Replace(l, []byte(`"size":`), []byte(`"size":-`), 1) },
 		"a changed peak":           func(l []byte) []byte { return flipHex(l, `"peaks":["`) },
 		"a changed root":           func(l []byte) []byte { return flipHex(l, `"merkleRoot":"`) },
-		"a changed signature":      func(l []byte) []byte { return bytes.Replace(l, []byte(`"signature":"`), []byte(`"signature":"AAAA`), 1) },
-		"a changed sequence":       func(l []byte) []byte { return bytes.Replace(l, []byte(`"atSequence":`), []byte(`"atSequence":1`), 1) },
-		"no document":              func([]byte) []byte { return []byte("\x00\x00") },
+		"a changed signature": func(l []byte) []byte {
+			return bytes.Replace(l, []byte(`"signature":"`), []byte(`"signature":"AAAA`), 1)
+		},
+		"a changed sequence": func(l []byte) []byte { return bytes.Replace(l, []byte(`"atSequence":`), []byte(`"atSequence":1`), 1) },
+		"no document":        func([]byte) []byte { return []byte("\x00\x00") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -455,7 +457,7 @@ func TestRun_StopsCheckpointsOfATenantWhoseLastOneIsDamaged(t *testing.T) {
 			require.Equal(t, []string{"acme"}, r.Broken())
 			m, err := r.store.Last(t.Context(), audit.List{Tenant: "acme", Kind: audit.Checkpoints})
 			require.NoError(t, err)
-			require.Equal(t, r.checkpoints(t, "acme"), 1, "%s", m.Lines)
+			require.Equal(t, 1, r.checkpoints(t, "acme"), "%s", m.Lines)
 		})
 	}
 }

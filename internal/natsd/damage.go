@@ -36,11 +36,11 @@ func (anyLayout) Record(string, string, []byte) Record { return Record{Valid: tr
 type Outcome string
 
 const (
-	// Repaired: a flipped bit was put right, and nothing is lost.
+	// Repaired means that a flipped bit was put right, and nothing is lost.
 	Repaired Outcome = "repaired"
-	// Kept: the record is in its place without its content. Reading it is an error.
+	// Kept means that the record is in its place without its content. Reading it is an error.
 	Kept Outcome = "kept"
-	// Lost: the record is gone.
+	// Lost means that the record is gone.
 	Lost Outcome = "lost"
 )
 
@@ -89,7 +89,7 @@ func (j *journal) add(d Damage, damaged []byte) error {
 	d.At = time.Now().UTC()
 	if damaged != nil {
 		d.Aside = filepath.Join(j.dir, fmt.Sprintf("%s-%s-%d-%d", d.Stream, filepath.Base(d.File), d.Offset, d.At.UnixNano()))
-		if err := os.WriteFile(d.Aside, damaged, 0o600); err != nil {
+		if err := os.WriteFile(d.Aside, damaged, 0o600); err != nil { //nolint:gosec // G703: in the data directory
 			return err
 		}
 	}

@@ -54,7 +54,7 @@ func (f blockFile) path(dir string) string {
 
 // soon is how many bytes of files that the server wrote nothing to since it last stopped are checked
 // before it starts: the work of a fraction of a second. The others are checked while it runs.
-const soon = 256 << 20
+const soon = 128 << 20
 
 func newMender(storeDir string, layout Layout, j *journal) *mender {
 	return &mender{dir: streamsDir(storeDir), layout: layout, journal: j, left: work, stale: map[string]bool{}}
@@ -198,7 +198,7 @@ func (m *mender) block(f blockFile) error {
 			break
 		}
 		// Cutting the newest block leaves the index: the server needs the last sequence in it.
-		m.stale[f.stream] = m.stale[f.stream] || d.Outcome != Repaired && !(f.newest && d.Offset == cut)
+		m.stale[f.stream] = m.stale[f.stream] || d.Outcome != Repaired && (!f.newest || d.Offset != cut)
 	}
 	if !m.stale[f.stream] {
 		delete(m.stale, f.stream)
@@ -254,7 +254,7 @@ func (m *mender) checkConfig(dir, stream, name string) error {
 	switch at := flipBack(conf, func() bool { return hexSum() == string(sum) }); {
 	case at >= 0:
 		d.Offset = at
-		return errors.Join(m.journal.add(d, was), os.WriteFile(file, conf, 0o600))
+		return errors.Join(m.journal.add(d, was), os.WriteFile(file, conf, 0o600)) //nolint:gosec // G703: in the data directory
 	case json.Valid(conf): // damage of the checksum, or a crash between the writes of both files
 		d.File, d.Bytes, d.What = sumFile, len(sum), "the checksum of a configuration was wrong"
 		return errors.Join(m.journal.add(d, sum), os.WriteFile(sumFile, []byte(hexSum()), 0o600))

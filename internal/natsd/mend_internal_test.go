@@ -114,7 +114,7 @@ func TestRecover_HasLimits(t *testing.T) {
 // abandonedDir is a directory in which a server may still be starting when the test ends.
 func abandonedDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "abandoned")
+	dir, err := os.MkdirTemp("", "abandoned") //nolint:usetesting // its removal would fail while the server writes
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.Eventually(t, func() bool { return os.RemoveAll(dir) == nil }, patience, 10*time.Millisecond)

@@ -139,8 +139,8 @@ func TestStart_PutsDamageRight(t *testing.T) {
 			clear(b[bytes.Index(b, []byte("log.4"))+length : bytes.Index(b, []byte("text-5"))])
 			return b
 		}, with(4, "-")[:5], []natsd.Outcome{natsd.Lost}},
-		"a torn end":           {func(b []byte) []byte { return b[:len(b)-3] }, all[:9], []natsd.Outcome{natsd.Lost}},
-		"the half is gone":     {func(b []byte) []byte { return b[:len(b)/2] }, all[:4], []natsd.Outcome{natsd.Lost}},
+		"a torn end":       {func(b []byte) []byte { return b[:len(b)-3] }, all[:9], []natsd.Outcome{natsd.Lost}},
+		"the half is gone": {func(b []byte) []byte { return b[:len(b)/2] }, all[:4], []natsd.Outcome{natsd.Lost}},
 		"a cut between records": {func(b []byte) []byte {
 			return b[:bytes.Index(b, []byte("log.6"))+length]
 		}, all[:6], []natsd.Outcome{natsd.Lost}},

@@ -143,7 +143,7 @@ func (s *Server) checkRest(ctx context.Context) bool {
 			return false
 		}
 		path := f.path(streamsDir(s.cfg.Dir))
-		buf, err := os.ReadFile(path)
+		buf, err := os.ReadFile(path) //nolint:gosec // G304: in the data directory
 		if err != nil || newBlock(buf, f.stream, f.number, s.cfg.Layout).whole() {
 			continue // the server may have deleted it
 		}

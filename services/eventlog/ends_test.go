@@ -9,10 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/eventlog"
+	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
 // countingLog counts the questions to the log.
@@ -60,4 +64,34 @@ func TestReads_AskForAPositionTogether(t *testing.T) {
 	require.NoError(t, readers.Wait())
 	require.Less(t, log.ends.Load()-before, int64(n), "readers share questions")
 	require.Zero(t, log.frames.Load(), "no frame is read")
+}
+
+// lossyLog has lost the last frame of every run.
+type lossyLog struct{ *memory.Log }
+
+func (lossyLog) Lost() uint64 { return 1 }
+
+func (l lossyLog) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	frames, err := l.Run(ctx, run)
+	if err != nil || len(frames) < 2 {
+		return nil, runlog.ErrNotFound
+	}
+	return frames[len(frames)-2], nil
+}
+
+// The read model has what the log has lost. It is not served as if the run could go on, and a run that
+// is listed is not unknown.
+func TestReads_OfARunThatTheLogHasLostFail(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	r := openRigOn(t, lossyLog{log}, log, filepath.Join(t.TempDir(), "eventlog.db"), eventlog.DefaultConfig())
+	r.begin(t, "whole")
+	r.begin(t, "older").Step(logtest.RunStarted)
+	for _, id := range []string{"whole", "older"} {
+		_, err := r.get(t, id)
+		require.ErrorIs(t, err, fault.New(fault.LogDamaged, ""), id)
+	}
+	list, err := r.ListRuns(within(t), &eventlogv1.ListRunsRequest{Tenant: logtest.Tenant})
+	require.NoError(t, err)
+	require.Len(t, list.GetRuns(), 2)
 }

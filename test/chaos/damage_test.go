@@ -122,7 +122,10 @@ func newStock(t *testing.T) *stock {
 		}, wholeWithin, 20*time.Millisecond)
 	}
 	s.want = s.read(t, host)
+	host.Kill()
+	host.Launch()
 	host.Stop()
+	require.NoDirExists(t, filepath.Join(host.Dir(), "nats", "damaged"), "neither a stop nor a kill is damage")
 	root := s.streams(filepath.Join(s.dir, "data"))
 	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

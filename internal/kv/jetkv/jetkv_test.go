@@ -102,3 +102,24 @@ func open(t *testing.T, cfg jetkv.Config) *jetkv.Store {
 	require.NoError(t, err)
 	return s
 }
+
+// The server's files had this value, and package natsd could not put it right.
+func TestStore_ReturnsADamagedValueAsAnError(t *testing.T) {
+	t.Parallel()
+	s := open(t, jetkv.Config{Bucket: "test", Replicas: 1})
+	rev, err := s.Put(t.Context(), "a.bad", make([]byte, 7))
+	require.NoError(t, err)
+	_, err = s.Put(t.Context(), "a.good", []byte("v"))
+	require.NoError(t, err)
+	e, err := s.Get(t.Context(), "a.bad")
+	require.ErrorIs(t, err, kv.ErrDamaged)
+	require.Equal(t, rev, e.Revision)
+	all, err := kv.List(t.Context(), s, "a.")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	_, err = s.Update(t.Context(), "a.bad", []byte("again"), e.Revision)
+	require.NoError(t, err)
+	e, err = s.Get(t.Context(), "a.bad")
+	require.NoError(t, err)
+	require.Equal(t, "again", string(e.Value))
+}

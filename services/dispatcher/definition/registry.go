@@ -120,7 +120,7 @@ func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definit
 			return Ref{}, Unchanged, err
 		}
 		if old.Digest == digest {
-			return old.Ref, Unchanged, nil
+			return old.Ref, Unchanged, r.restore(ctx, def, digest)
 		}
 		had, known := old.Versions[def.Version]
 		if known && had != digest && !replace {
@@ -148,6 +148,18 @@ func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definit
 		}
 		return ref, Created, nil
 	}
+}
+
+// restore stores the document of a registered workflow again if it is lost.
+func (r *Registry) restore(ctx context.Context, def *workflow.Definition, digest string) error {
+	_, err := r.ByDigest(ctx, digest)
+	if code := fault.CodeOf(err); code != fault.LogDamaged && code != fault.WorkflowNotFound {
+		return err
+	}
+	if _, err := r.store.Put(ctx, docKey(digest), def.Raw); err != nil {
+		return storeFault(err)
+	}
+	return nil
 }
 
 func (old refAt) withVersion(tenant string, def *workflow.Definition, digest string) Ref {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/workflow"
@@ -159,4 +161,75 @@ func TestScheduled_IsSetByAnyVersion(t *testing.T) {
 	_, err = other.Get(t.Context(), "acme", "wf")
 	require.NoError(t, err)
 	require.True(t, other.Scheduled("acme", "wf"))
+}
+
+// damagedStore returns an error for some keys, until they are written again.
+type damagedStore struct {
+	kv.Store
+	mu      sync.Mutex // guards damaged
+	damaged map[string]bool
+}
+
+func (s *damagedStore) Get(ctx context.Context, key string) (kv.Entry, error) {
+	e, err := s.Store.Get(ctx, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.damaged[key] {
+		return kv.Entry{Key: key, Revision: e.Revision}, kv.ErrDamaged
+	}
+	return e, err
+}
+
+func (s *damagedStore) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	s.set(key, false)
+	return s.Store.Put(ctx, key, value)
+}
+
+func (s *damagedStore) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	s.set(key, false)
+	return s.Store.Update(ctx, key, value, revision)
+}
+
+func (s *damagedStore) set(key string, damaged bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.damaged[key] = damaged
+}
+
+// A damaged record is that of one workflow. It can be registered again.
+func TestGet_RefusesADamagedWorkflowUntilItIsRegisteredAgain(t *testing.T) {
+	t.Parallel()
+	first := parse(t, "wf", "1", "one")
+	for name, key := range map[string]string{
+		"record": "ref.acme.wf", "document": "doc." + strings.TrimPrefix(first.Digest(), "sha256:"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &damagedStore{Store: memory.New(), damaged: map[string]bool{}}
+			put(t, definition.New(store), "acme", "wf", "1", "one")
+			put(t, definition.New(store), "acme", "other", "1", "two")
+			store.set(key, true)
+			r := definition.New(store)
+			_, err := r.Get(t.Context(), "acme", "wf")
+			require.Equal(t, fault.LogDamaged, fault.CodeOf(err))
+			_, err = r.Get(t.Context(), "acme", "other")
+			require.NoError(t, err)
+			_, _, err = r.Put(t.Context(), "acme", first, false)
+			require.NoError(t, err)
+			got, err := definition.New(store).Get(t.Context(), "acme", "wf")
+			require.NoError(t, err)
+			require.Equal(t, first.Digest(), got.Digest)
+		})
+	}
+}
+
+// A document is read under the digest of what was registered.
+func TestByDigest_RefusesAChangedDocument(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	ref := put(t, definition.New(store), "acme", "wf", "1", "one")
+	_, err := store.Put(t.Context(), "doc."+strings.TrimPrefix(ref.Digest, "sha256:"), parse(t, "wf", "1", "two").Raw)
+	require.NoError(t, err)
+	_, err = definition.New(store).ByDigest(t.Context(), ref.Digest)
+	require.Equal(t, fault.LogDamaged, fault.CodeOf(err))
 }
