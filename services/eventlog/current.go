@@ -28,14 +28,14 @@ func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error)
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return store.Run{}, s.failure(key, err)
 	}
-	last, lerr := s.log.Last(ctx, subject.Run{Tenant: key.Tenant, RunID: key.RunID})
+	last, lerr := s.positions.last(ctx, key)
 	if lerr != nil {
 		return store.Run{}, s.failure(key, lerr)
 	}
-	if err := s.await(ctx, last.Pos); err != nil {
+	if err := s.await(ctx, last); err != nil {
 		return store.Run{}, err
 	}
-	if err != nil || row.Pos < last.Pos {
+	if err != nil || row.Pos < last {
 		return s.row(ctx, key)
 	}
 	return row, damage(row)

@@ -87,6 +87,8 @@ type Service struct {
 	hub    *hub.Hub
 	ingest *ingest.Ingester
 	views  *views
+	// positions asks the log where runs end.
+	positions *positions
 }
 
 // New validates and builds the service; it starts nothing.
@@ -101,6 +103,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		d.Clock = time.Now
 	}
 	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
+	s.positions = newPositions(d.Log, cfg.FreshTimeout)
 	s.views = newViews(d.Store, cfg.ViewBytes)
 	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, d.Logger)
 	return s, nil
