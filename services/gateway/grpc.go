@@ -116,7 +116,7 @@ func (s *Service) Local() *rpc.Local {
 }
 
 func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.CheckMeta, engine.SetStatus, s.engine.Once, s.answers.Unary}
+	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, s.documents, engine.CheckMeta, engine.SetStatus, s.engine.Once, s.answers.Unary}
 }
 
 func (s *Service) stream() []grpc.StreamServerInterceptor {

@@ -152,8 +152,10 @@ type Service struct {
 	gate    *admission.Gate
 	engine  *engine.Service
 	closing chan struct{}
-	calls   *tracing.Calls
-	usage   *audit.Usage // nil without an audit log
+	// documents limits large reads of one tenant, over REST and gRPC together.
+	documents grpc.UnaryServerInterceptor
+	calls     *tracing.Calls
+	usage     *audit.Usage // nil without an audit log
 	// health is the gRPC health service.
 	health *health.Server
 	// sessions are the console's; nil without a console.
@@ -219,17 +221,19 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	public.Discovery = discovery.New(described, d.Dispatcher, d.Acceptor, d.Clock)
 	svc := &Service{
-		cfg:      cfg,
-		deps:     d,
-		keys:     keys,
-		gate:     gate,
-		answers:  &redaction.AnswerRedactor{Redactor: d.Redactor},
-		engine:   engine.New(cfg.engine(!sole), public),
-		calls:    &tracing.Calls{Exporter: d.Spans, Roots: true},
-		usage:    usage,
-		sessions: sessions,
-		health:   health.NewServer(),
-		closing:  make(chan struct{}),
+		cfg:  cfg,
+		deps: d,
+		keys: keys,
+		gate: gate,
+
+		documents: admission.Documents(),
+		answers:   &redaction.AnswerRedactor{Redactor: d.Redactor},
+		engine:    engine.New(cfg.engine(!sole), public),
+		calls:     &tracing.Calls{Exporter: d.Spans, Roots: true},
+		usage:     usage,
+		sessions:  sessions,
+		health:    health.NewServer(),
+		closing:   make(chan struct{}),
 	}
 	svc.SetServing(true)
 	return svc, nil

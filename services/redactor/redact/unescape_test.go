@@ -23,7 +23,7 @@ func TestUnescapeAll_UndoesAllLevelsOfEscapes(t *testing.T) {
 		"%25zz":                             "%zz",
 		"%5C":                               "",
 		"&lt;&#65;&#x41;&amp;lt;&amp;#65;":  "<AA<A",
-		"R&D &unknown; &am &#; &lo":    "R&D &unknown; &am &#; &lo",
+		"R&D &unknown; &am &#; &lo":         "R&D &unknown; &am &#; &lo",
 		"&#65 &#65B &#x41G &amp &ltB &quot": "A AB AG & <B \"",
 		`\u{41}\u{1F600}\u{}\u{1234567}`:    "A😀u{}u{1234567}",
 		`\U00000041 \U0001f600`:             "A 😀",
