@@ -46,7 +46,7 @@ func checkHeader(name string, values []string) error {
 		}
 		for i := range len(v) {
 			if v[i] < ' ' || v[i] > '~' {
-				return fault.New(fault.ValidationError, "%s: want printable ASCII; character %d is another", name, i+1).With("header", name)
+				return fault.New(fault.ValidationError, "%s: want printable ASCII; character %d is not", name, i+1).With("header", name)
 			}
 		}
 	}

@@ -13,6 +13,9 @@ const (
 // minLineLength is the shortest line of base64 or hex whose line break is removed.
 const minLineLength = 12
 
+// minMixedHex is the shortest hex in mixed case that is searched in viewHex: MinLength bytes.
+const minMixedHex = 2 * MinLength
+
 // viewSet are the views of one text: the changes of encoders are undone. A value is found
 // where its plain text, its base64 or its hex is in a view.
 type viewSet struct {
@@ -293,22 +296,22 @@ func findUTF16(text []byte, from, to int) int {
 
 // findMixedHex returns the first hex in mixed case between from and to, or else otherwise.
 func findMixedHex(text []byte, from, to, otherwise int) (at, end int) {
-	for k := from + minLineLength - 1; k < to; k += minLineLength {
+	for k := from + minMixedHex - 1; k < to; k += minMixedHex {
 		if !isHex(text[k]) {
 			continue
 		}
 		b, e := k, k
-		for b > max(0, from-minLineLength) && isHex(text[b-1]) {
+		for b > max(0, from-minMixedHex) && isHex(text[b-1]) {
 			b--
 		}
 		for e < len(text) && isHex(text[e]) {
 			e++
 		}
-		if e-b >= minLineLength && hasMixedCase(text[b:e]) {
+		if e-b >= minMixedHex && hasMixedCase(text[b:e]) {
 			return max(b, from), e
 		}
-		for k+minLineLength < e {
-			k += minLineLength
+		for k+minMixedHex < e {
+			k += minMixedHex
 		}
 	}
 	return otherwise, otherwise + 1
