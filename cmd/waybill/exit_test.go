@@ -26,7 +26,7 @@ func TestExecute_RefusesAWrongCommandLine(t *testing.T) {
 		"run list --ghost":               "unknown flag: --ghost",
 		"run start w --wait --watch":     "wait watch",
 		"run list -o xml":                `--output "xml": want table, wide, json, jsonl, yaml, name`,
-		"interrupt answer r":             "set --action, --answer or --value; waybill interrupt show r shows which",
+		"interrupt answer r":             "set --action, --answer, --decline or --value; waybill interrupt show r shows which",
 		"context set x --url nowhere":    `--url: "nowhere" is not a valid host URL`,
 		"run export r --what everything": `--what "everything"`,
 		"envelope accept x.json":         "required flag",

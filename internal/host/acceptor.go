@@ -26,7 +26,9 @@ type Envelopes struct {
 	KindLint, Strictness string
 	// MaxInlineBytes limits an asset within its event, MaxMediaBytes an asset sent by a model.
 	MaxInlineBytes, MaxMediaBytes int
-	TestSeams                     bool
+	// Limits are the host's envelope limits.
+	Limits    acceptor.Limits
+	TestSeams bool
 }
 
 // DefaultEnvelopes are the settings without flags.
@@ -35,6 +37,7 @@ func DefaultEnvelopes() Envelopes {
 	return Envelopes{
 		KindLint: string(def.Lint), Strictness: string(def.Strictness),
 		MaxInlineBytes: accept.DefaultMaxInlineBytes, MaxMediaBytes: accept.DefaultMaxMediaBytes,
+		Limits: def.Limits,
 	}
 }
 
@@ -46,7 +49,22 @@ func (o *Envelopes) validate() error {
 	if s := acceptor.Strictness(o.Strictness); s != acceptor.StrictnessWarn && s != acceptor.StrictnessStrict {
 		errs = append(errs, fmt.Errorf("--envelope-strictness %q: want warn or strict", o.Strictness))
 	}
-	return errors.Join(append(errs, o.validateMedia(), o.validateKinds())...)
+	return errors.Join(append(errs, o.validateMedia(), o.validateKinds(), o.validateLimits())...)
+}
+
+// maxLimit is the largest envelope limit.
+const maxLimit = 1 << 20
+
+func (o *Envelopes) validateLimits() error {
+	var errs []error
+	for flag, n := range map[string]int{
+		"envelopes-per-turn": o.Limits.EnvelopesPerTurn, "schema-rounds": o.Limits.SchemaRounds, "clarification-rounds": o.Limits.ClarificationRounds,
+	} {
+		if n < 0 || n > maxLimit {
+			errs = append(errs, fmt.Errorf("--limit-%s %d: want 0, which allows none, to %d", flag, n, maxLimit))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (o *Envelopes) validateMedia() error {
@@ -71,7 +89,7 @@ func (o *Envelopes) config() acceptor.Config {
 	cfg := acceptor.DefaultConfig()
 	cfg.Lint, cfg.Strictness = kinds.Lint(o.KindLint), acceptor.Strictness(o.Strictness)
 	cfg.MaxInlineBytes, cfg.MaxMediaBytes = o.MaxInlineBytes, o.MaxMediaBytes
-	cfg.TestSeams = o.TestSeams
+	cfg.Limits, cfg.TestSeams = o.Limits, o.TestSeams
 	return cfg
 }
 

@@ -28,7 +28,6 @@ type AcceptorProcess struct {
 	// Redactor is the address of the redactor; empty runs it in this process.
 	Redactor  peer.Address
 	Envelopes Envelopes
-	Limits    acceptor.Limits
 	Packs     string
 	Assets    AssetServing
 }
@@ -39,7 +38,6 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 		Process:   DefaultProcess(grpcAddr),
 		NATS:      natsstore.DefaultAddress(),
 		Envelopes: DefaultEnvelopes(),
-		Limits:    acceptor.DefaultConfig().Limits,
 	}
 }
 
@@ -59,7 +57,6 @@ func (o *AcceptorProcess) Validate() error {
 // config is the acceptor's config, which validates itself.
 func (o *AcceptorProcess) config() acceptor.Config {
 	cfg := o.Envelopes.config()
-	cfg.Limits = o.Limits
 	if o.Envelopes.Kinds != "" {
 		cfg.KindsDir = os.DirFS(o.Envelopes.Kinds)
 	}

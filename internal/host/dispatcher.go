@@ -89,12 +89,15 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	cfg.Lease, cfg.AckWait = lease.Config{Duration: o.Lease, Host: name, Sole: sole}, o.ackWait(sole)
 	cfg.MaxRuns, cfg.Intake.MaxWait = o.MaxRuns, o.MaxQueueWait
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
+	cfg.Limits.QuestionTimeout = o.QuestionTimeout
 	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()
 	cfg.Packs, cfg.Prompts, cfg.RuntimeCapabilities = x.packs, x.prompts, o.RuntimeCapabilities
 	ask := &cfg.Completion
+	ask.MaxAttempts, ask.Multiplier = o.MaxRetryAttempts, o.TruncationMultiplier
 	ask.TenantKeyed, ask.Providers = o.Models.TenantKeyed(), settings
 	ask.TrustsUnknown = o.Models.UnknownModels == models.TrustUnknown
 	ask.Directive = model.Directive(o.Models.Directive)
+	ask.RefusesSubstitution = !o.Models.Substitution
 	ask.HidesFallback = o.Models.HidesFallback
 	ask.WithholdsRefusals = o.Models.RefusalText == models.NoRefusals
 	ask.Defaults.Provider, ask.Defaults.Model, _ = strings.Cut(o.Models.DefaultModel, "/")

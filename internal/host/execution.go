@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/host/tools"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher"
 )
 
@@ -30,6 +31,11 @@ type Execution struct {
 	MaxRuns, MaxHandedOut int
 	MaxQueueWait          time.Duration
 	RunLimits             runlimits.Limits
+	// QuestionTimeout limits the wait for answers to a model's questions; 0 means no limit.
+	QuestionTimeout time.Duration
+	// MaxRetryAttempts limits the calls of one emission, TruncationMultiplier is the growth of their
+	// token budget after a truncation.
+	MaxRetryAttempts, TruncationMultiplier int
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
 	TestSeams    bool
@@ -39,8 +45,9 @@ type Execution struct {
 func DefaultExecution() Execution {
 	def := dispatcher.DefaultConfig()
 	return Execution{
-		Prompts: packs.DefaultPromptOptions(), Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
+		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
 		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
+		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending,
 	}
 }
@@ -61,6 +68,15 @@ func (o *Execution) Validate() error {
 		errs = append(errs, fmt.Errorf("--max-runs %d: want at least 1", o.MaxRuns))
 	}
 	errs = append(errs, o.RunLimits.Validate()...)
+	if o.QuestionTimeout < 0 || o.QuestionTimeout > workflow.MaxQuestionTimeout || o.QuestionTimeout%time.Millisecond != 0 {
+		errs = append(errs, fmt.Errorf("--question-timeout %s: want whole milliseconds up to %s, or 0 for no limit", o.QuestionTimeout, workflow.MaxQuestionTimeout))
+	}
+	if o.MaxRetryAttempts < 1 || o.MaxRetryAttempts > dispatcher.MaxRetryAttempts {
+		errs = append(errs, fmt.Errorf("--max-retry-attempts %d: want 1 to %d", o.MaxRetryAttempts, dispatcher.MaxRetryAttempts))
+	}
+	if o.TruncationMultiplier < 1 || o.TruncationMultiplier > dispatcher.MaxTruncationMultiplier {
+		errs = append(errs, fmt.Errorf("--truncation-multiplier %d: want 1 to %d", o.TruncationMultiplier, dispatcher.MaxTruncationMultiplier))
+	}
 	if o.MaxHandedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.MaxHandedOut))
 	}

@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/probe"
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -147,7 +151,7 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 		return err
 	}
 	h.clients.Dispatcher = dispatcherv1.NewDispatcherClient(h.serveLocally("dispatcher", h.dispatcher.Register))
-	return h.newGateway(ctx, h.public, h.key, session.Dev, h.reason)
+	return h.newGateway(ctx, h.public, h.key, session.Dev, h.reason, h.warnings)
 }
 
 // Start serves, registers the workflows of files, and returns once the host can execute runs. The
@@ -155,7 +159,8 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 func (h *Host) Start(ctx context.Context) error {
 	loaded := h.dispatcher.Loading()
 	h.public.gateway.SetServing(false)
-	h.public.start(&h.group, append(h.dispatcher.Collectors(), h.events.Collectors()...)...)
+	h.public.start(&h.group, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
+	h.group.Start(lifecycle.Part{Name: "losses of the log", Run: h.watchLosses})
 	if err := h.untilReady(ctx); err != nil {
 		return h.Stop(err)
 	}

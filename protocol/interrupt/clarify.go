@@ -11,8 +11,11 @@ import (
 )
 
 // judgeClarification accepts an answer to each question, in either form of the protocol. It
-// resumes with the object form (OpenWOP host contract §6.1).
+// resumes with the object form (OpenWOP host contract §6.1). The responder may decline instead.
 func (p *Pending) judgeClarification(a Answer) (Decision, error) {
+	if _, declined := ReadDeclined(a.Value); declined {
+		return p.judgeDeclined(a)
+	}
 	members := strictjson.Object(a.Value)
 	answers, wrong := readAnswers(members["answers"])
 	if len(wrong) > 0 {

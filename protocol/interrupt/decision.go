@@ -6,6 +6,7 @@ import (
 
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 )
 
 // Answer is a submitted answer.
@@ -16,6 +17,9 @@ type Answer struct {
 	At    time.Time
 	// Trust is the trust of the value's origin: untrusted if a model wrote it.
 	Trust wire.Trust
+	// OnDecline is what happens to the node if the responder declines to answer; empty means that the
+	// question cannot be declined.
+	OnDecline workflow.DeclinePolicy
 }
 
 // Responder identifies the sender of an answer.
@@ -41,6 +45,9 @@ const (
 	Refined Outcome = "refined"
 	// Rejected: the node fails, with Decision.Failure.
 	Rejected Outcome = "rejected"
+	// Declined: the questions of a model have no answer. The node resumes, or fails with
+	// Decision.Failure.
+	Declined Outcome = "declined"
 	// Counted: one vote of several; the interrupt stays open.
 	Counted Outcome = "counted"
 	// Asked: a question; the interrupt stays open.
@@ -48,7 +55,9 @@ const (
 )
 
 // Resolves reports whether the outcome closes the interrupt.
-func (o Outcome) Resolves() bool { return o == Advanced || o == Refined || o == Rejected }
+func (o Outcome) Resolves() bool {
+	return o == Advanced || o == Refined || o == Rejected || o == Declined
+}
 
 // Decision is the result of an answer and everything a run records of it.
 type Decision struct {
@@ -72,7 +81,7 @@ type Decision struct {
 	// is closed interrupt.resolved, the older event of the kind, and node.resumed unless the node
 	// fails.
 	Events []wire.Draft
-	// Failure is the node's error; nil unless the gate is rejected.
+	// Failure is the node's error; nil unless the gate is rejected, or a declined answer fails the node.
 	Failure *wire.NodeError
 	// Trust applies to everything derived from the answer.
 	Trust wire.Trust

@@ -110,18 +110,15 @@ func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 	out := []wire.Draft{p.draft(wire.EventInterruptResolved, d.Trust, resolution{
 		RunID: p.RunID, NodeID: p.NodeID, InterruptID: p.InterruptID, Kind: p.Kind,
 		ResumeValue: d.Resume, ResolvedAt: wire.FormatTime(now), ResolvedBy: d.DecidedBy, Standing: d.Standing,
+		Outcome: d.declined(),
 	})}
 	switch p.Kind {
 	case Approval:
 		out = append(out, p.draft(wire.EventApprovalReceived, d.Trust, p.receivedPayload(d)))
 	case Clarification:
-		out = append(out, p.draft(wire.EventClarificationResolved, d.Trust, struct {
-			NodeID     string          `json:"nodeId"`
-			Answers    json.RawMessage `json:"answers"`
-			AnsweredBy string          `json:"answeredBy"`
-		}{p.NodeID, strictjson.Object(d.Resume)["answers"], d.DecidedBy}))
+		out = append(out, p.draft(wire.EventClarificationResolved, d.Trust, p.clarified(d)))
 	}
-	if d.Outcome == Rejected {
+	if d.Failure != nil {
 		return out
 	}
 	return append(out, p.draft(wire.EventNodeResumed, d.Trust, struct {
@@ -129,6 +126,32 @@ func (p *Pending) resolved(d *Decision, now time.Time) []wire.Draft {
 		InterruptID string          `json:"interruptId"`
 		ResumeValue json.RawMessage `json:"resumeValue"`
 	}{p.NodeID, p.InterruptID, d.Resume}))
+}
+
+// clarification is the payload of clarification.resolved.
+type clarification struct {
+	NodeID     string          `json:"nodeId"`
+	Answers    json.RawMessage `json:"answers"`
+	AnsweredBy string          `json:"answeredBy"`
+	// Declined is an extension: the responder declined to answer.
+	Declined bool `json:"declined,omitempty"`
+}
+
+// clarified returns the payload of clarification.resolved. It always has answers, none if declined.
+func (p *Pending) clarified(d *Decision) clarification {
+	out := clarification{NodeID: p.NodeID, Answers: strictjson.Object(d.Resume)["answers"], AnsweredBy: d.DecidedBy}
+	if d.Outcome == Declined {
+		out.Answers, out.Declined = json.RawMessage(`{}`), true
+	}
+	return out
+}
+
+// declined returns the outcome of a declined question; empty for others.
+func (d *Decision) declined() string {
+	if d.Outcome == Declined {
+		return string(Declined)
+	}
+	return ""
 }
 
 // receivedPayload returns the payload of approval.received.

@@ -201,9 +201,10 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventModelSubstituted:
 		s.node(p.NodeID).Fallback = &modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel}
 	case wire.EventPromptComposed:
-		said := &Prompt{}
-		_ = json.Unmarshal(e.Payload, said) // an unreadable payload counts as an empty one
-		s.node(p.NodeID).Prompt = said
+		n := s.node(p.NodeID)
+		n.Prompt = &Prompt{}
+		_ = json.Unmarshal(e.Payload, n.Prompt) // an unreadable payload counts as an empty one
+		n.Prompt.Rounds = n.Rounds
 	case wire.EventNodeCompleted:
 		n := s.end(e, p, NodeCompleted)
 		n.Outputs = p.outputs()
@@ -217,7 +218,8 @@ func (s *State) applyNode(e wire.Event, p payload) {
 	case wire.EventNodeCancelled:
 		s.end(e, p, NodeCancelled)
 	case wire.EventNodeSuspended:
-		s.end(e, p, NodeSuspended)
+		n := s.end(e, p, NodeSuspended)
+		n.DelayMs = s.answerDueMs(p.NodeID, e.Timestamp) // a model's questions precede the event
 	case wire.EventNodeResumed:
 		n := s.end(e, p, NodeRunning)
 		n.Rounds, n.Retries, n.Chunked, n.Waits, n.Held = 0, nil, false, 0, false // the model is called again, with the answer

@@ -2,6 +2,7 @@ package runstate
 
 import (
 	"encoding/json"
+	"time"
 
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
@@ -146,8 +147,32 @@ func (s *State) applyInterrupt(e wire.Event) {
 		_ = json.Unmarshal(e.Payload, &p)
 		if i := s.Find(p.InterruptID); i != nil {
 			i.Resolved, i.ResumeValue = true, p.ResumeValue
+			if n := s.Nodes[i.NodeID]; n != nil && n.Status == NodeSuspended && s.OpenCount(i.NodeID) > 0 {
+				n.DelayMs = s.answerDueMs(i.NodeID, n.Since) // the node waits for further answers
+			}
 		}
 	}
+}
+
+// answerDueMs returns the milliseconds from an instant to the first time limit of a node's open
+// questions, at least 1; 0 means none.
+func (s *State) answerDueMs(nodeID, since string) int64 {
+	from, err := time.Parse(wire.TimeLayout, since)
+	if err != nil {
+		return 0
+	}
+	first := int64(0)
+	for _, i := range s.Interrupts {
+		if i.NodeID != nodeID || !s.Asks(i) {
+			continue
+		}
+		if due, ok := i.Deadline(); ok {
+			if ms := max(due.Sub(from).Milliseconds(), 1); first == 0 || ms < first {
+				first = ms
+			}
+		}
+	}
+	return first
 }
 
 // Said returns the votes and questions at open interrupts, as notes.

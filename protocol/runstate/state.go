@@ -65,7 +65,7 @@ type Node struct {
 	Rounds int
 	// Retries are the announced retries of the running attempt's emission.
 	Retries []Retry
-	// Prompt is the recorded prompt of the running attempt; nil if none.
+	// Prompt is the prompt of the running attempt that was recorded last; nil if none.
 	Prompt *Prompt
 	// Clarifications counts the node's accepted clarification requests.
 	Clarifications int
@@ -98,10 +98,12 @@ type Retry struct {
 	Sequence int
 }
 
-// Prompt is a recorded composition of prompt templates.
+// Prompt is the recorded prompt of a model call.
 type Prompt struct {
 	Refs []string `json:"refs"`
 	Hash string   `json:"hash"`
+	// Rounds is Node.Rounds at the time: the calls of the attempt before this one.
+	Rounds int `json:"-"`
 }
 
 // Envelope is the recorded state of an accepted envelope.

@@ -87,6 +87,39 @@ func TestFold_KeepsTheErrorOfAFailedRun(t *testing.T) {
 	require.NotContains(t, string(s.SnapshotJSON()), "retryable", "the snapshot's error is closed")
 }
 
+// A model's questions precede the suspension of its node. The node waits until the first time limit.
+func TestFold_AModelsQuestionsHaveATimeLimit(t *testing.T) {
+	t.Parallel()
+	question := func(id, limit string) fact {
+		return fact{t: wire.EventInterruptRequested, node: "n", payload: `{"runId":"r","nodeId":"n","interruptId":"` + id +
+			`","kind":"clarification","key":"` + id + `","data":{"questions":[{"id":"q","question":"?"}]},` + limit + `"requestedAt":"2026-05-01T12:00:00.000Z"}`}
+	}
+	facts := []fact{
+		{t: wire.EventRunStarted},
+		{t: wire.EventNodeStarted, node: "n", payload: `{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}`},
+		question("i", `"timeoutMs":60000,`),
+		question("j", `"timeoutMs":90000,`),
+		question("k", ""),
+		{t: wire.EventNodeSuspended, node: "n", payload: `{"nodeId":"n","interruptId":"i","kind":"clarification","key":"i"}`},
+	}
+	s := fold(t, facts...)
+	due, ok := s.Due()
+	require.True(t, ok)
+	require.Equal(t, at.Add(time.Minute), due)
+
+	resolved := func(id string) fact {
+		return fact{t: wire.EventInterruptResolved, node: "n", payload: `{"nodeId":"n","interruptId":"` + id + `","resumeValue":{}}`}
+	}
+	s = fold(t, append(facts, resolved("i"))...)
+	due, ok = s.Due()
+	require.True(t, ok)
+	require.Equal(t, at.Add(90*time.Second), due, "of the next question")
+
+	s = fold(t, append(facts, resolved("i"), resolved("j"))...)
+	_, ok = s.Due()
+	require.False(t, ok, "the last question has no time limit")
+}
+
 func TestFold_FollowsANodeThroughItsAttempts(t *testing.T) {
 	t.Parallel()
 	s := fold(t,

@@ -13,9 +13,9 @@ import (
 // read parses a valid schema document.
 func read(t testing.TB, doc string) any {
 	t.Helper()
-	v, _, err := parse([]byte(doc), maxWeight)
+	d, err := parse([]byte(doc), maxWeight)
 	require.Nil(t, err)
-	return v
+	return d.value
 }
 
 func TestWalk_VisitsSchemaPositionsOnly(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWalk_VisitsSchemaPositionsOnly(t *testing.T) {
 	doc := read(t, `{
 		"properties": {"not": {"type": "string"}, "items": true},
 		"enum": [{"properties": {"no": {}}}], "const": {"items": {}}, "default": {"not": {}}, "examples": [{"not": {}}], "x-own": {"items": {}},
-		"dependencies": {"a": ["b"], "c": {"items": [true, {}]}},
+		"dependencies": {"a": ["b"], "c": {"prefixItems": [true, {}]}},
 		"allOf": [{"if": {}, "then": {}, "else": {}}], "anyOf": [{}], "oneOf": [{}], "prefixItems": [{}],
 		"additionalProperties": false, "patternProperties": {"^x": {}}, "propertyNames": {}, "unevaluatedProperties": {}, "dependentSchemas": {"d": {}},
 		"items": {"contains": {}, "unevaluatedItems": {}, "contentSchema": {}, "additionalItems": {}},
@@ -37,7 +37,7 @@ func TestWalk_VisitsSchemaPositionsOnly(t *testing.T) {
 		" 0", "/additionalProperties 0", "/items 1", "/items/additionalItems 1", "/items/contains 1", "/items/contentSchema 1", "/items/unevaluatedItems 1",
 		"/not 0", "/propertyNames 0", "/unevaluatedProperties 0",
 		"/allOf/0 0", "/allOf/0/else 0", "/allOf/0/if 0", "/allOf/0/then 0", "/anyOf/0 1", "/oneOf/0 0", "/prefixItems/0 0",
-		"/$defs/e 1", "/definitions/f 0", "/dependencies/c 0", "/dependencies/c/items/0 1", "/dependencies/c/items/1 1", "/dependentSchemas/d 0",
+		"/$defs/e 1", "/definitions/f 0", "/dependencies/c 0", "/dependencies/c/prefixItems/0 0", "/dependencies/c/prefixItems/1 0", "/dependentSchemas/d 0",
 		"/patternProperties/^x 0", "/properties/items 1", "/properties/not 1",
 	}, got)
 }
@@ -129,14 +129,38 @@ func TestFindHugeNumber_GivesTheFirstPlace(t *testing.T) {
 	require.False(t, found)
 }
 
-func TestCompilePattern_TakesWhatCanBeMatchedInLinearTime(t *testing.T) {
+func TestCompilePattern_TakesPatterns(t *testing.T) {
 	t.Parallel()
 	ps := patterns{}
 	re, err := ps.compile(`^a+$`)
 	require.NoError(t, err)
 	require.True(t, re.MatchString("aaa"))
-	for _, bad := range []string{`(`, `[z-a]`, `a{2,1}`, `(?<`, `^(?=a)`, `(?!x)^(a|aa)+$`, `(a)\1`, strings.Repeat("a", maxPattern+1)} {
+	for _, bad := range []string{`(`, `[z-a]`, `a{2,1}`, `(?<`, `a**`, `(?<=a`, strings.Repeat("a", maxPattern+1)} {
 		_, err := ps.compile(bad)
 		require.Error(t, err, bad[:min(len(bad), 20)])
+	}
+}
+
+func TestWithoutNulls_DropsTheChosenMembersAndKeepsAllOtherBytes(t *testing.T) {
+	t.Parallel()
+	drop := func(path string) bool { return path == "/reasoning" || path == "/list/1/a" || path == "/o/x~1y" }
+	for in, want := range map[string]string{
+		`{"reasoning":null}`:                                           `{}`,
+		`{"a":1.0,"reasoning":null,"b":[ 1 ]}`:                         `{"a":1.0,"b":[ 1 ]}`,
+		`{"reasoning" : null , "a":{"reasoning":null}}`:                `{"a":{"reasoning":null}}`,
+		`{"\"q\"":"\u00e9","n":12345678901234567890,"reasoning":null}`: `{"\"q\"":"\u00e9","n":12345678901234567890}`,
+		`{"list":[{"a":null},{"a":null,"b":1.50},null]}`:               `{"list":[{"a":null},{"b":1.50},null]}`,
+		`{"o":{"x/y":null,"z":null}}`:                                  `{"o":{"z":null}}`,
+	} {
+		out, ok := withoutNulls([]byte(in), "", drop)
+		require.True(t, ok, in)
+		require.Equal(t, want, string(out))
+	}
+	for _, in := range []string{
+		`{}`, `{"reasoning":"x"}`, `{"reasoning":{}}`, `{"other":null}`, `[]`, `null`, `"reasoning"`,
+		`{"a":`, `{"a" 1}`, ``,
+	} {
+		_, ok := withoutNulls([]byte(in), "", drop)
+		require.False(t, ok, in)
 	}
 }

@@ -81,6 +81,7 @@ func checkNodes(d *Definition, found *problems) {
 			checkContract(&d.Nodes[i], path, found)
 		}
 		checkAttempts(&d.Nodes[i], pointer("nodes", i, "settings"), found)
+		checkQuestions(d.Nodes[i].Settings, pointer("nodes", i, "settings"), found)
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	RuleRetry      = "retry"
 	RuleTimeout    = "timeout"
 	RuleCapability = "capability"
+	// RuleQuestions is about settings.questions.
+	RuleQuestions = "questions"
 	// RuleUnknownOutcome is about settings.onUnknownOutcome.
 	RuleUnknownOutcome = "unknown-outcome"
 	RuleSchedule       = "schedule"

@@ -101,6 +101,8 @@ func (h handler) parseAccept(req *acceptorv1.AcceptRequest) (accept.Request, err
 	switch {
 	case req.GetNodeId() == "":
 		return accept.Request{}, fault.Empty("node_id")
+	case req.GetQuestionTimeoutMs() < 0:
+		return accept.Request{}, fault.New(fault.ValidationError, "question_timeout_ms: must be at least 0")
 	case req.GetHead() != nil && (req.GetHead().GetPos() == 0 || req.GetHead().GetNext() < 0):
 		return accept.Request{}, fault.New(fault.ValidationError, "head: must be the head of a run that has started")
 	}
@@ -119,7 +121,7 @@ func (h handler) parseAccept(req *acceptorv1.AcceptRequest) (accept.Request, err
 		},
 		Document: req.GetEnvelope(), NodeID: req.GetNodeId(), Boundary: boundary,
 		Counters: h.s.counters(req), ApprovalContext: req.GetApprovalContext(), Answer: part, Preceding: preceding,
-		Registration: wire.Registration{Told: req.GetRegistrations()},
+		Registration: wire.Registration{Told: req.GetRegistrations()}, QuestionTimeoutMs: req.GetQuestionTimeoutMs(),
 	}
 	return in, setContract(&in, req.GetContract())
 }

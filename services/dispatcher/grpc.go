@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
 )
 
 // StartRun creates a run.
@@ -301,12 +302,13 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 		MaxRunDurationMs:     s.cfg.Limits.MaxDuration.Milliseconds(),
 		MaxRetryAttempts:     int32(s.cfg.Completion.MaxAttempts), //nolint:gosec // G115: at most 16
 		TruncationMultiplier: int32(s.cfg.Completion.Multiplier),  //nolint:gosec // G115: at most 8
+		RefusesSubstitution:  s.cfg.Completion.RefusesSubstitution,
 	}
 	out.RuntimeCapabilities = slices.Sorted(slices.Values(s.cfg.RuntimeCapabilities))
 	if s.deps.Cleartext != nil {
 		out.MaskingMode = string(node.Mask)
 	}
-	if !s.prompts.Library.Empty() {
+	if !s.prompts.Library.Empty() || s.prompts.AllCalls && s.prompts.Observability != prompt.Off {
 		out.Prompts = s.promptSupport()
 	}
 	for _, id := range s.types.IDs() {

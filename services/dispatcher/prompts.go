@@ -17,7 +17,8 @@ import (
 type PromptConfig struct {
 	// Library is nil without templates.
 	Library *prompt.Library
-	// Observability is how much of a composition its event contains; empty means hashes.
+	// Observability is how much of a prompt its event contains; empty means digests of prompts from
+	// templates only.
 	Observability prompt.Observability
 }
 
@@ -26,6 +27,7 @@ func (s *Service) openPrompts(redactor clients.Redactor) (err error) {
 	s.prompts, err = s.deps.Seams.Prompts(model.Prompts{
 		Library:       s.cfg.Prompts.Library,
 		Observability: cmp.Or(s.cfg.Prompts.Observability, prompt.Hashed),
+		AllCalls:      s.cfg.Prompts.Observability != "",
 		Redact:        redactor.Redact,
 	})
 	return err

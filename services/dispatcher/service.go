@@ -100,6 +100,9 @@ var runtimeCapability = regexp.MustCompile(`^[a-z][a-zA-Z0-9._-]{0,127}$`)
 const (
 	MaxNodeExecutions = 1_000_000
 	MaxRunDuration    = 10 * 366 * 24 * time.Hour
+	// MaxRetryAttempts and MaxTruncationMultiplier are those of the protocol's capabilities.
+	MaxRetryAttempts        = 16
+	MaxTruncationMultiplier = 8
 )
 
 // Validate returns all problems, joined.
@@ -132,11 +135,11 @@ func (c Config) Validate() error {
 	if c.Lease.Duration < 200*time.Millisecond {
 		bad("lease: %s: needs at least 200ms, so that renewals can keep it", c.Lease.Duration)
 	}
-	if c.Completion.MaxAttempts < 1 || c.Completion.MaxAttempts > 16 {
-		bad("dispatcher.maxRetryAttempts: %d: needs 1 to 16", c.Completion.MaxAttempts)
+	if c.Completion.MaxAttempts < 1 || c.Completion.MaxAttempts > MaxRetryAttempts {
+		bad("dispatcher.maxRetryAttempts: %d: needs 1 to %d", c.Completion.MaxAttempts, MaxRetryAttempts)
 	}
-	if c.Completion.Multiplier < 1 || c.Completion.Multiplier > 8 {
-		bad("dispatcher.truncationBudgetMultiplier: %d: needs 1 to 8", c.Completion.Multiplier)
+	if c.Completion.Multiplier < 1 || c.Completion.Multiplier > MaxTruncationMultiplier {
+		bad("dispatcher.truncationBudgetMultiplier: %d: needs 1 to %d", c.Completion.Multiplier, MaxTruncationMultiplier)
 	}
 	if d := c.Completion.Directive; d != "" && !d.Valid() {
 		bad("reasoning-directive: %q: needs mandatory, advisory or off", d)

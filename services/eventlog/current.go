@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -16,11 +17,13 @@ import (
 const retryAfter = time.Second
 
 // current returns a run's row including everything that was acknowledged before the call. A run of
-// another tenant is not found, because the tenant is part of the key.
+// another tenant is not found, because the tenant is part of the key. It asks the log for a position
+// only, whatever the size of the run.
 func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error) {
 	if !subject.Token(key.Tenant) || !subject.Token(key.RunID) {
 		return store.Run{}, runNotFound(key)
 	}
+	applied := s.ingest.Applied()
 	row, err := s.store.Run(ctx, key)
 	switch {
 	case err == nil && row.Status.Terminal():
@@ -28,17 +31,47 @@ func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error)
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return store.Run{}, s.failure(key, err)
 	}
-	last, lerr := s.positions.last(ctx, key)
-	if lerr != nil {
-		return store.Run{}, s.failure(key, lerr)
+	moved, endErr := s.catchUp(ctx, applied)
+	if endErr != nil {
+		return store.Run{}, endErr
 	}
-	if err := s.await(ctx, last); err != nil {
+	if moved {
+		row, err = s.store.Run(ctx, key)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Run{}, s.missing(ctx, key)
+	case err != nil:
+		return store.Run{}, s.failure(key, err)
+	}
+	if err := s.lostRun(ctx, row); err != nil {
 		return store.Run{}, err
 	}
-	if err != nil || row.Pos < last {
-		return s.row(ctx, key)
-	}
 	return row, damage(row)
+}
+
+// lostRun returns the error for a run in the store that the log has lost, or whose last frames it has
+// lost; nil if there is no sign of that. It asks only a log that is known to have lost frames. A log
+// that ends before the row's position may be that of a leader that does not know yet that it was
+// replaced.
+func (s *Service) lostRun(ctx context.Context, row store.Run) error {
+	if log, ok := s.log.(interface{ Lost() uint64 }); !ok || log.Lost() == 0 {
+		return nil
+	}
+	last, err := s.log.Last(ctx, subject.Run{Tenant: row.Tenant, RunID: row.RunID})
+	gone := errors.Is(err, runlog.ErrNotFound)
+	if !gone && (err != nil || last.Pos >= row.Pos) {
+		return nil
+	}
+	end, err := s.log.End(ctx)
+	switch {
+	case err == nil && end >= row.Pos:
+		s.slog.Error("the last frame of a run is lost", "tenant", row.Tenant, "run_id", row.RunID, "stream", subject.Stream, "sequence", row.Pos)
+		return damaged(row.Key).With("lastSequence", row.Head).Wrap(fmt.Errorf("the log has no frame at %d", row.Pos))
+	case gone:
+		return unavailable("the run log ends before what was read of it").Wrap(err)
+	}
+	return nil
 }
 
 // row reads a row that is known to exist in the log.
@@ -48,6 +81,29 @@ func (s *Service) row(ctx context.Context, key store.Key) (store.Run, error) {
 		return store.Run{}, s.failure(key, err)
 	}
 	return row, damage(row)
+}
+
+// missing returns the error for a run that the read model does not have. A run that the log has is not
+// reported as unknown.
+func (s *Service) missing(ctx context.Context, key store.Key) error {
+	_, err := s.log.Last(ctx, subject.Run{Tenant: key.Tenant, RunID: key.RunID})
+	if err == nil {
+		err = store.ErrNotFound
+	}
+	return s.failure(key, err)
+}
+
+// catchUp waits until the store has all that was acknowledged before the call. moved is false if it had
+// all of it at a position that was read before.
+func (s *Service) catchUp(ctx context.Context, applied uint64) (moved bool, err error) {
+	end, err := s.ends.get(ctx)
+	if err != nil {
+		return false, s.failure(store.Key{}, err)
+	}
+	if end <= applied {
+		return false, nil
+	}
+	return true, s.await(ctx, end)
 }
 
 // await waits up to the limit until the store has reached a position.

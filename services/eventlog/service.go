@@ -87,9 +87,8 @@ type Service struct {
 	slog   *slog.Logger
 	hub    *hub.Hub
 	ingest *ingest.Ingester
+	ends   *ends
 	views  *views
-	// positions asks the log where runs end.
-	positions *positions
 	// pages and backlogs limit how many pages of events are in memory for one tenant.
 	pages, backlogs *share.Turns
 }
@@ -112,7 +111,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		d.Clock = time.Now
 	}
 	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
-	s.positions = newPositions(d.Log, cfg.FreshTimeout)
+	s.ends = &ends{ask: d.Log.Newest, limit: cfg.FreshTimeout}
 	s.pages, s.backlogs = share.NewTurns(maxPages), share.NewTurns(maxBacklogs)
 	s.views = newViews(d.Store, cfg.ViewBytes)
 	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, d.Logger)

@@ -99,3 +99,24 @@ func TestL4_FormsAreFilledIn(t *testing.T) {
 	r := u.ok("run", "events", id, "--type", "node.resumed", "--query", ".events[0].payload.resumeValue", "-o", "json")
 	require.JSONEq(t, `{"why":"42","twice":true}`, r.out)
 }
+
+// The questions of a model can be declined; those of a gate cannot.
+func TestL4_AModelsQuestionsAreDeclined(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	answers(t, "asked", `{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"Which?"}]}}`, `{"type":"error","payload":{"code":"x","message":"not without an answer"}}`)
+	id := u.waiting("asked")
+	require.Contains(t, u.ok("interrupt", "show", id).out, "decline: waybill interrupt answer "+id+" asked --decline")
+	require.Equal(t, 2, u.run("interrupt", "answer", id, "--reason", "x").status, "a reason is for --decline")
+	require.Equal(t, 2, u.run("interrupt", "answer", id, "--decline", "--answer", "q1=x").status)
+	require.Contains(t, u.ok("interrupt", "answer", id, "--decline", "--reason", "not known").out, "declined; run "+id)
+	u.ok("run", "wait", id)
+	require.Contains(t, u.ok("run", "events", id, "--type", "clarification.resolved").out, "declined by")
+
+	id = u.waiting("clarify")
+	shown := u.ok("interrupt", "show", id).out
+	require.NotContains(t, shown, "--decline")
+	r := u.run("interrupt", "answer", id, "--decline")
+	require.Equal(t, 6, r.status)
+	require.Contains(t, r.err, "only the questions of a model can be declined")
+}

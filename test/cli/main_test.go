@@ -56,6 +56,7 @@ var workflows = []string{
 	definition("approve-two", node("gate", "core.approvalGate", `{"title":"Both of you?","actions":["accept","reject"],"requiredApprovals":2}`, "{}"), ""),
 	definition("clarify", node("ask", "core.clarificationGate", `{"questions":[{"id":"q1","question":"Which color?","schema":{"enum":["blue","red"]}},{"id":"q2","question":"How many?"}]}`, "{}"), ""),
 	definition("contract", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeContract":{"accepts":["vendor.waybill.ticket.triage"]}}`, "{}"), ""),
+	definition("asked", node("asked", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeType":"vendor.waybill.ticket.triage","expectsStreaming":false}`, "{}"), ""),
 	definition("corrected", node("asks", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"sort","envelopeType":"vendor.waybill.ticket.triage"}`, "{}"), ""),
 }
 

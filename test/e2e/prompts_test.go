@@ -65,10 +65,11 @@ func TestPrompts_ARunRecordsTheSourcesOfItsPrompt(t *testing.T) {
 		VariableBindings                   map[string]string
 	}
 	require.NoError(t, json.Unmarshal(events[2].Payload, &p))
-	sum := sha256.Sum256([]byte(system + "\n\n" + user))
+	sum := sha256.Sum256([]byte(p.Composed))
 	require.Equal(t, []string{"prompt:clerk@1.0.0", "prompt:vendor.acme.sort@1.1.0"}, p.Refs)
 	require.Equal(t, "ai system+user trusted", p.NodeID+" "+p.Kind+" "+p.ContentTrust)
-	require.Equal(t, []string{system, user, system + "\n\n" + user}, []string{p.SystemPrompt, p.UserPrompt, p.Composed})
+	require.Equal(t, []string{system, user}, []string{p.SystemPrompt, p.UserPrompt})
+	require.JSONEq(t, `{"system":"`+system+`","messages":[{"role":"user","content":"`+user+`"}]}`, p.Composed)
 	require.Equal(t, "sha256:"+hex.EncodeToString(sum[:]), p.Hash)
 	require.Equal(t, map[string]string{"tenant": "default", "key": "[REDACTED:openwop-conformance-canary-secret]", "mail": "dear sirs", "note": ""}, p.VariableBindings)
 	require.Len(t, p.VariableHashes, 4)

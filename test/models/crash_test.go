@@ -77,15 +77,15 @@ func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
 	}
 }
 
-// hostOnLines starts a host whose calls go through lines.
-func hostOnLines(t *testing.T) (*harness.Host, map[string]*line) {
+// hostOnLines starts a host whose calls go through lines, with further flags.
+func hostOnLines(t *testing.T, flags ...string) (*harness.Host, map[string]*line) {
 	t.Helper()
 	lines, addresses := map[string]*line{}, map[string]string{}
 	for _, v := range vendors {
 		lines[v.id] = newLine(t, v)
 		addresses[v.id] = lines[v.id].url
 	}
-	h := harness.StartWith(t, harness.Options{Args: hostArgs(addresses), Env: keys(vendors)})
+	h := harness.StartWith(t, harness.Options{Args: append(hostArgs(addresses), flags...), Env: keys(vendors)})
 	require.NoError(t, h.Deploy(workflows(), "dev-key"))
 	return h, lines
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,11 +66,22 @@ func TestSubstitute_HidesBothNamesOrNone(t *testing.T) {
 	c := client(t, quietKey)
 	blind, fallback := vendors[0], vendors[1]
 	fallback.desk.put("look-hidden", answer{text: good, in: 1, out: 1})
-	events := finish(t, c, start(t, c, asks("look-"+fallback.id, "look-hidden", blind, blind.blind, "")))
+	id := start(t, c, asks("look-"+fallback.id, "look-hidden", blind, blind.blind, ""))
+	events := finish(t, c, id)
 	require.Equal(t, "run.completed", events[len(events)-1].Type, "%s", dump(events))
 	require.JSONEq(t, `{"nodeId":"look","originalProvider":"`+blind.id+`","originalModel":"`+blind.blind+
 		`","fallbackProvider":"[REDACTED]","fallbackModel":"[REDACTED]","missingCapabilities":["vision-input"]}`, string(of(events, "model.capability.substituted")[0].Payload))
 	require.Len(t, fallback.desk.of("look-hidden"), 1)
+	requireHas(t, `{"provider":"[REDACTED]","model":"[REDACTED]","inputTokens":1}`, of(events, usage)[0].Payload)
+	for _, e := range events {
+		require.NotContains(t, string(e.Raw), fallback.seeing)
+	}
+	for _, path := range []string{"", ":view", "/debug-bundle", "/events/poll"} {
+		a, err := c.Do(within(t, 30*time.Second), http.MethodGet, "/v1/runs/"+id+path, "")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, a.Status, "%s %s", path, a.Body)
+		require.NotContains(t, string(a.Body), fallback.seeing, path)
+	}
 }
 
 // OpenWOP envelope contract §16.3, row 7: the fallback cannot see either; no model is called.

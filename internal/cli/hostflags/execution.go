@@ -21,9 +21,12 @@ func Execution(f *pflag.FlagSet, o *host.Execution, drain time.Duration) {
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", drain, "on SIGTERM, how long to wait for running calls before releasing their runs; a second signal exits immediately")
 	f.IntVar(&o.MaxRuns, "max-runs", o.MaxRuns, "maximum runs a dispatcher executes concurrently, excluding sleeping and waiting runs; another eighth, at least 1, is reserved for tenants below their share")
 	RunLimits(f, &o.RunLimits)
+	f.DurationVar(&o.QuestionTimeout, "question-timeout", 0, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")
 	f.IntVar(&o.MaxHandedOut, "max-handed-out", o.MaxHandedOut, "maximum runs delivered to all dispatchers together, including fetched ones; use the same value for all dispatchers")
 	f.DurationVar(&o.MaxQueueWait, "max-queue-wait", o.MaxQueueWait, "maximum time a new run may wait for a slot of --max-runs before starts get 503; 0 means no limit")
 	f.StringVar(&o.TenantLimits, "tenant-limits", "", "JSON file with weights, priorities, concurrency and rate limits of tenants, reloaded when it changes; empty means equal tenants without limits")
+	f.IntVar(&o.MaxRetryAttempts, "max-retry-attempts", o.MaxRetryAttempts, "maximum calls of a model for one answer, the first included; --limit-schema-rounds limits them as well")
+	f.IntVar(&o.TruncationMultiplier, "truncation-multiplier", o.TruncationMultiplier, "growth of the token budget when a model was cut off")
 	modelFlags(f, &o.Models)
 	prompts(f, &o.Prompts)
 	toolFlags(f, &o.Tools)
@@ -45,14 +48,15 @@ func modelFlags(f *pflag.FlagSet, o *models.Options) {
 	f.StringVar(&o.CatalogueFile, "models", "", "JSON file of models, rules and prices that overrides the built-in model catalogue")
 	f.StringVar(&o.UnknownModels, "unknown-models", o.UnknownModels, "refuse or trust: whether a model without a catalogue entry meets a node's requirements")
 	f.StringVar(&o.Directive, "reasoning-directive", o.Directive, "mandatory, advisory or off: how strongly models are instructed to fill the reasoning member of an answer")
+	f.BoolVar(&o.Substitution, "model-substitution", o.Substitution, "call the fallback model of a node's type if the node's model lacks a required capability; false rejects the node")
 	f.StringArrayVar(&o.FallbackHidden, "hide-fallback", nil, "tenant whose runs do not show substituted models (repeatable; * means all tenants)")
 	f.StringVar(&o.RefusalText, "refusal-text", o.RefusalText, "redacted or none: whether a run records the text of a model's refusal, without secrets and without words of the prompt")
 }
 
 func prompts(f *pflag.FlagSet, o *packs.PromptOptions) {
 	f.StringVar(&o.Dir, "prompts", "", "directory of prompt templates, one *.json file per template, in addition to those of packs")
-	f.StringVar(&o.Observability, "prompt-observability", o.Observability,
-		"off, hashed or full: whether prompt.composed events are recorded, with hashes or with the full texts")
+	f.StringVar(&o.Observability, "prompt-observability", "",
+		"off, hashed or full: whether the prompts of model calls are recorded as prompt.composed events, as digests or as they are sent, without secrets; empty records digests of prompts from templates only")
 }
 
 func toolFlags(f *pflag.FlagSet, o *tools.Options) {

@@ -31,7 +31,7 @@ func Public(f *pflag.FlagSet, o *host.Public) {
 func callers(f *pflag.FlagSet, o *host.Callers) {
 	f.DurationVar(&o.Patience.Start, "transfer-start", o.Patience.Start, "time a caller has to start sending a body or reading an answer, on top of --min-transfer-rate; then the connection is closed")
 	f.Int64Var(&o.Patience.MinRate, "min-transfer-rate", o.Patience.MinRate, "minimum bytes per second at which callers must send bodies and read answers")
-	f.DurationVar(&o.Patience.Total, "transfer-timeout", o.Patience.Total, "maximum time for a whole body, and for a whole answer; event streams are not limited")
+	f.DurationVar(&o.Patience.Total, "transfer-timeout", o.Patience.Total, "maximum time for a whole body")
 	f.Int64Var(&o.MaxBytes, "max-bytes-in-flight", o.MaxBytes, "maximum bytes of bodies and answers in memory; more get 503; 0 means 1/48 of the process's memory, at least twice --max-request-body-bytes")
 	f.Uint32Var(&o.GRPCStreams, "max-grpc-streams", o.GRPCStreams, "maximum open streams of one gRPC connection")
 }

@@ -21,8 +21,9 @@ import (
 
 // answerFlags are the flags of `interrupt answer`.
 type answerFlags struct {
-	value, action, feedback, edited, question, voter, key string
-	answers                                               []string
+	value, action, feedback, edited, question, voter, key, reason string
+	answers                                                       []string
+	decline                                                       bool
 }
 
 func answerCommand(s *session.Session) *cobra.Command {
@@ -34,12 +35,15 @@ func answerCommand(s *session.Session) *cobra.Command {
 
 Approvals need an --action: accept, reject, refine (with --feedback), edit-accept (with --edited)
 or ask (with --question). Clarifications need an --answer per question, forms an --answer per field.
+--decline declines to answer a model's questions: the model continues without the answers, or its
+node fails if settings.questions.onDecline says so.
 --value sets the whole answer of any kind: JSON, @FILE, or - for standard input.
 
 ` + exit.Help,
 		Example: `  waybill interrupt answer RUN gate --action accept
   waybill interrupt answer RUN gate --action refine --feedback 'shorter, please'
   waybill interrupt answer RUN ask --answer q1=blue --answer q2=true
+  waybill interrupt answer RUN ask --decline --reason 'not known yet'
   echo '{"orderId":"A-1"}' | waybill interrupt answer RUN wait --value -`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: complete(s),
@@ -52,15 +56,20 @@ or ask (with --question). Clarifications need an --answer per question, forms an
 	f.StringVar(&o.question, "question", "", "question, for ask")
 	f.StringVar(&o.voter, "voter", "", "voter id, for credentials that several people share")
 	f.StringArrayVar(&o.answers, "answer", nil, "ID=VALUE, the answer to a question or the value of a form field, as JSON or text (repeatable)")
+	f.BoolVar(&o.decline, "decline", false, "decline to answer a model's questions")
+	f.StringVar(&o.reason, "reason", "", "reason that the model is told, for --decline")
 	f.StringVar(&o.value, "value", "", "whole answer: JSON, @FILE or -")
 	f.StringVar(&o.key, "key", "", "Idempotency-Key; repeats with the same key answer once")
-	c.MarkFlagsMutuallyExclusive("value", "action", "answer")
+	c.MarkFlagsMutuallyExclusive("value", "action", "answer", "decline")
 	return c
 }
 
 func answer(cmd *cobra.Command, s *session.Session, args []string, o answerFlags) error {
-	if o.value == "" && o.action == "" && len(o.answers) == 0 {
-		return exit.Usagef("no answer: set --action, --answer or --value; waybill interrupt show %s shows which", strings.Join(args, " "))
+	if o.reason != "" && !o.decline {
+		return exit.Usagef("--reason is for --decline; approvals take --feedback")
+	}
+	if o.value == "" && o.action == "" && len(o.answers) == 0 && !o.decline {
+		return exit.Usagef("no answer: set --action, --answer, --decline or --value; waybill interrupt show %s shows which", strings.Join(args, " "))
 	}
 	p, err := s.Printer(cmd)
 	if err != nil {
@@ -117,6 +126,8 @@ func (o answerFlags) build(stdin io.Reader) (json.RawMessage, error) {
 		return document(stdin, "--value", o.value)
 	case len(o.answers) > 0:
 		return nil, nil
+	case o.decline:
+		return o.declination()
 	}
 	v := map[string]any{"action": o.action}
 	set := func(name, text string) {
@@ -146,6 +157,15 @@ func (o answerFlags) build(stdin io.Reader) (json.RawMessage, error) {
 	return render.Encode(v)
 }
 
+// declination is the answer that declines a model's questions.
+func (o answerFlags) declination() (json.RawMessage, error) {
+	v := map[string]any{"declined": true}
+	if o.reason != "" {
+		v["reason"] = o.reason
+	}
+	return render.Encode(v)
+}
+
 func document(stdin io.Reader, name, text string) (json.RawMessage, error) {
 	b, err := runs.Read(stdin, name, text)
 	if err != nil {
@@ -162,6 +182,7 @@ func answered(cmd *cobra.Command, p *render.Printer, a *client.Answer, q *open) 
 	var v struct {
 		Status    string `json:"status"`
 		Interrupt *struct {
+			Outcome           interrupt.Outcome
 			Accepts, Required int
 		} `json:"interrupt"`
 	}
@@ -175,6 +196,9 @@ func answered(cmd *cobra.Command, p *render.Printer, a *client.Answer, q *open) 
 		text := "answered"
 		if v.Interrupt != nil && v.Interrupt.Required > v.Interrupt.Accepts {
 			text = fmt.Sprintf("recorded: %d of %d approvals", v.Interrupt.Accepts, v.Interrupt.Required)
+		}
+		if v.Interrupt != nil && v.Interrupt.Outcome == interrupt.Declined {
+			text = "declined"
 		}
 		_, err := fmt.Fprintf(w, "%s; run %s is %s\n", text, term.Clean(q.runID), term.Clean(v.Status))
 		return err

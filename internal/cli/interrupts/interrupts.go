@@ -245,7 +245,10 @@ func (o *open) write(w io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(w, "\nanswer: waybill interrupt answer %s %s %s\n", o.runID, o.nodeID, end)
+	if _, err = fmt.Fprintf(w, "\nanswer: waybill interrupt answer %s %s %s\n", o.runID, o.nodeID, end); err != nil || !a.Payload.Declinable() {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "decline: waybill interrupt answer %s %s --decline\n", o.runID, o.nodeID)
 	return err
 }
 

@@ -55,9 +55,6 @@ serves waybill.redactor.v1.Redactor.`,
 func envelopeFlags(f *pflag.FlagSet, o *host.AcceptorProcess) {
 	hostflags.Envelopes(f, &o.Envelopes)
 	f.BoolVar(&o.Envelopes.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
-	f.IntVar(&o.Limits.EnvelopesPerTurn, "limit-envelopes-per-turn", o.Limits.EnvelopesPerTurn, "maximum envelopes in one turn")
-	f.IntVar(&o.Limits.SchemaRounds, "limit-schema-rounds", o.Limits.SchemaRounds, "maximum schema rounds of one emission")
-	f.IntVar(&o.Limits.ClarificationRounds, "limit-clarification-rounds", o.Limits.ClarificationRounds, "maximum clarification requests of one node")
 }
 
 // assetFlags are those of images, sounds and files that are too large for the log.

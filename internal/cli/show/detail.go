@@ -196,6 +196,9 @@ var details = map[wire.EventType]func(payload) string{
 	"approval.overridden":     func(p payload) string { return join(": ", after("by ", p.s("principal")), p.s("reason")) },
 	"clarification.requested": func(p payload) string { return questions(p.list("questions")) },
 	"clarification.resolved": func(p payload) string {
+		if p["declined"] == true {
+			return join(" ", "declined", after("by ", p.s("answeredBy")))
+		}
 		return join(" ", after("answers ", p.keys("answers")), after("by ", p.s("answeredBy")))
 	},
 

@@ -22,6 +22,8 @@ type Options struct {
 	// PoliciesFile, SettingsFile and CatalogueFile are JSON files; empty uses the defaults.
 	PoliciesFile, SettingsFile, CatalogueFile string
 	UnknownModels, Directive, RefusalText     string
+	// Substitution lets nodes use the fallback model of their type.
+	Substitution bool
 	// FallbackHidden are tenants whose runs do not record substituted models.
 	FallbackHidden []string
 	// SecretsOnly: this process calls no model, so a provider without a key is not an error.
@@ -30,7 +32,7 @@ type Options struct {
 
 // DefaultOptions are the settings without flags.
 func DefaultOptions() Options {
-	return Options{UnknownModels: RefuseUnknown, Directive: string(model.Advisory), RefusalText: RedactRefusals}
+	return Options{Substitution: true, UnknownModels: RefuseUnknown, Directive: string(model.Advisory), RefusalText: RedactRefusals}
 }
 
 // Values of --refusal-text: what is recorded of the text of a model's refusal.

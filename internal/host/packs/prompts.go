@@ -19,15 +19,15 @@ import (
 // PromptOptions configure prompt templates and their recording.
 type PromptOptions struct {
 	// Dir has one template per file; empty uses the templates of packs only.
-	Dir, Observability string
+	Dir string
+	// Observability is how much of a prompt is recorded; empty records digests of prompts from
+	// templates only.
+	Observability string
 }
-
-// DefaultPromptOptions are the settings without flags.
-func DefaultPromptOptions() PromptOptions { return PromptOptions{Observability: string(prompt.Hashed)} }
 
 // Validate returns all errors.
 func (o *PromptOptions) Validate() (errs []error) {
-	if !prompt.Observability(o.Observability).Valid() {
+	if o.Observability != "" && !prompt.Observability(o.Observability).Valid() {
 		errs = append(errs, fmt.Errorf("--prompt-observability %q: want off, hashed or full", o.Observability))
 	}
 	return errs

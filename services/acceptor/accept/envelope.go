@@ -41,20 +41,6 @@ const (
 	KindSurface = a2ui.Kind
 )
 
-// Universals lists the four universal kinds.
-func Universals() []string {
-	return []string{KindClarificationRequest, KindSchemaRequest, KindSchemaResponse, KindError}
-}
-
-// IsUniversal reports whether a kind is one of the four.
-func IsUniversal(kind string) bool {
-	switch kind {
-	case KindClarificationRequest, KindSchemaRequest, KindSchemaResponse, KindError:
-		return true
-	}
-	return false
-}
-
 // Request is one envelope in its context.
 type Request struct {
 	Target
@@ -76,6 +62,8 @@ type Request struct {
 	// of the model's input.
 	Untrusted bool
 	Counters  Counters
+	// QuestionTimeoutMs is the time limit for answers to the envelope's questions; 0 means none.
+	QuestionTimeoutMs int64
 	// ApprovalContext: the envelope is bound to an approval.
 	ApprovalContext bool
 	// Answer is the part of the model's answer that the envelope is; zero means all.

@@ -125,30 +125,6 @@ func TestIDCache_ReportsADamagedFrame(t *testing.T) {
 	require.Error(t, newIDCache(2).put(place("r", 1), []*frame.Frame{f}))
 }
 
-func TestWithoutNulls_DropsTheChosenMembersAndKeepsAllOtherBytes(t *testing.T) {
-	t.Parallel()
-	drop := func(path string) bool { return path == "/reasoning" || path == "/list/1/a" || path == "/o/x~1y" }
-	for in, want := range map[string]string{
-		`{"reasoning":null}`:                                           `{}`,
-		`{"a":1.0,"reasoning":null,"b":[ 1 ]}`:                         `{"a":1.0,"b":[ 1 ]}`,
-		`{"reasoning" : null , "a":{"reasoning":null}}`:                `{"a":{"reasoning":null}}`,
-		`{"\"q\"":"\u00e9","n":12345678901234567890,"reasoning":null}`: `{"\"q\"":"\u00e9","n":12345678901234567890}`,
-		`{"list":[{"a":null},{"a":null,"b":1.50},null]}`:               `{"list":[{"a":null},{"b":1.50},null]}`,
-		`{"o":{"x/y":null,"z":null}}`:                                  `{"o":{"z":null}}`,
-	} {
-		out, ok := withoutNulls([]byte(in), "", drop)
-		require.True(t, ok, in)
-		require.Equal(t, want, string(out))
-	}
-	for _, in := range []string{
-		`{}`, `{"reasoning":"x"}`, `{"reasoning":{}}`, `{"other":null}`, `[]`, `null`, `"reasoning"`,
-		`{"a":`, `{"a" 1}`, ``,
-	} {
-		_, ok := withoutNulls([]byte(in), "", drop)
-		require.False(t, ok, in)
-	}
-}
-
 func TestInteger_ReadsEveryIntegerOfJSONSchema(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]integer{

@@ -89,7 +89,7 @@ func (e *execution) validatePayload() (wrong []schema.Violation) {
 	if e.kind.Payload == nil {
 		return nil
 	}
-	e.env.Payload, wrong = dropNulls(e.env.Payload, func(payload []byte) []schema.Violation {
+	e.env.Payload, wrong = schema.UnifyNulls(e.env.Payload, func(payload []byte) []schema.Violation {
 		return e.kind.Payload.Validate(e.truncateAsset(payload))
 	})
 	return wrong

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
@@ -138,3 +139,6 @@ func findInNamed(at string, part json.RawMessage) (path string, found bool) {
 	}
 	return "", false
 }
+
+// escapePointer escapes a member's name in a JSON pointer (RFC 6901).
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // a constant

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -121,10 +122,10 @@ func (e *execution) clarificationDrafts() (drafts []wire.Draft, ok bool) {
 	}
 	questions = append(questions, ']')
 
-	interrupt := e.interruptID()
+	id := e.interruptID()
 	var asked wire.ObjectWriter
 	asked.String("nodeId", e.attrs.NodeID)
-	asked.String("interruptId", interrupt)
+	asked.String("interruptId", id)
 	asked.Raw("questions", questions)
 	asked.Raw("envelope", e.recordedJSON())
 
@@ -133,7 +134,7 @@ func (e *execution) clarificationDrafts() (drafts []wire.Draft, ok bool) {
 	data.NonEmpty("contextType", ask.ContextType)
 	return []wire.Draft{
 		{Type: wire.EventClarificationRequested, Payload: asked.Close()},
-		{Type: wire.EventInterruptRequested, Payload: e.interruptPayload(interrupt, data.Close())},
+		{Type: wire.EventInterruptRequested, Payload: e.interruptPayload(id, data.Close())},
 	}, true
 }
 
@@ -153,9 +154,13 @@ func (e *execution) interruptPayload(id string, data []byte) []byte {
 	w.String("runId", e.req.Run.RunID)
 	w.String("nodeId", e.attrs.NodeID)
 	w.String("interruptId", id)
-	w.String("kind", "clarification")
+	w.String("kind", string(interrupt.Clarification))
 	w.String("key", e.interruptKey())
 	w.Raw("data", data)
+	w.Raw("resumeSchema", []byte(interrupt.ModelAnswerSchema))
+	if ms := e.req.QuestionTimeoutMs; ms > 0 {
+		w.Raw("timeoutMs", strconv.AppendInt(nil, ms, 10))
+	}
 	w.String("requestedAt", wire.FormatTime(e.clock()))
 	return w.Close()
 }

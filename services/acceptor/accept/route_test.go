@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/internal/publishedtest"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
@@ -66,6 +67,7 @@ func TestRoute_ClarificationBecomesOneInterrupt(t *testing.T) {
 	f := newFixture(t)
 	res := f.accept(doc("clarification.request", clarification), func(r *accept.Request) {
 		r.Counters.ClarificationRounds = &accept.Counter{Current: 2, Cap: 3}
+		r.QuestionTimeoutMs = 90_000
 	})
 	require.Len(t, res.Events, 2)
 	require.Equal(t, wire.EventClarificationRequested, res.Events[0].Type)
@@ -78,6 +80,7 @@ func TestRoute_ClarificationBecomesOneInterrupt(t *testing.T) {
 	require.JSONEq(t, `{
 		"runId":"run-1","nodeId":"ask","interruptId":"`+asked.InterruptID+`","kind":"clarification","key":"run-1:ask:2",
 		"data":{"questions":[{"id":"q1","question":"Which?","schema":{"type":"string"}},{"id":"q2","question":"When?"}],"contextType":"form"},
+		"resumeSchema":`+interrupt.ModelAnswerSchema+`,"timeoutMs":90000,
 		"requestedAt":"2026-01-31T12:00:00.000Z"}`, string(res.Events[1].Payload))
 }
 

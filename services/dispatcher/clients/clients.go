@@ -70,6 +70,7 @@ func (a Acceptor) Accept(ctx context.Context, r subject.Run, head frame.Head, bo
 		NodeId: req.NodeID, Envelope: req.Envelope, TrustBoundary: string(boundary),
 		TurnCount: int32(req.TurnCount), SchemaRounds: int32(req.SchemaRounds), //nolint:gosec // G115: small counters
 		ClarificationRounds: int32(req.Clarifications), //nolint:gosec // G115: small counters
+		QuestionTimeoutMs:   req.QuestionTimeout.Milliseconds(),
 	}
 	if a := req.Answer; a.Size > 1 {
 		msg.Answer = &acceptorv1.AnswerPart{Size: int32(a.Size), Index: int32(a.Index)} //nolint:gosec // G115: small counters

@@ -231,7 +231,7 @@ func (e *Executor) resolve(
 		case !st.Asks(q):
 			return fault.New(fault.InterruptGone, "the node has ended without the answer").With("nodeId", q.NodeID)
 		}
-		a.At = now
+		a.At, a.OnDecline = now, m.DeclinePolicy(q)
 		if out.Decision, err = interrupt.Decide(q.Pending, a.Answer); err != nil {
 			return err
 		}

@@ -35,20 +35,21 @@ func (s *session) effectFunc(e machine.Effect) effectFunc {
 // buildTask returns the task of an effect, with what the run has recorded for it.
 func buildTask(r subject.Run, st *runstate.State, e machine.Effect) model.Task {
 	t := model.Task{
-		Tenant:         r.Tenant,
-		RunID:          r.RunID,
-		WorkflowID:     st.Record.WorkflowID,
-		CredentialRef:  st.Record.CredentialRef,
-		Replay:         st.Record.Replays(),
-		TypeID:         e.TypeID,
-		Attempt:        e.Attempt,
-		Input:          e.Input,
-		Trust:          e.Trust,
-		Clarifications: e.Clarifications,
-		Waits:          e.Waits,
-		Fallback:       e.Fallback,
-		Needs:          e.Needs,
-		Recorded:       map[string]model.Recorded{},
+		Tenant:          r.Tenant,
+		RunID:           r.RunID,
+		WorkflowID:      st.Record.WorkflowID,
+		CredentialRef:   st.Record.CredentialRef,
+		Replay:          st.Record.Replays(),
+		TypeID:          e.TypeID,
+		Attempt:         e.Attempt,
+		Input:           e.Input,
+		Trust:           e.Trust,
+		Clarifications:  e.Clarifications,
+		QuestionTimeout: e.QuestionTimeout,
+		Waits:           e.Waits,
+		Fallback:        e.Fallback,
+		Needs:           e.Needs,
+		Recorded:        map[string]model.Recorded{},
 	}
 	for _, q := range e.Answered {
 		t.Answered = append(t.Answered, model.Answered{Question: q.Data, Answer: q.ResumeValue})
@@ -58,7 +59,7 @@ func buildTask(r subject.Run, st *runstate.State, e machine.Effect) model.Task {
 		t.Announced = r.Sequence
 	}
 	if n := st.Nodes[e.NodeID]; n != nil {
-		t.Composed = n.Prompt
+		t.Composed, t.Rounds = n.Prompt, n.Rounds
 	}
 	for id, v := range st.Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {

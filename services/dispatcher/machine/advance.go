@@ -330,18 +330,19 @@ func (m *Machine) collectEffects(now time.Time) (out []Effect, broken bool) {
 		m.handedOut[id] = true
 		running++
 		out = append(out, Effect{
-			NodeID:         id,
-			TypeID:         t.Executes(),
-			Attempt:        n.Attempt,
-			Input:          in,
-			Trust:          trust,
-			Clarifications: n.Clarifications,
-			Waits:          n.Waits,
-			Answered:       m.st.AnsweredOf(id),
-			Fallback:       n.Fallback,
-			Needs:          t.Needs,
-			Retries:        slices.Clone(n.Retries),
-			Spawn:          m.spawnOf(id, t, in, trust),
+			NodeID:          id,
+			TypeID:          t.Executes(),
+			Attempt:         n.Attempt,
+			Input:           in,
+			Trust:           trust,
+			Clarifications:  n.Clarifications,
+			QuestionTimeout: m.questionTimeout(id),
+			Waits:           n.Waits,
+			Answered:        m.st.AnsweredOf(id),
+			Fallback:        n.Fallback,
+			Needs:           t.Needs,
+			Retries:         slices.Clone(n.Retries),
+			Spawn:           m.spawnOf(id, t, in, trust),
 		})
 	}
 	return out, false

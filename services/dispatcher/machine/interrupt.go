@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -125,6 +126,24 @@ func (m *Machine) Resolve(now time.Time, id string, d interrupt.Decision) {
 	default:
 		m.completeAnswered(now, id, d.Outputs(), n.Attempt, d.Trust)
 	}
+}
+
+// questionTimeout is the time limit for answers to the questions of a node's model.
+func (m *Machine) questionTimeout(id string) time.Duration {
+	if limit := m.step(id).Node.Questions().Timeout; limit != nil {
+		return *limit
+	}
+	return m.limits.QuestionTimeout
+}
+
+// DeclinePolicy is what happens to a node if the answer to its open question is declined; empty if
+// the question cannot be declined, because no model asks it.
+func (m *Machine) DeclinePolicy(q *runstate.Interrupt) workflow.DeclinePolicy {
+	n := m.st.Nodes[q.NodeID]
+	if q.Kind != interrupt.Clarification || n == nil || m.plan.Types[n.TypeID].Class != node.Effect {
+		return ""
+	}
+	return m.step(q.NodeID).Node.Questions().OnDecline
 }
 
 // escalateOrExpire handles a due timer of a waiting node: it escalates the question to the next

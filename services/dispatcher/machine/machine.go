@@ -37,6 +37,9 @@ type Limits struct {
 	MaxDuration time.Duration
 	// MaxParallel limits the effects of one run that execute at a time.
 	MaxParallel int
+	// QuestionTimeout is the time limit for answers to a model's questions if its node sets none; 0
+	// means none.
+	QuestionTimeout time.Duration
 }
 
 // Plan is a definition that is ready to execute.
@@ -79,6 +82,8 @@ type Effect struct {
 	Trust wire.Trust
 	// Clarifications counts the node's accepted clarification requests so far.
 	Clarifications int
+	// QuestionTimeout is the time limit for answers to the model's questions; 0 means none.
+	QuestionTimeout time.Duration
 	// Waits counts the node's consecutive waits for capacity.
 	Waits int
 	// Answered are the answered questions of the node's model.

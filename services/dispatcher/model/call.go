@@ -10,7 +10,8 @@ import (
 )
 
 // callModel calls the model once. A failed call does not count as a failed attempt: it has no
-// envelope event (OpenWOP envelope contract §14.1). shown means that the answer is not streamed.
+// envelope event (OpenWOP envelope contract §14.1). shown means that the call is repeated: its prompt is
+// not recorded, and its answer not streamed.
 func (e *emission) callModel(
 	ctx context.Context, req provider.Request, n callNumber, shown bool,
 ) (provider.Result, *Result) {
@@ -29,6 +30,9 @@ func (e *emission) callModel(
 	}
 	out := limit.Outcome{Tokens: unreported, Aborted: true}
 	defer func() { release(out) }()
+	if err := e.recordPrompt(ctx, req, n, shown); err != nil {
+		return provider.Result{}, unsentResult(err, n)
+	}
 	callCtx, cancel := context.WithTimeout(ctx, req.Timeouts.Call)
 	defer cancel()
 	emit, wait, closeStream, err := e.openStream(ctx, shown)

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -21,7 +20,7 @@ func (e *emission) callFailure(err error) *wire.NodeError {
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = timeoutMessage(e.request.Timeouts)
 	}
-	if f := e.task.Fallback; f == nil || f.Provider != modelgate.Withheld {
+	if !e.task.withholdsModel() {
 		out.Details = map[string]any{"provider": e.request.Provider}
 		if pe, ok := provider.As(err); ok && pe.Quote != "" { // redacted with the event
 			out.Message += `; the server says: "` + pe.Quote + `"`

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -25,7 +26,19 @@ func clarificationMessages(answered []Answered) []provider.Message {
 		}
 		out = append(out,
 			provider.Message{Role: "assistant", Content: wire.AppendString(nil, string(envelope))},
-			userMessage("The answers to your questions, by their ids. Go on with the task.\n"+string(a.Answer)))
+			userMessage(answerText(a.Answer)))
 	}
 	return out
+}
+
+// answerText tells the model the answers to its questions, or that there are none.
+func answerText(resume json.RawMessage) string {
+	reason, declined := interrupt.ReadDeclined(resume)
+	switch {
+	case !declined:
+		return "The answers to your questions, by their ids. Go on with the task.\n" + string(resume)
+	case reason == "":
+		return "The person declined to answer your questions. Go on with the task without the answers."
+	}
+	return "The person declined to answer your questions, for the reason below. Go on with the task without the answers.\n" + reason
 }

@@ -48,3 +48,24 @@ func TestEnvelope_ClarificationLetsTheNodeWait(t *testing.T) {
 	require.JSONEq(t, `{"a":1}`, string(done.result.Output.Ports["output"]))
 	require.NotEqual(t, ids[0], ids[1], "the second question is another envelope")
 }
+
+// The model is told that its questions were declined, and why.
+func TestEnvelope_ADeclinedQuestionIsToldToTheModel(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"declined":true}`:                        "The person declined to answer your questions. Go on with the task without the answers.",
+		`{"declined":true,"reason":"not decided"}`: "not decided",
+	} {
+		r := executeTask(t, model.Task{
+			TypeID: node.TypeCallPrompt,
+			Input:  node.Input{Config: json.RawMessage(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`)},
+			Answered: []model.Answered{{
+				Question: json.RawMessage(`{"questions":[{"id":"q1","question":"which?"}]}`), Answer: json.RawMessage(answer),
+			}},
+		}, acceptAll, mock.Entry{Content: `{"a":1}`})
+		require.Nil(t, r.result.Err)
+		msgs := r.spy.reqs[0].Messages
+		require.Contains(t, string(msgs[len(msgs)-1].Content), want)
+		require.NotContains(t, string(msgs[len(msgs)-1].Content), "The answers to your questions")
+	}
+}

@@ -27,6 +27,8 @@ type progress struct {
 	round int
 	// shown means that the answer was streamed and its usage recorded before; the call is repeated.
 	shown bool
+	// resumed means that a previous owner may have recorded the prompt of the call.
+	resumed bool
 	// req is the request of the call.
 	req provider.Request
 	// schemas are the kinds whose schemas were added to the prompt.
@@ -61,7 +63,7 @@ func (e *emission) runAttempts(ctx context.Context, out *outbox) Result {
 		return e.failExhausted(schemaTalkFailure(), e.maxAttempts, out)
 	}
 	for p.shown = e.task.partiallyRecorded(p.round); ; p.attempt++ {
-		res, fail := e.callModel(ctx, p.req, e.nextCall(p.attempt), p.shown)
+		res, fail := e.callModel(ctx, p.req, e.nextCall(p), p.shown)
 		if fail != nil {
 			return fail.with(out.events)
 		}
@@ -69,7 +71,7 @@ func (e *emission) runAttempts(ctx context.Context, out *outbox) Result {
 		if v.done != nil {
 			return *v.done
 		}
-		p.shown = false
+		p.shown, p.resumed = false, false
 		if p.attempt >= e.maxAttempts || v.failure.atCeiling {
 			return e.handleExhausted(ctx, v.failure, answer{res, p}, out)
 		}
@@ -102,11 +104,14 @@ type callNumber struct {
 	// ordinal counts the earlier calls of the node. Each answered clarification starts another
 	// emission.
 	ordinal int
+	// resumed means that a previous owner may have recorded the prompt of the call, and recorded that
+	// it has.
+	resumed, recorded bool
 }
 
 // nextCall numbers the call of an attempt.
-func (e *emission) nextCall(attempt int) callNumber {
-	return callNumber{earlier: attempt - 1, ordinal: e.callOrdinal(attempt - 1)}
+func (e *emission) nextCall(p progress) callNumber {
+	return callNumber{earlier: p.attempt - 1, ordinal: e.callOrdinal(p.attempt - 1), resumed: p.resumed}
 }
 
 // callOrdinal numbers a call among all calls of the node. An emission can have one call more than
@@ -159,7 +164,7 @@ func (e *emission) judgeAnswer(ctx context.Context, a answer, out *outbox) verdi
 
 // recordTruncation adds the event of a truncated answer, and returns its failure.
 func (e *emission) recordTruncation(a answer, f failure, out *outbox) failure {
-	out.addDraft(truncatedDraft(a.req, a.Result, e.expected.containsDocument(a.Text)))
+	out.addDraft(e.task.truncatedDraft(a.req, a.Result, e.expected.containsDocument(a.Text)))
 	f.atCeiling = atOutputCeiling(a.req.MaxTokens, e.ceiling)
 	return f
 }

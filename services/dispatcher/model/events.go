@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -30,11 +31,11 @@ func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.
 
 // usageDraft builds the usage event of a call. It has a cost only if every rate is known (OpenWOP
 // envelope contract §19.1).
-func (l *Loop) usageDraft(req provider.Request, res provider.Result) wire.Draft {
-	u := res.Usage
+func (e *emission) usageDraft(req provider.Request, res provider.Result) wire.Draft {
+	u, shown := res.Usage, e.task.shownModel(req, res)
 	p := wire.ProviderUsage{
-		Provider:         req.Provider,
-		Model:            firstNonEmpty(res.Model, req.Model),
+		Provider:         shown.Provider,
+		Model:            shown.Model,
 		InputTokens:      u.InputTokens,
 		OutputTokens:     u.OutputTokens,
 		TotalTokens:      u.TotalTokens,
@@ -42,10 +43,23 @@ func (l *Loop) usageDraft(req provider.Request, res provider.Result) wire.Draft 
 		CacheWriteTokens: u.CacheWriteTokens,
 		NodeID:           req.NodeID,
 	}
-	if usd, known := l.costOf(req, res); known {
+	if usd, known := e.costOf(req, res); known {
 		p.CostUSD, p.Currency = &usd, "USD"
 	}
 	return draft(wire.EventProviderUsage, req.NodeID, wire.Trusted, p)
+}
+
+// withholdsModel reports whether readers of the run must not see which model replaces the node's own.
+func (t *Task) withholdsModel() bool {
+	return t.Fallback != nil && t.Fallback.Provider == modelgate.Withheld
+}
+
+// shownModel is the model that answered, as events name it.
+func (t *Task) shownModel(req provider.Request, res provider.Result) modelgate.Model {
+	if t.withholdsModel() {
+		return *t.Fallback
+	}
+	return modelgate.Model{Provider: req.Provider, Model: firstNonEmpty(res.Model, req.Model)}
 }
 
 // costOf uses the prices of the model that answered, else of the requested one.
@@ -67,7 +81,8 @@ func optional(s string) *string {
 	return &s
 }
 
-func truncatedDraft(req provider.Request, res provider.Result, partial bool) wire.Draft {
+func (t *Task) truncatedDraft(req provider.Request, res provider.Result, partial bool) wire.Draft {
+	shown := t.shownModel(req, res)
 	return draft(wire.EventEnvelopeTruncated, req.NodeID, wire.Trusted, struct {
 		NodeID           string `json:"nodeId"`
 		Provider         string `json:"provider"`
@@ -75,7 +90,7 @@ func truncatedDraft(req provider.Request, res provider.Result, partial bool) wir
 		StopReason       string `json:"stopReason"`
 		Partial          bool   `json:"partialPayloadAvailable"`
 		OutputTokenCount *int   `json:"outputTokenCount,omitempty"`
-	}{req.NodeID, req.Provider, firstNonEmpty(res.Model, req.Model), stopReason(res), partial, tokenCount(res)})
+	}{req.NodeID, shown.Provider, shown.Model, stopReason(res), partial, tokenCount(res)})
 }
 
 func tokenCount(res provider.Result) *int {

@@ -67,7 +67,7 @@ func (e *emission) reformatProse(ctx context.Context, prose string, p progress, 
 // after the attempts. The quoted prose is untrusted content (OpenWOP envelope contract §14.7). last
 // is the attempt that gave the prose.
 func (e *emission) callReformat(ctx context.Context, prose string, last progress, out *outbox) verdict {
-	n := callNumber{earlier: last.attempt, ordinal: e.callOrdinal(e.maxAttempts)}
+	n := callNumber{earlier: last.attempt, ordinal: e.callOrdinal(e.maxAttempts), resumed: last.resumed}
 	p := last
 	p.attempt = e.maxAttempts + 1
 	p.req.Messages = append(slices.Clone(e.request.Messages), userMessage(

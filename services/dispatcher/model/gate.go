@@ -19,7 +19,7 @@ func (l *Loop) Gate(
 ) (modelgate.Model, modelgate.Outcome) {
 	active := l.activeModel(in)
 	out := modelgate.Evaluate(needs, active, modelgate.Host{
-		Substitutes: true, TrustsUnknown: l.cfg.TrustsUnknown,
+		Substitutes: !l.cfg.RefusesSubstitution, TrustsUnknown: l.cfg.TrustsUnknown,
 		HidesFallback: l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant),
 		Routes: func(m modelgate.Model) bool {
 			t := Task{Tenant: tenant, CredentialRef: credentialRef, Input: in}

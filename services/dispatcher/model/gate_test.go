@@ -124,6 +124,18 @@ func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 	}
 }
 
+// OpenWOP envelope contract §16.3 step 4: an operator can rule out other models than a node's own.
+func TestGate_RefusesSubstitutionIfTheOperatorDoes(t *testing.T) {
+	t.Parallel()
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	require.NoError(t, err)
+	loop := model.New(model.Config{RefusesSubstitution: true, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}, model.Deps{Models: reg})
+	fallback := &modelgate.Model{Provider: "mock", Model: "m"}
+	_, o := loop.Gate("acme", "", modelgate.Needs{Required: []string{"reasoning"}, Fallback: fallback}, node.Input{})
+	require.Equal(t, modelgate.Refuse, o.Route)
+	require.False(t, o.FallbackAttempted)
+}
+
 // The recorded fallback is called instead of the config's model. If its name is withheld, that of
 // the node's type is.
 func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
@@ -175,10 +187,14 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 			}
 			require.Nil(t, res.Err)
 			require.Equal(t, "bigger", spied.reqs[0].Model)
+			shown := `"provider":"mock","model":"bigger"`
+			if tc.fallback.Provider == modelgate.Withheld {
+				shown = `"provider":"[REDACTED]","model":"[REDACTED]"`
+			}
 			require.Contains(t, rig{
 				journal: j,
 				result:  res,
-			}.payload(t, wire.EventProviderUsage), `"provider":"mock","model":"bigger"`)
+			}.payload(t, wire.EventProviderUsage), shown)
 		})
 	}
 }

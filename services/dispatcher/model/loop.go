@@ -41,6 +41,9 @@ type Config struct {
 	// HidesFallback reports whether the fallback model is hidden from readers of a tenant's runs;
 	// nil hides none.
 	HidesFallback func(tenant string) bool
+	// RefusesSubstitution rejects a node whose model lacks a capability, even if its type has a fallback
+	// model.
+	RefusesSubstitution bool
 	// WithholdsRefusals omits refusal texts from the log. Otherwise they are recorded without
 	// secrets and without words of the prompt.
 	WithholdsRefusals bool
@@ -87,8 +90,11 @@ type Loop struct {
 	deps          Deps
 	projections   projections
 	outputSchemas outputSchemas
-	reasonings    reasonings
-	configs       configs
+	// requestedSchemas are those of kinds.
+	requestedSchemas requestedSchemas
+	turnForms        turnForms
+	reasonings       reasonings
+	configs          configs
 }
 
 // New makes a loop.
@@ -108,6 +114,9 @@ func New(cfg Config, d Deps) *Loop {
 // Run executes a model node: it settles what the calls have in common, then makes the calls.
 func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	cfg, bad := l.configs.parse(t.Input.Config)
+	if bad == nil {
+		bad = cfg.checkForm()
+	}
 	if bad != nil {
 		return Result{Err: bad}
 	}
@@ -118,15 +127,12 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if res, ok := t.resultFromLog(cfg.EnvelopeType, b.maxAttempts); ok { // whichever model and key would be used now
 		return res
 	}
-	s, bad, err := l.prepare(ctx, t, cfg)
+	s, bad, err := l.prepare(ctx, t, cfg, b.limits)
 	if bad != nil || err != nil {
 		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
-	if err := e.recordComposition(ctx, out); err != nil {
-		return Result{Interrupted: err}
-	}
 	res := e.runAttempts(ctx, out)
 	res.Trust = s.task.Trust
 	return res

@@ -18,7 +18,7 @@ type Offer struct {
 // default model, the fallback, and the catalogue's models of configured providers.
 func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
 	var fallbacks []modelgate.Model
-	if fallback != nil {
+	if fallback != nil && !l.cfg.RefusesSubstitution {
 		fallbacks = append(fallbacks, *fallback)
 	}
 	return slices.ContainsFunc(l.knownModels(fallbacks), func(m modelgate.Model) bool {
@@ -31,7 +31,7 @@ func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
 // tenant may call. A name with * is the pattern of a catalogue rule; it is left out if only some of
 // its models are allowed. Fallbacks are left out for tenants that must not see them.
 func (l *Loop) Capable(tenant string, id modelgate.Capability, fallbacks []modelgate.Model) []Offer {
-	if l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant) {
+	if l.cfg.RefusesSubstitution || l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant) {
 		fallbacks = nil
 	}
 	var out []Offer

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -31,6 +32,8 @@ type AcceptRequest struct {
 	SchemaRounds int
 	// Clarifications counts the node's clarification requests accepted before.
 	Clarifications int
+	// QuestionTimeout is the time limit for answers to the model's questions; 0 means none.
+	QuestionTimeout time.Duration
 	// Traceparent is the trace context of the node's attempt; empty for none.
 	Traceparent string
 	// Preceding are the call's own events. provider.usage precedes the envelope's events (OpenWOP

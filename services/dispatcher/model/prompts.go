@@ -6,89 +6,44 @@ import (
 	"fmt"
 	"slices"
 
-	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/prompt"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Prompts are the templates and what composing them requires.
 type Prompts struct {
 	// Library is nil without templates.
 	Library *prompt.Library
-	// Observability is how much of a composition its event contains.
+	// Observability is how much of a prompt its event contains.
 	Observability prompt.Observability
+	// AllCalls records the prompts of all calls. Otherwise only those from templates are recorded.
+	AllCalls bool
 	// Secret returns a secret of the host; nil disables secrets in prompts.
 	Secret func(id string) (value string, ok bool)
 	// Redact removes other secrets; see engine.Redactor. If it fails, no prompt is composed.
 	Redact func(ctx context.Context, tenant, runID string, registered bool, docs [][]byte) ([][]byte, bool, error)
 }
 
-// composedPrompt is the prompt from templates. The zero value is that of a node without templates.
-type composedPrompt struct {
-	// texts replace the node's own; nil without templates.
-	texts *prompt.Composition
-	// record is the event of the composition; nil records nothing.
-	record *compositionRecord
-}
-
-// trust returns the lowest trust of the values in the templates.
-func (p composedPrompt) trust() wire.Trust {
-	if p.texts == nil {
-		return wire.Trusted
-	}
-	return p.texts.Trust
-}
-
-// composePrompt renders the templates that the node names instead of its own texts (OpenWOP
-// envelope contract §19.2). The gate has already chosen the model (§16.3).
-func (l *Loop) composePrompt(ctx context.Context, t Task) (composedPrompt, *wire.NodeError, error) {
+// composePrompt renders the templates that the node names instead of its own texts; nil without
+// templates (OpenWOP envelope contract §19.2). The gate has already chosen the model (§16.3).
+func (l *Loop) composePrompt(t Task) (*prompt.Composition, *wire.NodeError) {
 	var pinned []string
 	if t.Composed != nil {
 		pinned = t.Composed.Refs
 	}
 	parts, wrong := l.deps.Prompts.Library.Plan(t.Input.Config, pinned...)
 	if len(wrong) > 0 {
-		return composedPrompt{}, planError(wrong), nil
+		return nil, planError(wrong)
 	}
 	if len(parts) == 0 {
-		return composedPrompt{}, nil, nil
+		return nil, nil
 	}
 	c, err := prompt.Compose(parts, l.promptBindings(t))
 	if err != nil {
-		return composedPrompt{}, composeError(err), nil
+		return nil, &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
 	}
-	if l.deps.Prompts.Observability == prompt.Off {
-		return composedPrompt{texts: c}, nil, nil
-	}
-	if err := c.Redact(func(doc []byte) ([]byte, error) { return l.redactPrompt(ctx, t, doc) }); err != nil {
-		return composedPrompt{}, nil, fmt.Errorf("redact the prompt of node %s: %w", t.Input.NodeID, err)
-	}
-	record, bad := newCompositionRecord(c, t.Input.NodeID, l.deps.Prompts.Observability)
-	return composedPrompt{texts: c, record: record}, bad, nil
-}
-
-// newCompositionRecord builds the event of a composition. A composition too large for the log fails
-// the node here: recording it later would fail on every retry.
-func newCompositionRecord(
-	c *prompt.Composition, nodeID string, o prompt.Observability,
-) (*compositionRecord, *wire.NodeError) {
-	p := c.Payload(nodeID, o)
-	doc, err := c.Record(p)
-	if err != nil {
-		return nil, composeError(err)
-	}
-	return &compositionRecord{event: doc, hash: p.Hash, refs: p.Refs}, nil
-}
-
-func composeError(err *fault.Error) *wire.NodeError {
-	return &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
-}
-
-// compositionRecord is the recorded form of a composition.
-type compositionRecord struct {
-	event json.RawMessage
-	hash  string
-	refs  []string
+	return c, nil
 }
 
 // planError fails a node with unresolved references. Run creation rejects such workflows, but a
@@ -119,17 +74,36 @@ func (l *Loop) promptBindings(t Task) prompt.Bindings {
 	}
 }
 
-// recordComposition records the composition before the call. It is skipped if the log of a claimed
-// run already has the same one. If a variable of the run changed in between, it is another
-// composition.
-func (e *emission) recordComposition(ctx context.Context, out *outbox) error {
-	made := e.composition
-	if made == nil {
+// recordPrompt records the prompt of a call before the call. It is skipped if the log of a claimed run
+// already has that of the same call. If a variable of the run changed in between, it is another
+// prompt.
+func (e *emission) recordPrompt(ctx context.Context, req provider.Request, n callNumber, shown bool) error {
+	level := e.deps.Prompts.Observability
+	if shown || n.recorded || level == prompt.Off || e.composition == nil && !e.deps.Prompts.AllCalls {
 		return nil
 	}
-	if said := e.task.Composed; said != nil && said.Hash == made.hash && slices.Equal(said.Refs, made.refs) {
+	sent, err := prompt.NewSent(callOf(req), e.composition, func(doc []byte) ([]byte, error) {
+		return e.redactPrompt(ctx, e.task, doc)
+	})
+	if err != nil {
+		return fmt.Errorf("redact the prompt of node %s: %w", e.task.Input.NodeID, err)
+	}
+	p := sent.Payload(e.task.Input.NodeID, wire.Trusted.Meet(e.task.Trust), level)
+	if said := e.task.Composed; n.resumed && said != nil && said.Rounds == e.task.Rounds &&
+		said.Hash == p.Hash && slices.Equal(said.Refs, p.Refs) {
 		return nil
 	}
-	out.add(wire.EventPromptComposed, made.event)
-	return out.flush(ctx, e.journal)
+	return e.journal.Record(ctx, draft(wire.EventPromptComposed, p.NodeID, p.ContentTrust, p.Render()))
+}
+
+// callOf returns the text of a request.
+func callOf(req provider.Request) prompt.Call {
+	call := prompt.Call{System: req.System, Messages: []prompt.Message{}, Schema: req.Schema}
+	if len(req.Schema) > 0 {
+		call.SchemaName = req.SchemaName
+	}
+	for _, m := range req.Messages {
+		call.Messages = append(call.Messages, prompt.Message{Role: m.Role, Content: m.Content})
+	}
+	return call
 }

@@ -2,6 +2,9 @@ package model_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -46,9 +49,12 @@ func shelf(t *testing.T) *prompt.Library {
 // composing is a task of a node that names templates.
 type composing struct {
 	level  prompt.Observability
+	all    bool // not only templates
 	config string
 	in     node.Input
 	said   *runstate.Prompt
+	rounds int
+	retry  []model.Retry
 	script []mock.Entry
 	redact func(docs [][]byte) ([][]byte, error)
 	record error
@@ -84,6 +90,7 @@ func (c composing) run(t *testing.T) rig {
 		Prompts: model.Prompts{
 			Library:       shelf(t),
 			Observability: c.level,
+			AllCalls:      c.all,
 			Secret:        func(id string) (string, bool) { return canary, id == "main" },
 			Redact: func(_ context.Context, _, _ string, _ bool, docs [][]byte) ([][]byte, bool, error) {
 				if c.redact == nil {
@@ -103,7 +110,7 @@ func (c composing) run(t *testing.T) rig {
 		typeID = node.TypeStructuredOutput
 	}
 	res := loop.Run(t.Context(), model.Task{
-		Tenant: "acme", RunID: "run_1", WorkflowID: "wf", TypeID: typeID, Input: c.in, Composed: c.said,
+		Tenant: "acme", RunID: "run_1", WorkflowID: "wf", TypeID: typeID, Input: c.in, Composed: c.said, Rounds: c.rounds, Retries: c.retry,
 	}, j)
 	return rig{journal: j, spy: p, result: res}
 }
@@ -137,7 +144,9 @@ func TestPrompts_AreMadeOfTemplates(t *testing.T) {
 	require.Equal(t, "prompt.composed provider.usage", r.names())
 	p := payload(t, r)
 	require.Equal(t, []string{"prompt:role@1.0.0", "prompt:ask@1.1.0"}, p.Refs)
-	require.Equal(t, "You work for acme in wf, n, run_1.\n\nWrite about tea for all.", *p.Composed)
+	require.JSONEq(t, `{"system":"You work for acme in wf, n, run_1.","messages":[{"role":"user","content":"Write about tea for all."}]}`, *p.Composed)
+	require.Equal(t, "You work for acme in wf, n, run_1.", *p.SystemPrompt)
+	require.Equal(t, "Write about tea for all.", *p.UserPrompt)
 	require.Equal(t, wire.Trusted, p.ContentTrust)
 }
 
@@ -156,24 +165,49 @@ func TestPrompts_StandBehindTheConversation(t *testing.T) {
 	require.Nil(t, payload(t, r).Composed)
 }
 
-// prompt.composed is recorded once, before the first call.
-func TestPromptComposed_IsRecordedOnceBeforeTheFirstCall(t *testing.T) {
+// prompt.composed is recorded once for each call, before the call, with the schema and the correction.
+func TestPromptComposed_IsRecordedOnceBeforeEachCall(t *testing.T) {
 	t.Parallel()
-	var before []string
-	r := composing{
-		level: prompt.Hashed, config: `"userPromptRef":"prompt:ask",` + valueConfig[1:len(valueConfig)-1],
-		script: []mock.Entry{{Content: `{"valid":1}`}, {
-			Content:    `{"val`,
-			StopReason: "max_tokens",
-		}, {Content: `{"valid":true}`}},
-		after: func(j *journal) { before = append(before, rig{journal: j}.names()) },
-	}.run(t)
-	require.Nil(t, r.result.Err)
-	require.Len(t, before, 3)
-	require.Equal(t, "prompt.composed", before[0])
-	require.Equal(t, 1, strings.Count(r.names(), "prompt.composed"))
-	for _, req := range r.spy.reqs {
-		require.Equal(t, "Write about tea for all.", text(t, req.Messages[0]))
+	for name, prefix := range map[string]string{"templates": `"userPromptRef":"prompt:ask",`, "the node's own": `"prompt":"Write about {{topic}} for all.",`} {
+		var before []string
+		r := composing{
+			level: prompt.Full, all: true, config: prefix + valueConfig[1:len(valueConfig)-1],
+			script: []mock.Entry{{Content: `{"valid":1}`}, {Content: `{"val`, StopReason: "max_tokens"}, {Content: `{"valid":true}`}},
+			after:  func(j *journal) { before = append(before, rig{journal: j}.names()) },
+		}.run(t)
+		require.Nil(t, r.result.Err, name)
+		require.Len(t, before, 3)
+		for i, list := range before {
+			require.True(t, strings.HasSuffix(list, "prompt.composed"), list)
+			require.Equal(t, i+1, strings.Count(list, "prompt.composed"))
+		}
+		require.Equal(t, 3, strings.Count(r.names(), "prompt.composed"))
+		i := 0
+		for _, d := range r.drafts {
+			if d.Type != wire.EventPromptComposed {
+				continue
+			}
+			var p prompt.Payload
+			require.NoError(t, json.Unmarshal(d.Payload, &p))
+			require.NotNil(t, p.Refs)
+			require.Equal(t, "system+user", p.Kind)
+			req := r.spy.reqs[i]
+			require.Equal(t, req.System, *p.SystemPrompt, "with the host's own text")
+			var body prompt.Call
+			require.NoError(t, json.Unmarshal([]byte(*p.Composed), &body))
+			require.Len(t, body.Messages, len(req.Messages))
+			for k, m := range req.Messages {
+				require.Equal(t, m.Role, body.Messages[k].Role)
+				require.JSONEq(t, string(m.Content), string(body.Messages[k].Content))
+				require.Contains(t, *p.UserPrompt, text(t, m))
+			}
+			require.JSONEq(t, string(req.Schema), string(body.Schema))
+			require.Equal(t, "Write about tea for all.", text(t, req.Messages[0]))
+			sum := sha256.Sum256([]byte(*p.Composed))
+			require.Equal(t, "sha256:"+hex.EncodeToString(sum[:]), p.Hash)
+			i++
+		}
+		require.Len(t, r.spy.reqs[1].Messages, 2, "a correction")
 	}
 	failed := composing{
 		level:  prompt.Hashed,
@@ -181,7 +215,35 @@ func TestPromptComposed_IsRecordedOnceBeforeTheFirstCall(t *testing.T) {
 		record: errors.New("no log"),
 	}.run(t)
 	require.Error(t, failed.result.Interrupted)
-	require.Empty(t, failed.spy.reqs, "no call without a recorded composition")
+	require.Empty(t, failed.spy.reqs, "no call without a recorded prompt")
+}
+
+// With digests, the event has none of the text.
+func TestPromptComposed_HashedHasNoText(t *testing.T) {
+	t.Parallel()
+	r := composing{level: prompt.Hashed, all: true, config: `"system":"be brief","prompt":"about {{topic}}"`}.run(t)
+	p := payload(t, r)
+	require.Equal(t, []string{}, p.Refs)
+	require.Equal(t, "system+user", p.Kind)
+	require.Nil(t, p.Composed)
+	require.Nil(t, p.SystemPrompt)
+	require.Nil(t, p.UserPrompt)
+	require.Equal(t, p.Hash, payload(t, composing{level: prompt.Full, all: true, config: `"system":"be brief","prompt":"about {{topic}}"`}.run(t)).Hash)
+}
+
+// A dispatcher that takes a run over in a retry records the prompt of that call once.
+func TestPromptComposed_OfARetryIsRecordedOnceAcrossTakeovers(t *testing.T) {
+	t.Parallel()
+	c := composing{
+		level: prompt.Hashed, all: true, config: `"prompt":"about {{topic}}",` + valueConfig[1:len(valueConfig)-1],
+		script: []mock.Entry{{Content: `{"valid":true}`}}, rounds: 1,
+		retry: []model.Retry{{Attempt: 2, Reason: "schema-violation", Detail: "/valid is no boolean"}},
+	}
+	first := payload(t, c.run(t))
+	c.said = &runstate.Prompt{Refs: first.Refs, Hash: first.Hash, Rounds: 1}
+	require.Equal(t, "provider.usage", c.run(t).names(), "the same call is repeated")
+	c.said.Rounds = 0
+	require.Equal(t, "prompt.composed provider.usage", c.run(t).names(), "the recorded prompt is of an earlier call with the same text")
 }
 
 // After a takeover, the same composition is not recorded again. A different one is.
@@ -210,6 +272,7 @@ func TestPromptComposed_IsNotThereWithoutTemplatesOrWhenOff(t *testing.T) {
 			config: `"promptId":"ask"`,
 			redact: func([][]byte) ([][]byte, error) { return nil, errors.New("away") },
 		},
+		"off for all calls":  {level: prompt.Off, all: true, config: `"prompt":"about {{topic}}"`},
 		"the node's own":     {level: prompt.Full, config: `"prompt":"about {{topic}}","system":"x"`},
 		"nothing of its own": {level: prompt.Full, config: `"temperature":0`},
 	} {
@@ -246,7 +309,8 @@ func TestPrompts_SendSecretsAndTellMarks(t *testing.T) {
 	}.run(t)
 	require.Equal(t, "Key: "+canary, text(t, r.spy.reqs[0].Messages[0]))
 	p := payload(t, r)
-	require.Equal(t, "Key: [REDACTED:main]", *p.Composed)
+	require.Equal(t, "Key: [REDACTED:main]", *p.UserPrompt)
+	require.JSONEq(t, `{"messages":[{"role":"user","content":"Key: [REDACTED:main]"}]}`, *p.Composed)
 	for _, d := range append(r.drafts, r.result.Drafts...) {
 		require.NotContains(t, string(d.Payload), canary)
 	}
@@ -261,7 +325,7 @@ func TestPrompts_PassTheRedactorBeforeTheyAreHashed(t *testing.T) {
 	r := with(func(docs [][]byte) ([][]byte, error) {
 		return [][]byte{[]byte(strings.ReplaceAll(string(docs[0]), "tea", "[REDACTED:t]"))}, nil
 	})
-	require.Equal(t, "Write about [REDACTED:t] for all.", *payload(t, r).Composed)
+	require.Equal(t, "Write about [REDACTED:t] for all.", *payload(t, r).UserPrompt)
 	require.Equal(t, "Write about tea for all.", text(t, r.spy.reqs[0].Messages[0]))
 	require.NotEqual(t, payload(t, with(nil)).Hash, payload(t, r).Hash)
 
@@ -291,24 +355,33 @@ func TestPrompts_FailTheNodeWithACode(t *testing.T) {
 	}
 }
 
-// A composition that exceeds a frame fails the node before any event is recorded. Otherwise
-// recording it would be retried until the run's deadline.
-func TestPrompts_ThatCannotBeRecordedFailTheNodeBeforeAnythingIs(t *testing.T) {
+// A prompt whose event exceeds a frame is recorded as a digest.
+func TestPrompts_ThatAreTooLongAreRecordedAsDigests(t *testing.T) {
 	t.Parallel()
 	rows := wire.AppendString(nil, strings.Repeat(`{"a":1},`, 240<<10)) // a large result of a tool
 	in := node.Input{Ports: map[string]json.RawMessage{"topic": rows}, UntrustedPorts: map[string]bool{"topic": true}}
-	for _, level := range []prompt.Observability{prompt.Full, prompt.Hashed, prompt.Off} {
+	for level, events := range map[prompt.Observability]string{
+		prompt.Full: "prompt.composed provider.usage", prompt.Hashed: "prompt.composed provider.usage", prompt.Off: "provider.usage",
+	} {
 		r := composing{level: level, config: `"promptId":"ask"`, in: in}.run(t)
 		require.NoError(t, r.result.Interrupted)
-		if level != prompt.Full {
-			require.Nil(t, r.result.Err, level)
-			require.Len(t, r.spy.reqs, 1)
-			continue
+		require.Nil(t, r.result.Err, level)
+		require.Len(t, r.spy.reqs, 1)
+		require.Equal(t, events, r.names())
+		if level != prompt.Off {
+			require.Nil(t, payload(t, r).Composed)
 		}
-		require.NotNil(t, r.result.Err)
-		require.Equal(t, "content_too_long", r.result.Err.Code)
-		require.Equal(t, map[string]any{"template": "prompt:ask@1.1.0", "variable": "topic"}, r.result.Err.Details)
-		require.Empty(t, r.spy.reqs)
-		require.Empty(t, r.names())
 	}
+}
+
+// Media are recorded as digests.
+func TestPromptComposed_HasNoMedia(t *testing.T) {
+	t.Parallel()
+	image := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("image", 50)))
+	r := composing{level: prompt.Full, all: true, config: `"temperature":0`, in: node.Input{Ports: map[string]json.RawMessage{"messages": json.RawMessage(
+		`[{"role":"user","content":[{"type":"text","text":"data: look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,` + image + `"}},{"type":"image","mimeType":"image/png","base64":"` + image + `"}]}]`)}}}.run(t)
+	p := payload(t, r)
+	require.Equal(t, "data: look", *p.UserPrompt)
+	require.NotContains(t, *p.Composed, image)
+	require.Equal(t, 2, strings.Count(*p.Composed, "bytes, sha256:"))
 }

@@ -30,13 +30,14 @@ func (e *emission) refusalDraft(ctx context.Context, a answer) (wire.Draft, erro
 	if len(category) > maxCategory {
 		category = ""
 	}
+	shown := e.task.shownModel(a.req, a.Result)
 	return draft(wire.EventEnvelopeRefusal, a.req.NodeID, wire.Trusted, struct {
 		NodeID         string  `json:"nodeId"`
 		Provider       string  `json:"provider"`
 		Model          string  `json:"model"`
 		RefusalText    *string `json:"refusalText"`
 		SafetyCategory *string `json:"safetyCategory,omitempty"`
-	}{a.req.NodeID, a.req.Provider, firstNonEmpty(a.Model, a.req.Model), optional(text), optional(category)}), nil
+	}{a.req.NodeID, shown.Provider, shown.Model, optional(text), optional(category)}), nil
 }
 
 // refusalText removes secrets and words of the prompt from a refusal; models often repeat the

@@ -21,7 +21,7 @@ type Retry struct {
 // correction and schemas. No retry is announced twice and the number of answered calls stays
 // limited, however often the owner is lost (OpenWOP envelope contract §8, §14.3).
 func (e *emission) resume(ctx context.Context) (progress, error) {
-	p := progress{req: e.request}
+	p := progress{req: e.request, resumed: true}
 	announced, wrong := 1, 0
 	for _, r := range e.task.Retries {
 		if r.Reason == runstate.ReasonProse { // the extra call does not count as an attempt
@@ -75,7 +75,9 @@ func reformatPending(retries []Retry) bool {
 func (e *emission) repeatReformat(ctx context.Context, p progress, out *outbox) Result {
 	again := *e
 	again.maxAttempts = max(e.maxAttempts, p.attempt) // the host's limit may have been higher then
-	res, fail := again.callModel(ctx, p.req, again.nextCall(p.attempt), p.shown)
+	n := again.nextCall(p)
+	n.recorded = true
+	res, fail := again.callModel(ctx, p.req, n, p.shown)
 	if fail != nil {
 		return fail.with(out.events)
 	}

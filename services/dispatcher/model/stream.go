@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -33,6 +34,7 @@ func (e *emission) openStream(
 		nodeID:   e.task.Input.NodeID,
 		runID:    e.task.RunID,
 		trust:    e.task.Trust,
+		withheld: e.task.withholdsModel(),
 	}
 	st.idle = sync.NewCond(&st.mu)
 	closeAll := func() {
@@ -54,6 +56,7 @@ type streamer struct {
 	nodeID   string
 	runID    string
 	trust    wire.Trust
+	withheld bool // the model's name is not shown
 
 	// held are tokens whose text is not fully released by the redactor; settled is the released
 	// part. Only emit uses them.
@@ -163,6 +166,9 @@ func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
 	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last}
 	if d.Model != "" || d.FinishReason != "" || d.Usage != nil || len(d.ToolCalls) > 0 {
 		p.Meta = &chunkMeta{FinishReason: d.FinishReason, Model: d.Model}
+		if s.withheld && d.Model != "" {
+			p.Meta.Model = modelgate.Withheld
+		}
 		for _, c := range d.ToolCalls {
 			p.Meta.ToolCalls = append(p.Meta.ToolCalls, chunkTool{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"time"
 
 	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/modelgate"
@@ -22,6 +23,8 @@ type Task struct {
 	Trust         wire.Trust
 	// Clarifications counts the node's clarification requests accepted before.
 	Clarifications int
+	// QuestionTimeout is the time limit for answers to the model's questions; 0 means none.
+	QuestionTimeout time.Duration
 	// Waits counts the consecutive waits for the node's model without capacity.
 	Waits int
 	// Answered are the model's clarification questions and answers, in order.
@@ -43,8 +46,10 @@ type Task struct {
 	Retries []Retry
 	// Announced is the sequence of the last retry; 0 for none.
 	Announced int
-	// Composed is the recorded prompt composition of the attempt; nil for none.
+	// Composed is the prompt of the attempt that was recorded last; nil for none.
 	Composed *runstate.Prompt
+	// Rounds counts the attempt's calls whose usage is recorded.
+	Rounds int
 }
 
 // Answered is a model's clarification question and its answer.

@@ -335,6 +335,7 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 	}
 	noop := func(id string) string { return nodeJSON(id, "core.noop", bare) }
 	decide := nodeJSON("d", "core.conditional", `,"config":{"expression":"true"},"inputs":{}`)
+	model := nodeJSON("m", "core.ai.callPrompt", `,"config":{"prompt":"x"},"inputs":{}`)
 	off := nodeJSON("off", "core.noop", bare+`,"disabled":true`)
 	for name, tt := range map[string]struct {
 		nodes, edges string
@@ -391,6 +392,36 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 		"a timeout where none can be": {
 			nodeJSON("a", "core.noop", bare+`,"settings":{"timeoutMs":5}`),
 			"", "/nodes/0/settings/timeoutMs", node.RuleNoTimeout,
+		},
+		"questions where no model asks": {
+			nodeJSON("a", "core.noop", bare+`,"settings":{"questions":{"timeoutMs":5}}`),
+			"", "/nodes/0/settings/questions", workflow.RuleQuestions,
+		},
+		"questions of a model": {
+			nodeJSON("a", "core.ai.callPrompt", `,"config":{"prompt":"x"},"inputs":{},"settings":{"questions":{"timeoutMs":5}}`),
+			"", "", "",
+		},
+		"a route by reasoning": {
+			model + "," + noop("b"),
+			edge("e", "m", "b", `,"condition":{"type":"regex","left":"output.reasoning","right":"yes"}`),
+			"/edges/0/condition", node.RuleReasoning,
+		},
+		"a route by an expression over reasoning": {
+			model + "," + noop("b"),
+			edge("e", "m", "b", `,"condition":{"expression":"outputs.output[\"reasoning\"].contains(\"yes\")"}`),
+			"/edges/0/condition", node.RuleReasoning,
+		},
+		"a conditional over reasoning": {
+			model + "," + nodeJSON("d", "core.conditional", `,"config":{"expression":"inputs.input.?reasoning.hasValue()"},"inputs":{}`),
+			edge("e", "m", "d", ""), "/nodes/1/config/expression", node.RuleReasoning,
+		},
+		"a route by another member": {
+			model + "," + noop("b"),
+			edge("e", "m", "b", `,"condition":{"expression":"outputs.output.reasoningless && outputs.output.text == \"reasoning\""}`), "", "",
+		},
+		"reasoning of no model": {
+			noop("a") + "," + noop("b"),
+			edge("e", "a", "b", `,"condition":{"expression":"outputs.output.reasoning == 1"}`), "", "",
 		},
 		"a policy where no call is": {
 			nodeJSON("a", "core.noop", bare+`,"settings":{"onUnknownOutcome":"retry"}`),

@@ -108,6 +108,7 @@ func (c Catalog) warnings(def *workflow.Definition, compiled *definition.Flow) [
 	}
 	w.checkReachable()
 	w.checkEdges()
+	w.checkReasoning()
 	for i := range def.Nodes {
 		w.checkNode(i)
 	}
@@ -217,6 +218,9 @@ func (w *warnings) checkNode(i int) {
 	}
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.OnUnknownOutcome() != workflow.OutcomeByType && n.OnUnknownOutcome() != workflow.OutcomeAsk {
 		w.add(nodePath(i)+"/settings/onUnknownOutcome", workflow.RuleUnknownOutcome, "nodes of type "+n.TypeID+" make no call, so the setting has no effect")
+	}
+	if t, known := w.types[n.TypeID]; known && !t.AsksModel() && n.HasQuestions() {
+		w.add(nodePath(i)+"/settings/questions", workflow.RuleQuestions, "only models ask questions; nodes of type "+n.TypeID+" call none, so the setting has no effect")
 	}
 	before := w.ancestors(n.ID)
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {

@@ -25,7 +25,8 @@ type Composition struct {
 
 	shown     Text
 	variables map[string]json.RawMessage
-	origins   map[string]origin // origins of variables
+	origins   map[string]origin   // origins of variables
+	hide      func(string) string // replaces the values of secrets; nil without secrets
 }
 
 // Compose renders templates. Few-shot examples come before the user's text, schema hints after the
@@ -185,10 +186,10 @@ func (c *Composition) mask(secrets []*secret) {
 	if len(secrets) == 0 {
 		return
 	}
-	hide := newMasker(secrets)
-	c.shown.System, c.shown.User = hide(c.shown.System), hide(c.shown.User)
+	c.hide = newMasker(secrets)
+	c.shown.System, c.shown.User = c.hide(c.shown.System), c.hide(c.shown.User)
 	for name, raw := range c.variables {
-		c.variables[name] = mapStrings(raw, hide)
+		c.variables[name] = mapStrings(raw, c.hide)
 	}
 }
 

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -12,9 +11,9 @@ import (
 // an answer.
 const maxComposed = 2 << 20
 
-// maxRecorded limits the event of a composition as JSON. Under full it contains the text twice and
-// the values once; escapes and markers can make it longer. A frame has 8 MiB, and recording a
-// larger event would fail on every retry.
+// maxRecorded limits the event of a call as JSON. Under full it contains the text twice and the
+// values once; escapes and markers can make it longer. A frame has 8 MiB, and recording a larger
+// event would fail on every retry.
 const maxRecorded = 3 * maxComposed
 
 // origin is the declaration of a variable.
@@ -51,24 +50,6 @@ func (c *Composition) checkShown() *fault.Error {
 		return nil
 	}
 	return c.largestValue().tooLong("the prompt has more than %d bytes with the marks of its secrets in their places; give its secrets shorter ids", 2*maxComposed)
-}
-
-// Record renders a payload of this composition. The error is content_too_long: a payload that fits
-// no frame is rejected before the model call.
-func (c *Composition) Record(p Payload) (json.RawMessage, *fault.Error) {
-	doc, err := json.Marshal(p)
-	if err != nil {
-		panic("prompt: payload is not JSON: " + err.Error()) // raw messages always render
-	}
-	if len(doc) <= maxRecorded {
-		return doc, nil
-	}
-	o := c.largestValue()
-	if o.variable == "" {
-		return nil, o.tooLong("recorded, the prompt has %d bytes and may have %d; shorten its templates, the first is %s", len(doc), maxRecorded, o.template)
-	}
-	return nil, o.tooLong("recorded, the prompt has %d bytes and may have %d; its longest value is that of the variable %q of the template %s: give it a shorter one",
-		len(doc), maxRecorded, o.variable, o.template)
 }
 
 // largestValue returns the variable with the longest value, else the first template.

@@ -95,29 +95,25 @@ func TestCompose_BoundsAllPartsTogether(t *testing.T) {
 	require.Equal(t, "prompt:few-shot@1.0.0", err.Details["template"])
 }
 
-// An event too large for a frame is rejected with its longest value.
-func TestRecord_BoundsTheEvent(t *testing.T) {
+// An event too large for a frame is recorded without its texts.
+func TestRender_BoundsTheEvent(t *testing.T) {
 	t.Parallel()
-	b := prompt.Bindings{Input: prompt.Scope{Values: values{"a": long("<", mib), "b": json.RawMessage(`"x"`)}}}
-	c, err := one(t, "user", "{{b}}: {{a}}", "", b)
-	require.Nil(t, err)
-	doc, err := c.Record(c.Payload("n", prompt.Hashed))
-	require.Nil(t, err)
-	require.Less(t, len(doc), 1000)
-	full := c.Payload("n", prompt.Full)
-	doc, err = c.Record(full)
-	require.Nil(t, doc)
-	require.NotNil(t, err)
-	require.Equal(t, fault.ContentTooLong, err.Code)
-	require.Equal(t, "a", err.Details["variable"])
-	require.Equal(t, "prompt:t@1.0.0", err.Details["template"])
-
-	b.Input.Values["a"] = long("x", mib)
-	c, err = one(t, "user", "{{b}}: {{a}}", "", b)
-	require.Nil(t, err)
-	doc, err = c.Record(c.Payload("n", prompt.Full))
-	require.Nil(t, err)
-	var back prompt.Payload
-	require.NoError(t, json.Unmarshal(doc, &back))
-	require.Equal(t, c.Payload("n", prompt.Full), back)
+	for size, shows := range map[int]bool{mib / 2: true, 3 * mib: false, 5 * mib: true} {
+		call := prompt.Call{Messages: []prompt.Message{{Role: "user", Content: long("x", size)}, {Role: "user", Content: json.RawMessage(`"short"`)}}}
+		s, err := prompt.NewSent(call, nil, unchanged)
+		require.NoError(t, err)
+		doc := s.Payload("n", wire.Trusted, prompt.Full).Render()
+		require.Less(t, len(doc), 7*mib)
+		var p prompt.Payload
+		require.NoError(t, json.Unmarshal(doc, &p))
+		require.Equal(t, s.Payload("n", wire.Trusted, prompt.Hashed).Hash, p.Hash)
+		require.Equal(t, shows, p.Composed != nil, size)
+		if size > 4*mib {
+			require.Contains(t, *p.Composed, "5242880 bytes, sha256:")
+			require.Contains(t, *p.Composed, `"short"`)
+		}
+	}
 }
+
+// unchanged is a redactor that finds nothing.
+func unchanged(doc []byte) ([]byte, error) { return doc, nil }

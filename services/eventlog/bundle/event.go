@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 
@@ -71,6 +72,10 @@ var kept = map[string]bool{
 // ofEnvelope are the kept members of an envelope's stamp.
 var ofEnvelope = map[string]bool{"envelopeType": true, "envelopeId": true, "outcome": true, "refusalMode": true}
 
+// ofPrompt are the kept members of a prompt: its templates and digest, never its text or the digests
+// of single values, which could be guessed.
+var ofPrompt = map[string]bool{"refs": true, "hash": true, "contentTrust": true}
+
 // ofMedia are the kept members of an asset: the reference, never the bytes (OpenWOP envelope
 // contract §17).
 var ofMedia = map[string]bool{"url": true, "bytes": true, "mimeType": true, "durationSeconds": true}
@@ -95,6 +100,9 @@ func (t *Trimmer) Trim(events []wire.Event) []wire.Event {
 func (t *inputFilter) event(e wire.Event) wire.Event {
 	payload := members(e.Payload)
 	out := keep(payload, kept)
+	if e.Type == wire.EventPromptComposed {
+		maps.Copy(out, keep(payload, ofPrompt))
+	}
 	if e.Type == wire.EventRunCancelled {
 		delete(out, "reason") // text written by a person
 	}

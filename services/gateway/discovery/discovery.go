@@ -372,7 +372,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	if can.GetGatesModels() {
 		d.ModelGate = &modelGate{
 			Supported:    true,
-			Substitution: true,
+			Substitution: !can.GetRefusesSubstitution(),
 			Advertised:   append([]string{}, can.GetModelCapabilities()...),
 		}
 	}

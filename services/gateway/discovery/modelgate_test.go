@@ -30,4 +30,6 @@ func TestDocument_AdvertisesRequiredModelCapabilities(t *testing.T) {
 		"substitutionSupported": true,
 	}, root["modelCapabilities"])
 	require.NotContains(t, root["aiProviders"], "modelCapabilities")
+	refusing := func(_ *discovery.Config, d *dispatcher) { d.can.RefusesSubstitution = true }
+	require.Equal(t, false, newRig(gating(), refusing).root(t)["modelCapabilities"].(map[string]any)["substitutionSupported"])
 }

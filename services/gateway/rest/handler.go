@@ -10,6 +10,7 @@ package rest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -62,10 +63,12 @@ type Deps struct {
 	CheckToken func(token string) error
 	Handlers
 	// Clean redacts errors.
-	Clean  func(context.Context, error) error
-	Ready  func() error
-	Clock  func() time.Time
-	Logger *slog.Logger
+	Clean func(context.Context, error) error
+	Ready func() error
+	// Warnings may be nil.
+	Warnings func() []string
+	Clock    func() time.Time
+	Logger   *slog.Logger
 }
 
 // Handlers serve the routes that are not translated to one gRPC call.
@@ -367,6 +370,17 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, err := io.WriteString(w, `{"status":"ok"}`)
+	doc := struct {
+		Status   string   `json:"status"`
+		Warnings []string `json:"warnings,omitempty"`
+	}{Status: "ok"}
+	if r.URL.Path == "/readyz" && h.deps.Warnings != nil {
+		doc.Warnings = h.deps.Warnings()
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
 	return err
 }

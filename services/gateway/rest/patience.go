@@ -14,7 +14,7 @@ type Patience struct {
 	Start time.Duration
 	// MinRate is the number of bytes per second that a caller must send or read.
 	MinRate int64
-	// Total limits the whole body, and the whole answer.
+	// Total limits the whole body.
 	Total time.Duration
 }
 
@@ -47,6 +47,7 @@ func (p Patience) deadline(begun time.Time, n int64) time.Time {
 func (p Patience) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: p}
+		out.patience.Total = 0 // an answer may be large
 		if r.ContentLength == 0 {
 			next.ServeHTTP(out, r)
 			return

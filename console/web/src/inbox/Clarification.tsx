@@ -2,9 +2,9 @@ import { useId, useRef, useState, type ReactNode } from "react";
 import { record, text } from "../ladder/events";
 import { Field, valueOf, type Draft } from "./Fields";
 import { violations } from "./schema";
-import type { KindProps } from "./question";
+import { declinable, type KindProps } from "./question";
 
-/** Questions with one answer each, validated here and sent as a map by question id. */
+/** Questions with one answer each, validated here and sent as a map by question id. Those of a model can be declined. */
 export function Clarification({ question, blocked, busy, places, answer }: KindProps): ReactNode {
   const prefix = useId();
   const list = Array.isArray(question.data.questions) ? question.data.questions.map(record) : [];
@@ -55,9 +55,16 @@ export function Clarification({ question, blocked, busy, places, answer }: KindP
           />
         );
       })}
-      <button type="submit" className="primary" disabled={busy || blocked !== undefined}>
-        Send {list.length === 1 ? "the answer" : "the answers"}
-      </button>
+      <div className="decisions">
+        <button type="submit" className="primary" disabled={busy || blocked !== undefined}>
+          Send {list.length === 1 ? "the answer" : "the answers"}
+        </button>
+        {declinable(question) && (
+          <button type="button" disabled={busy || blocked !== undefined} onClick={() => answer({ declined: true })}>
+            Decline to answer
+          </button>
+        )}
+      </div>
     </form>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { questionOf, titleOf } from "./question";
+import { declinable, questionOf, titleOf } from "./question";
 
 const form = (...components: object[]): unknown => ({
   kind: "custom",
@@ -15,4 +15,14 @@ it.each([
   ["nothing, where it cannot be read", { kind: "custom", payload: { data: { customKind: "ui.a2ui-surface", payload: { surface: { components: "none" } } } } }, "A form to fill in"],
 ])("of several forms in a list each is shown for %s", (_, interrupt, want) => {
   expect(titleOf(questionOf(interrupt))).toBe(want);
+});
+
+it("only a question whose resumeSchema says so can be declined", () => {
+  const asked = (kind: string, resumeSchema?: object): boolean =>
+    declinable(questionOf({ kind, nodeId: "n", interruptId: "i", payload: { kind, data: { questions: [{ id: "q", question: "?" }] }, resumeSchema } }));
+  const model = { type: "object", anyOf: [{ required: ["answers"] }, { required: ["declined"], properties: { answers: false, declined: { const: true } } }] };
+  expect(asked("clarification", model)).toBe(true);
+  expect(asked("clarification")).toBe(false);
+  expect(asked("clarification", { type: "object" })).toBe(false);
+  expect(asked("custom", model)).toBe(false);
 });

@@ -128,6 +128,12 @@ const kinds: Record<string, Look> = {
 
 export const kindLook = (q: Question): Look => (isForm(q) ? { word: "Form", icon: "question" } : (lookup(kinds, q.kind) ?? { word: q.kind, icon: "question" }));
 
+/** Reports whether a question is a model's, which can be declined: its resumeSchema says so. */
+export function declinable(q: Question): boolean {
+  const ways = record(q.resumeSchema).anyOf;
+  return q.kind === "clarification" && Array.isArray(ways) && ways.some((way) => record(record(record(way).properties).declined).const === true);
+}
+
 export const isForm = (q: Question): boolean => q.kind === "custom" && q.data.customKind === "ui.a2ui-surface";
 
 /** Returns the title of a question. */

@@ -52,7 +52,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
     const key = lost.current?.value === sending ? lost.current.key : idempotencyKey();
     lost.current = undefined;
     set({ state: "sending" });
-    const action = text(record(value).action);
+    const action = text(record(value).action) ?? (record(value).declined === true ? "declined" : undefined);
     send(value, key)
       .then((sent) => {
         const r = record(sent);

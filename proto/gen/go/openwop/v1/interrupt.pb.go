@@ -279,7 +279,7 @@ func (x *ResolveInterruptByTokenResponse) GetInterrupt() *InterruptResult {
 type InterruptResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// advanced, refined, rejected, counted (one vote of several) or asked.
+	// advanced, refined, rejected, declined, counted (one vote of several) or asked.
 	Outcome *string `protobuf:"bytes,2,opt,name=outcome,proto3,oneof" json:"outcome,omitempty"`
 	// Votes, for an approval with a quorum.
 	Accepts       *int32 `protobuf:"varint,3,opt,name=accepts,proto3,oneof" json:"accepts,omitempty"`

@@ -55,9 +55,11 @@ type AcceptRequest struct {
 	// Events of the model call that produced the envelope, at most one of each type. They are
 	// recorded in the same append, before the envelope's own events. If the envelope is not recorded,
 	// neither are they, and the caller keeps them. Requires head and a run that this host executes.
-	Preceding     []*PrecedingEvent `protobuf:"bytes,14,rep,name=preceding,proto3" json:"preceding,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Preceding []*PrecedingEvent `protobuf:"bytes,14,rep,name=preceding,proto3" json:"preceding,omitempty"`
+	// Time limit in milliseconds for answers to the questions of a clarification.request; 0: none.
+	QuestionTimeoutMs int64 `protobuf:"varint,15,opt,name=question_timeout_ms,json=questionTimeoutMs,proto3" json:"question_timeout_ms,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *AcceptRequest) Reset() {
@@ -179,6 +181,13 @@ func (x *AcceptRequest) GetPreceding() []*PrecedingEvent {
 		return x.Preceding
 	}
 	return nil
+}
+
+func (x *AcceptRequest) GetQuestionTimeoutMs() int64 {
+	if x != nil {
+		return x.QuestionTimeoutMs
+	}
+	return 0
 }
 
 // PrecedingEvent is an event of the requested node that is not in the log yet.
@@ -1868,7 +1877,7 @@ var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xdc\x04\n" +
+	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\x8c\x05\n" +
 	"\rAcceptRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -1884,7 +1893,8 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	" \x01(\bR\x0fapprovalContext\x127\n" +
 	"\x06answer\x18\f \x01(\v2\x1f.waybill.acceptor.v1.AnswerPartR\x06answer\x12$\n" +
 	"\rregistrations\x18\r \x03(\tR\rregistrations\x12A\n" +
-	"\tpreceding\x18\x0e \x03(\v2#.waybill.acceptor.v1.PrecedingEventR\tprecedingB\v\n" +
+	"\tpreceding\x18\x0e \x03(\v2#.waybill.acceptor.v1.PrecedingEventR\tpreceding\x12.\n" +
+	"\x13question_timeout_ms\x18\x0f \x01(\x03R\x11questionTimeoutMsB\v\n" +
 	"\t_contractJ\x04\b\v\x10\f\"c\n" +
 	"\x0ePrecedingEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +

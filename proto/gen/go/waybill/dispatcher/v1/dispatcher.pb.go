@@ -2062,9 +2062,11 @@ type DescribeResponse struct {
 	RuntimeCapabilities []string `protobuf:"bytes,14,rep,name=runtime_capabilities,json=runtimeCapabilities,proto3" json:"runtime_capabilities,omitempty"`
 	// Default handling of sensitive values when a workflow sets none; empty: workflows that mark
 	// values as sensitive are rejected.
-	MaskingMode   string `protobuf:"bytes,15,opt,name=masking_mode,json=maskingMode,proto3" json:"masking_mode,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaskingMode string `protobuf:"bytes,15,opt,name=masking_mode,json=maskingMode,proto3" json:"masking_mode,omitempty"`
+	// Nodes never use a fallback model instead of their own.
+	RefusesSubstitution bool `protobuf:"varint,16,opt,name=refuses_substitution,json=refusesSubstitution,proto3" json:"refuses_substitution,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *DescribeResponse) Reset() {
@@ -2200,6 +2202,13 @@ func (x *DescribeResponse) GetMaskingMode() string {
 		return x.MaskingMode
 	}
 	return ""
+}
+
+func (x *DescribeResponse) GetRefusesSubstitution() bool {
+	if x != nil {
+		return x.RefusesSubstitution
+	}
+	return false
 }
 
 // ListModelCapabilitiesRequest names a tenant.
@@ -4122,7 +4131,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
 	"executable\"\x11\n" +
-	"\x0fDescribeRequest\"\xa7\x05\n" +
+	"\x0fDescribeRequest\"\xda\x05\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +
 	"node_types\x18\x01 \x03(\v2\x1f.waybill.dispatcher.v1.NodeTypeR\tnodeTypes\x12\x1c\n" +
@@ -4141,7 +4150,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x13reasoning_directive\x18\f \x01(\tR\x12reasoningDirective\x12>\n" +
 	"\aprompts\x18\r \x01(\v2$.waybill.dispatcher.v1.PromptSupportR\aprompts\x121\n" +
 	"\x14runtime_capabilities\x18\x0e \x03(\tR\x13runtimeCapabilities\x12!\n" +
-	"\fmasking_mode\x18\x0f \x01(\tR\vmaskingMode\"6\n" +
+	"\fmasking_mode\x18\x0f \x01(\tR\vmaskingMode\x121\n" +
+	"\x14refuses_substitution\x18\x10 \x01(\bR\x13refusesSubstitution\"6\n" +
 	"\x1cListModelCapabilitiesRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"\x92\x01\n" +
 	"\x1dListModelCapabilitiesResponse\x12J\n" +
