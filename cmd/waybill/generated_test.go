@@ -34,6 +34,9 @@ func generated(t *testing.T, name, want string) {
 	require.Equal(t, want, string(got), "run make gen")
 }
 
+// callerLimits is the section about what callers may hold of a host.
+const callerLimits = "security.md#limits-on-callers"
+
 // explained are the pages that say more of a setting, below docs/.
 var explained = map[string]string{
 	"a2a-agent": "tools.md", "api-key": "waiting.md#approvers", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
@@ -45,7 +48,9 @@ var explained = map[string]string{
 	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load", "tenant-limits": "fair-shares.md#limits-of-tenants", "max-runs": "fair-shares.md",
 	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
 	"token-file": "services.md#access-between-services", "tls-client-ca": "services.md#access-between-services", "peer-ca": "services.md#access-between-services", "redactor-ca": "services.md#access-between-services",
-	"redactor": "services.md#load-balancing",
+	"redactor":       "services.md#load-balancing",
+	"transfer-start": callerLimits, "transfer-timeout": callerLimits, "min-transfer-rate": callerLimits, "max-unknown-requests": callerLimits,
+	"max-bytes-in-flight": callerLimits, "max-grpc-streams": callerLimits,
 }
 
 // documented is what serves: `dev`, or a service of `serve`.

@@ -43,7 +43,7 @@ func (p *process) serveAssets(s *acceptor.Service, lis net.Listener) {
 	}
 	local := acceptorv1.NewAcceptorClient(p.serveLocally("asset", s.Register))
 	srv := &http.Server{
-		Handler:           assetHandler(&rest.Assets{Acceptor: local}, p.log),
+		Handler:           rest.DefaultPatience().Handler(assetHandler(&rest.Assets{Acceptor: local}, p.log)),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/internal/share"
 )
 
 // core has what the builders of all services of a process share.
@@ -26,6 +27,8 @@ type core struct {
 	audit *audit.Log
 	// spans is nil unless spans are exported.
 	spans *tracing.Exporter
+	// bytes is the pool of bytes for requests and answers; nil in a process without callers.
+	bytes *share.Pool
 	// closers run last first.
 	closers []func()
 }

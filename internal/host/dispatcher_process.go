@@ -68,7 +68,7 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 	// Definitions are registered through the same handlers as callers use.
 	local := dispatcherv1.NewDispatcherClient(p.serveLocally("dispatcher", s.Register))
 	loader := &workflowLoader{client: local, log: p.log}
-	loaded := make(chan struct{})
+	loaded, registered := make(chan struct{}), s.Loading()
 	p.group.Start(lifecycle.Part{Name: "workflows", Run: func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -78,6 +78,7 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 		if err := loader.loadDirs(ctx, o.Execution.Workflows); err != nil {
 			return err
 		}
+		registered()
 		close(loaded)
 		return loader.watch(o.Execution.Workflows).Run(ctx)
 	}})
@@ -86,6 +87,11 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 		case <-loaded: // a ready dispatcher runs the definitions of its files
 		default:
 			return errors.New("it reads the workflow definitions")
+		}
+		select {
+		case <-s.Executes():
+		default:
+			return errors.New("it starts to carry out runs")
 		}
 		return p.stores.Connected(ctx)
 	}, peers.Check)

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/services/gateway"
+	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
@@ -23,6 +24,7 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	if err != nil {
 		return err
 	}
+	c.bytes = p.opts.Callers.pool(p.opts.MaxBodyBytes, auth.Sole(specs))
 	secret, err := key.secret()
 	if err != nil {
 		return err
@@ -39,9 +41,12 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	if p.webhooks, err = c.newWebhooks(p, secret, answers); err != nil {
 		return err
 	}
+	admitted := p.opts.Admission
+	admitted.Bytes = c.bytes
 	p.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, InterruptKeys: answers, RunKey: secret,
-		REST: rest.Config{MaxBodyBytes: p.opts.MaxBodyBytes}, Admission: p.opts.Admission, MaxStreams: maxStreams,
+		REST:      rest.Config{MaxBodyBytes: p.opts.MaxBodyBytes, Patience: p.opts.Callers.Patience},
+		Admission: admitted, MaxStreams: maxStreams, GRPCStreams: p.opts.Callers.GRPCStreams,
 		BaseURL: p.baseURL, GRPCEndpoint: p.grpcEndpoint, BasePath: p.opts.Browser.BasePath,
 		StalledAfter: p.opts.Browser.StalledAfter, Console: p.consoleConfig(mode),
 		TestSeams: p.opts.TestSeams, Reflection: p.opts.Reflection,

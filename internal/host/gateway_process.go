@@ -82,6 +82,7 @@ func RunGateway(ctx context.Context, o GatewayProcess, log *slog.Logger) error {
 
 // build creates the gateway as soon as NATS answers; until then its address answers probes only.
 func (g *gatewayProcess) build(ctx context.Context) (err error) {
+	limitMemory()
 	g.notReady.Set(probe.ErrStarting)
 	g.lacking.Set(probe.ErrStarting)
 	known := Credentials{

@@ -19,7 +19,7 @@ func (p *publicServer) answerProbes(ready func() error) (stop func()) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		probe.WriteFault(w, fault.New(fault.ServiceUnavailable, "the host starts; try again").After(probe.CheckEvery))
 	})
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second}
 	own, ok := p.httpAddr.(*net.TCPListener)
 	if !ok {
 		return func() {}

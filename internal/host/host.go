@@ -15,6 +15,7 @@ import (
 
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/internal/host/probe"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -73,14 +74,17 @@ type Host struct {
 	events     *eventlog.Service
 	dispatcher *dispatcher.Service
 	public     *publicServer
+	// loaded is closed when the workflows of files are registered.
+	loaded chan struct{}
 }
 
 // New locks the data directory and builds the services; nothing is served before Start. After an
 // error, everything that was opened is closed.
 func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
-	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir}}
+	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir}, loaded: make(chan struct{})}
 	h.opts.Envelopes.TestSeams, h.opts.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
 	h.public = &publicServer{opts: &h.opts.Public}
+	limitMemory()
 	if err := h.build(ctx); err != nil {
 		err = errors.Join(err, h.group.Stop())
 		h.close()
@@ -147,12 +151,14 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 		return err
 	}
 	h.clients.Dispatcher = dispatcherv1.NewDispatcherClient(h.serveLocally("dispatcher", h.dispatcher.Register))
-	return h.newGateway(ctx, h.public, h.key, session.Dev, h.notReady, h.warnings)
+	return h.newGateway(ctx, h.public, h.key, session.Dev, h.reason, h.warnings)
 }
 
 // Start serves, registers the workflows of files, and returns once the host can execute runs. The
 // host has stopped if it returns an error.
 func (h *Host) Start(ctx context.Context) error {
+	loaded := h.dispatcher.Loading()
+	h.public.gateway.SetServing(false)
 	h.public.start(&h.group, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
 	h.group.Start(lifecycle.Part{Name: "losses of the log", Run: h.watchLosses})
 	if err := h.untilReady(ctx); err != nil {
@@ -163,6 +169,9 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx, dirs)); err != nil {
 		return h.Stop(err)
 	}
+	loaded()
+	close(h.loaded)
+	h.public.gateway.SetServing(true)
 	h.group.Start(loader.watch(dirs))
 	return nil
 }
@@ -189,17 +198,41 @@ func (h *Host) Addresses() Addresses {
 // reach it; empty without a console.
 func (h *Host) ConsoleLink() string { return h.public.consoleLink(h.Addresses()) }
 
-// notReady returns why the host cannot serve; nil if it can.
-func (h *Host) notReady() error {
+// reason returns why the host cannot serve, as shown to callers; nil if it can.
+func (h *Host) reason() error {
+	if err := h.notReady(); err != nil {
+		return probe.Public(err)
+	}
 	select {
-	case <-h.dispatcher.Ready():
+	case <-h.loaded:
+		return nil
 	default:
-		return errors.New("the dispatcher reads its workflow definitions")
+		return errors.New("the host loads its workflows")
+	}
+}
+
+// notReady returns why the host cannot carry out runs; nil if it can.
+func (h *Host) notReady() error {
+	for _, step := range []struct {
+		done <-chan struct{}
+		what string
+	}{
+		{h.dispatcher.Ready(), "the dispatcher reads its workflow definitions"},
+		{h.dispatcher.Executes(), "the dispatcher starts"},
+	} {
+		select {
+		case <-step.done:
+		default:
+			return probe.Plain(step.what)
+		}
 	}
 	if err := h.nats.Ready(); err != nil {
-		return err
+		return probe.WithPublic("the run log cannot be written; the host's log has the reason", err)
 	}
-	return h.events.Ready()
+	if err := h.events.Ready(); err != nil {
+		return probe.WithPublic("the read model is behind or cannot be written; the host's log has the reason", err)
+	}
+	return nil
 }
 
 // readyPoll is how often readiness is checked while the host starts.

@@ -112,6 +112,7 @@ func newProcess(o *Process, log *slog.Logger) (*process, error) {
 		health: health.NewServer(), registry: probe.NewRegistry(), calls: &tracing.Calls{},
 	}
 	p.serving.Set(probe.ErrStarting)
+	limitMemory()
 	if err := p.open(); err != nil {
 		p.close()
 		return nil, err

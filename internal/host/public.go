@@ -28,6 +28,7 @@ type Public struct {
 	Webhooks               Webhooks
 	Browser                Browser
 	Admission              admission.Config
+	Callers                Callers
 }
 
 // DefaultPublic are the settings without flags.
@@ -37,6 +38,7 @@ func DefaultPublic() Public {
 		Audit:        Audit{On: true},
 		Browser:      defaultBrowser(),
 		Admission:    admission.DefaultConfig(),
+		Callers:      defaultCallers(),
 	}
 }
 
@@ -60,8 +62,9 @@ func (o *Public) Validate() error {
 	}
 	errs = append(errs, o.Browser.validate(o.URL))
 	if err := o.Admission.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --start-delay: %w", err))
+		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --max-unknown-requests, --start-delay: %w", err))
 	}
+	errs = append(errs, o.Callers.validate(o.MaxBodyBytes))
 	return errors.Join(append(errs, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))...)
 }
 

@@ -36,17 +36,37 @@ const defaultDeadline = 30 * time.Second
 // NewServer returns a server with the common interceptors; unary and stream run inside them, in
 // order.
 func NewServer(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption) *grpc.Server {
+	// One connection carries every stream of a gateway.
+	opts = append([]grpc.ServerOption{grpc.MaxConcurrentStreams(1 << 20)}, opts...)
+	return newServer(log, wellFormed, unary, stream, opts)
+}
+
+// NewPublicServer returns a server for callers that are strangers. admit sees each call before its
+// stream exists, and may limit its context. It must return a status. opts set the limits of
+// connections.
+func NewPublicServer(
+	log *slog.Logger, admit tap.ServerInHandle, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts ...grpc.ServerOption,
+) *grpc.Server {
+	return newServer(log, func(ctx context.Context, info *tap.Info) (context.Context, error) {
+		if ctx, err := wellFormed(ctx, info); err != nil {
+			return ctx, err
+		}
+		return admit(ctx, info)
+	}, unary, stream, opts)
+}
+
+func newServer(
+	log *slog.Logger, admit tap.ServerInHandle, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor, opts []grpc.ServerOption,
+) *grpc.Server {
 	u := append([]grpc.UnaryServerInterceptor{unaryErrors(log, false)}, unary...)
 	s := append([]grpc.StreamServerInterceptor{streamErrors(log, false)}, stream...)
 	opts = append([]grpc.ServerOption{
-		grpc.InTapHandle(wellFormed),
+		grpc.InTapHandle(admit),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return Unserved() }),
 		grpc.ChainUnaryInterceptor(u...),
 		grpc.ChainStreamInterceptor(s...),
 		grpc.MaxRecvMsgSize(MaxMessageBytes),
 		grpc.MaxSendMsgSize(MaxMessageBytes),
-		// One connection carries every stream of a gateway.
-		grpc.MaxConcurrentStreams(1 << 20),
 		// Handlers have deep stacks, and workers keep theirs between calls. A call without a free
 		// worker gets its own goroutine.
 		grpc.NumStreamWorkers(uint32(4 * runtime.GOMAXPROCS(0))), //nolint:gosec // G115: a small number

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// MaxLen limits a token, in bytes. It is checked first.
-const MaxLen = 2048
+// MaxLen limits a token, in bytes. It is checked first. A token with the ids of a run and of a node
+// is shorter, whatever characters they have.
+const MaxLen = 4096
 
 // strict accepts one encoding of each token.
 var strict = base64.RawURLEncoding.Strict()

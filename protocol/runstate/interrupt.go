@@ -200,6 +200,9 @@ func (s *State) Remember(n wire.Note) {
 	if n.Pause != nil && s.Status != wire.StatusPaused {
 		s.Pausing = n.Pause
 	}
+	if n.Unpause {
+		s.Pausing = nil
+	}
 	s.setHeld(n.Held, true)
 	s.setHeld(n.Begun, false)
 	if n.Cancel != nil {

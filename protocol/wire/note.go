@@ -7,8 +7,10 @@ import "encoding/json"
 // that they do not decide (OpenWOP host contract §2.5, §2.7, §6.2, §6.3). It is stored in a frame's
 // header, for the next dispatcher of the run.
 type Note struct {
-	Pause  *PauseNote  `json:"pause,omitempty"`
-	Cancel *CancelNote `json:"cancel,omitempty"`
+	Pause *PauseNote `json:"pause,omitempty"`
+	// Unpause withdraws a pause that has not taken effect.
+	Unpause bool        `json:"unpause,omitempty"`
+	Cancel  *CancelNote `json:"cancel,omitempty"`
 	// Said is a vote or a question at an interrupt that stays open, as package interrupt encodes
 	// it.
 	Said json.RawMessage `json:"said,omitempty"`
@@ -20,7 +22,7 @@ type Note struct {
 }
 
 // Empty reports whether the note holds nothing.
-func (n Note) Empty() bool { return n.IDsOnly() && len(n.Held)+len(n.Begun) == 0 }
+func (n Note) Empty() bool { return n.IDsOnly() && !n.Unpause && len(n.Held)+len(n.Begun) == 0 }
 
 // IDsOnly reports whether the note holds only node ids, which are not secret.
 func (n Note) IDsOnly() bool { return n.Pause == nil && n.Cancel == nil && len(n.Said) == 0 }

@@ -2,8 +2,10 @@ package workflow
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -53,6 +55,19 @@ func checkUnique(d *Definition, found *problems) {
 	twice("edges", "id", "the edge id", len(d.Edges), func(i int) string { return d.Edges[i].ID })
 	twice("triggers", "id", "the trigger id", len(d.Triggers), func(i int) string { return d.Triggers[i].ID })
 	twice("variables", "name", "the variable name", len(d.Variables), func(i int) string { return d.Variables[i].Name })
+}
+
+// MaxNodeID is the maximum length of a node id, in characters. Ids are part of interrupt tokens,
+// addresses and event ids.
+const MaxNodeID = 256
+
+// checkNodeIDs finds ids that are too long. Stored definitions may have them.
+func checkNodeIDs(d *Definition, found *problems) {
+	for i := range d.Nodes {
+		if n := utf8.RuneCountInString(d.Nodes[i].ID); n > MaxNodeID {
+			found.add(pointer("nodes", i, "id"), RuleMaxLength, fmt.Sprintf("the id has %d characters; want at most %d", n, MaxNodeID))
+		}
+	}
 }
 
 // checkNodes finds members of nodes that are mutually exclusive or out of range.

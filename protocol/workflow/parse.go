@@ -52,6 +52,9 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	err := json.Unmarshal(doc, d)
 	d.setDefaults()
 	check(d, &found)
+	if !stored {
+		checkNodeIDs(d, &found)
+	}
 	if stored && found.drop(RuleSchedule) {
 		d.Settings.schedule = scheduling{}
 	}

@@ -32,6 +32,7 @@ const (
 	// RuleUnknownOutcome is about settings.onUnknownOutcome.
 	RuleUnknownOutcome = "unknown-outcome"
 	RuleSchedule       = "schedule"
+	RuleMaxLength      = "maxLength"
 )
 
 // maxProblems limits the problems that Parse reports.

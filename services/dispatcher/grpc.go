@@ -47,7 +47,7 @@ func (s *Service) StartRun(ctx context.Context, req *dispatcherv1.StartRunReques
 		Traceparent:  req.GetTraceparent(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.unlessLoading(err)
 	}
 	return &dispatcherv1.StartRunResponse{
 		RunId:        c.RunID,

@@ -26,7 +26,7 @@ func (s *Service) ForkRun(ctx context.Context, req *dispatcherv1.ForkRunRequest)
 		TestKey: req.GetTestKey(), Traceparent: req.GetTraceparent(),
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.unlessLoading(err)
 	}
 	return &dispatcherv1.ForkRunResponse{
 		RunId: f.RunID, Status: string(wire.StatusPending), Replayed: f.Replayed,

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +25,7 @@ import (
 	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
@@ -172,6 +175,8 @@ type Service struct {
 	ready  chan struct{}
 	// executing is closed when the pool starts.
 	executing chan struct{}
+	// loading counts the sources whose definitions are still being registered.
+	loading atomic.Int32
 }
 
 // holdResults is how long results of effects are kept while the log is unavailable.
@@ -355,6 +360,28 @@ func (s *Service) Register(r grpc.ServiceRegistrar) { dispatcherv1.RegisterDispa
 
 // Ready is closed after the stored definitions were read.
 func (s *Service) Ready() <-chan struct{} { return s.ready }
+
+// Executes is closed when runs are carried out.
+func (s *Service) Executes() <-chan struct{} { return s.executing }
+
+// Loading says that definitions are being registered, until loaded is called: a workflow that is
+// not found may be one of them.
+func (s *Service) Loading() (loaded func()) {
+	s.loading.Add(1)
+	return sync.OnceFunc(func() { s.loading.Add(-1) })
+}
+
+// retryLoading is the Retry-After while definitions are being registered.
+const retryLoading = time.Second
+
+// unlessLoading replaces the error about a workflow that may still be loaded. It is not final, so it
+// is not kept as the answer to an idempotency key.
+func (s *Service) unlessLoading(err error) error {
+	if fault.CodeOf(err) != fault.WorkflowNotFound || s.loading.Load() == 0 && s.readyChannel() == nil {
+		return err
+	}
+	return fault.New(fault.ServiceUnavailable, "the host is loading its workflows; try again").After(retryLoading).Wrap(err)
+}
 
 // Run executes runs until ctx ends, then hands them back. Call Drain before, to let their effects
 // end.

@@ -156,6 +156,11 @@ func (s *Service) page(ctx context.Context, row store.Run, q pageQuery) (*eventl
 	if q.after >= row.Head {
 		return resp, nil
 	}
+	give, err := s.pages.Take(ctx, q.key.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer give()
 	events, err := s.events(ctx, q.key, q.after+1, min(q.limit, row.Head-q.after))
 	if err != nil {
 		return nil, s.failure(q.key, err)

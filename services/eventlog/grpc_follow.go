@@ -104,19 +104,30 @@ func (f *follower) catchUp(ctx context.Context) error {
 		return f.s.failure(f.key, err)
 	}
 	for f.next <= row.Head {
-		events, err := f.s.events(ctx, f.key, f.next, min(followPage, row.Head+1-f.next))
-		if err != nil {
-			return f.s.failure(f.key, err)
-		}
-		if len(events) == 0 {
-			return nil
-		}
-		if err := f.take(events); err != nil {
+		if some, err := f.catchUpPage(ctx, row); err != nil || !some {
 			return err
 		}
 	}
 	f.ended = f.ended || row.Status.Terminal()
 	return damage(row)
+}
+
+// catchUpPage processes a page of the events in the store; false if there is none. Followers of one
+// tenant take turns, because a page is in memory until its reader has taken it.
+func (f *follower) catchUpPage(ctx context.Context, row store.Run) (some bool, err error) {
+	give, err := f.s.backlogs.Take(ctx, f.key.Tenant)
+	if err != nil {
+		return false, err
+	}
+	defer give()
+	events, err := f.s.events(ctx, f.key, f.next, min(followPage, row.Head+1-f.next))
+	if err != nil {
+		return false, f.s.failure(f.key, err)
+	}
+	if len(events) == 0 {
+		return false, nil
+	}
+	return true, f.take(events)
 }
 
 // live processes frames of the subscription. Gaps after a rebuild of the store are read from the

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/share"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/services/eventlog/hub"
 	"waybill.dev/waybill/services/eventlog/ingest"
@@ -88,7 +89,15 @@ type Service struct {
 	ingest *ingest.Ingester
 	ends   *ends
 	views  *views
+	// pages and backlogs limit how many pages of events are in memory for one tenant.
+	pages, backlogs *share.Turns
 }
+
+// Pages of events in memory for one tenant: answers, and what followers are being sent.
+const (
+	maxPages    = 8
+	maxBacklogs = 32
+)
 
 // New validates and builds the service; it starts nothing.
 func New(cfg Config, d Deps) (*Service, error) {
@@ -103,6 +112,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
 	s.ends = &ends{ask: d.Log.Newest, limit: cfg.FreshTimeout}
+	s.pages, s.backlogs = share.NewTurns(maxPages), share.NewTurns(maxBacklogs)
 	s.views = newViews(d.Store, cfg.ViewBytes)
 	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, d.Logger)
 	return s, nil

@@ -17,15 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/reflection"
 
 	"waybill.dev/waybill/console"
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/obs/tracing"
-	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/token"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
@@ -58,6 +55,8 @@ type Config struct {
 	TestSeams  bool
 	// Reflection enables gRPC server reflection.
 	Reflection bool
+	// GRPCStreams limits the open streams of one gRPC connection; 0 means no limit.
+	GRPCStreams uint32
 	// BaseURL and GRPCEndpoint return the public addresses, which are known once the servers
 	// listen.
 	BaseURL      func() string
@@ -156,8 +155,10 @@ type Service struct {
 	gate    *admission.Gate
 	engine  *engine.Service
 	closing chan struct{}
-	calls   *tracing.Calls
-	usage   *audit.Usage // nil without an audit log
+	// documents limits large reads of one tenant, over REST and gRPC together.
+	documents grpc.UnaryServerInterceptor
+	calls     *tracing.Calls
+	usage     *audit.Usage // nil without an audit log
 	// health is the gRPC health service.
 	health *health.Server
 	// sessions are the console's; nil without a console.
@@ -177,7 +178,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway.interruptKeys: %w", err)
 	}
-	sessions, err := cfg.sessions(keys, d.Clock)
+	sessions, err := cfg.sessions(keys, d.Records, d.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +187,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 		GRPCEndpoint: cfg.GRPCEndpoint,
 		TestSeams:    cfg.TestSeams,
 		Webhooks:     d.Webhooks != nil,
+		Ready:        d.Ready,
 	}
-	gate := admission.NewGate(cfg.Admission, d.Clock, keys.Tenant)
+	sole := auth.Sole(cfg.Keys)
+	gate := admission.NewGate(cfg.Admission, d.Clock, admission.Tenants{Of: keys.Tenant, Sole: sole})
 	public := engine.Deps{
 		Clients: engine.Clients{
 			Dispatcher: gate.ObserveStarts(d.Dispatcher),
@@ -221,38 +224,42 @@ func New(cfg Config, d Deps) (*Service, error) {
 	}
 	public.Discovery = discovery.New(described, d.Dispatcher, d.Acceptor, d.Clock)
 	svc := &Service{
-		cfg:      cfg,
-		deps:     d,
-		keys:     keys,
-		gate:     gate,
-		answers:  &redaction.AnswerRedactor{Redactor: d.Redactor},
-		engine:   engine.New(cfg.engine(), public),
-		calls:    &tracing.Calls{Exporter: d.Spans, Roots: true},
-		usage:    usage,
-		sessions: sessions,
-		health:   health.NewServer(),
-		closing:  make(chan struct{}),
+		cfg:  cfg,
+		deps: d,
+		keys: keys,
+		gate: gate,
+
+		documents: admission.Documents(),
+		answers:   &redaction.AnswerRedactor{Redactor: d.Redactor},
+		engine:    engine.New(cfg.engine(!sole), public),
+		calls:     &tracing.Calls{Exporter: d.Spans, Roots: true},
+		usage:     usage,
+		sessions:  sessions,
+		health:    health.NewServer(),
+		closing:   make(chan struct{}),
 	}
 	svc.SetServing(true)
 	return svc, nil
 }
 
 // engine returns the configuration of the API.
-func (c Config) engine() engine.Config {
+func (c Config) engine(shares bool) engine.Config {
 	return engine.Config{
 		RunKey:       c.RunKey,
 		BaseURL:      c.BaseURL,
 		StalledAfter: c.StalledAfter,
 		MaxStreams:   c.MaxStreams,
+		Shares:       shares,
 	}
 }
 
 // sessions makes the keeper of the console's sessions; nil without a console.
-func (c Config) sessions(keys *auth.Keys, clock func() time.Time) (*session.Keeper, error) {
+func (c Config) sessions(keys *auth.Keys, ended kv.Store, clock func() time.Time) (*session.Keeper, error) {
 	if c.Console == nil {
 		return nil, nil //nolint:nilnil // no console, no sessions
 	}
 	own := *c.Console
+	own.Ended = ended
 	own.Keys, own.Base, own.MaxBodyBytes, own.StalledAfter = c.InterruptKeys, c.BasePath, c.REST.MaxBodyBytes, c.StalledAfter
 	return session.New(own, keys, clock)
 }
@@ -266,52 +273,8 @@ func (s *Service) MintCode(key string) string {
 	return s.sessions.Mint(key)
 }
 
-// Server makes the public gRPC server.
-func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
-	unary := append([]grpc.UnaryServerInterceptor{engine.Trailers, s.gate.Unary}, s.unary()...)
-	stream := append([]grpc.StreamServerInterceptor{engine.StreamTrailers}, s.stream()...)
-	srv := rpc.NewServer(s.deps.Logger, unary, stream, opts...)
-	s.register(srv)
-	if s.cfg.Reflection {
-		reflection.Register(srv)
-	}
-	return srv
-}
-
 // Collectors returns the service's metrics.
 func (s *Service) Collectors() []prometheus.Collector { return s.gate.Collectors() }
-
-// SetServing sets the status of the gRPC health service.
-func (s *Service) SetServing(ok bool) {
-	status := healthv1.HealthCheckResponse_SERVING
-	if !ok {
-		status = healthv1.HealthCheckResponse_NOT_SERVING
-	}
-	for _, name := range []string{"", openwopv1.Engine_ServiceDesc.ServiceName, hostv1.Host_ServiceDesc.ServiceName} {
-		s.health.SetServingStatus(name, status)
-	}
-}
-
-// Local makes the same server for the REST side, within the process. It has no trailers and
-// no admission: REST sets headers itself and has already admitted the request.
-func (s *Service) Local() *rpc.Local {
-	srv := rpc.NewLocal(s.deps.Logger, s.unary(), s.stream())
-	s.register(srv)
-	return srv
-}
-
-func (s *Service) unary() []grpc.UnaryServerInterceptor {
-	return []grpc.UnaryServerInterceptor{s.calls.Unary, s.keys.Unary, engine.SetStatus, s.engine.Once, s.answers.Unary}
-}
-
-func (s *Service) stream() []grpc.StreamServerInterceptor {
-	return []grpc.StreamServerInterceptor{s.calls.Stream, s.keys.Stream, s.answers.Stream}
-}
-
-func (s *Service) register(r grpc.ServiceRegistrar) {
-	s.engine.Register(r)
-	healthv1.RegisterHealthServer(r, s.health)
-}
 
 // failStream answers a stream that was rejected.
 func (s *Service) failStream(w http.ResponseWriter, log *slog.Logger, err error) {
@@ -338,15 +301,17 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		handlers.Seams = s.seams()
 	}
 	d := rest.Deps{
-		Conn:     conn,
-		Keys:     s.keys,
-		Gate:     s.gate,
-		Handlers: handlers,
-		Clean:    s.answers.RedactError,
-		Ready:    s.deps.Ready,
-		Warnings: s.deps.Warnings,
-		Clock:    s.deps.Clock,
-		Logger:   s.deps.Logger,
+		Conn: conn,
+		Keys: s.keys,
+		Gate: s.gate,
+
+		CheckToken: s.engine.CheckToken,
+		Handlers:   handlers,
+		Clean:      s.answers.RedactError,
+		Ready:      s.deps.Ready,
+		Warnings:   s.deps.Warnings,
+		Clock:      s.deps.Clock,
+		Logger:     s.deps.Logger,
 	}
 	api, err := rest.New(ctx, s.cfg.REST, d)
 	if err != nil {
@@ -362,7 +327,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		}
 		site.Admit, site.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, site.Fail)
 	}
-	return site, nil
+	return s.cfg.REST.Patience.Handler(site), nil
 }
 
 // seams makes the handler of the test seams.

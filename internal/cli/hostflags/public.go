@@ -25,6 +25,15 @@ func Public(f *pflag.FlagSet, o *host.Public) {
 		"non-public network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks and callbacks may call (repeatable); allow the addresses of a name, too")
 	browser(f, &o.Browser)
 	admission(f, o)
+	callers(f, &o.Callers)
+}
+
+func callers(f *pflag.FlagSet, o *host.Callers) {
+	f.DurationVar(&o.Patience.Start, "transfer-start", o.Patience.Start, "time a caller has to start sending a body or reading an answer, on top of --min-transfer-rate; then the connection is closed")
+	f.Int64Var(&o.Patience.MinRate, "min-transfer-rate", o.Patience.MinRate, "minimum bytes per second at which callers must send bodies and read answers")
+	f.DurationVar(&o.Patience.Total, "transfer-timeout", o.Patience.Total, "maximum time for a whole body")
+	f.Int64Var(&o.MaxBytes, "max-bytes-in-flight", o.MaxBytes, "maximum bytes of bodies and answers in memory; more get 503; 0 means 1/48 of the process's memory, at least twice --max-request-body-bytes")
+	f.Uint32Var(&o.GRPCStreams, "max-grpc-streams", o.GRPCStreams, "maximum open streams of one gRPC connection")
 }
 
 func audit(f *pflag.FlagSet, o *host.Audit) {
@@ -43,5 +52,6 @@ func admission(f *pflag.FlagSet, o *host.Public) {
 	a := &o.Admission
 	f.Int64Var(&a.MaxRequests, "max-requests", a.MaxRequests, "maximum concurrent requests of a gateway, excluding streams; more get 503; 0 means no limit")
 	f.Int64Var(&a.MaxStarts, "max-starts", a.MaxStarts, "maximum concurrent starts of runs, as part of --max-requests; 0 means no limit")
+	f.Int64Var(&a.MaxUnknown, "max-unknown-requests", a.MaxUnknown, "maximum concurrent requests and gRPC streams of one address without a valid API key; 0 means no limit; all addresses share 1/8 of --max-requests")
 	f.DurationVar(&a.StartDelay, "start-delay", a.StartDelay, "delay from a run's request to its first step above which the gateway rejects starts (503), excluding waits for a slot of --max-runs; 0 means no limit")
 }

@@ -89,7 +89,7 @@ func (n *Opener) Wait(ctx context.Context, waiting func(error)) (*Stores, error)
 func (s *Stores) Connected(ctx context.Context) error {
 	for _, nc := range s.conns {
 		if !nc.IsConnected() {
-			return errors.New("no connection to NATS")
+			return probe.Plain("no connection to NATS")
 		}
 	}
 	if s.Monitor != nil {

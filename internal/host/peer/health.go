@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ func (w *Watch) report(missing func(*service) bool) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("no %s service can be reached", strings.Join(names, ", no "))
+	return probe.Plain("no " + strings.Join(names, ", no ") + " service can be reached")
 }
 
 // service is another service whose health is checked.

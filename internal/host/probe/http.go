@@ -50,7 +50,7 @@ func OperatorMux(reg *prometheus.Registry) *http.ServeMux {
 
 // ServeOperator serves the operator's address.
 func ServeOperator(lis net.Listener, h http.Handler) lifecycle.Part {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	srv := &http.Server{Handler: h, ReadTimeout: 5 * time.Second}
 	return lifecycle.Part{
 		Name: "metrics",
 		Run: func(context.Context) error {

@@ -37,12 +37,26 @@ func (e publicError) Unwrap() error { return e.error }
 // WithPublic adds a text for callers to an error.
 func WithPublic(text string, err error) error { return publicError{text, err} }
 
+// Plain returns an error whose text callers may see.
+func Plain(text string) error { return publicError{text, errors.New(text)} }
+
+// errHidden replaces reasons that are not for callers: they may hold paths, addresses and account
+// names.
+var errHidden = errors.New("a part of it is not ready; the host's log has the reason")
+
 // Public returns the error that callers get.
 func Public(err error) error {
-	if e, ok := errors.AsType[publicError](err); ok {
+	e, isPublic := errors.AsType[publicError](err)
+	switch {
+	case err == nil:
+		return nil
+	case isPublic:
 		return errors.New(e.text)
+	case errors.Is(err, ErrStarting), errors.Is(err, errEnding):
+		return err
+	default:
+		return errHidden
 	}
-	return err
 }
 
 // Gauge is the metric waybill_serving.

@@ -110,8 +110,7 @@ func TestExecute_TellsTogetherAfterSomebodyElse(t *testing.T) {
 		r.create(t)
 		r.next(t)
 		st, _ := r.state(t)
-		require.Equal(t, wire.StatusCompleted, st.Status, "the pause left no node to start")
-		require.NotNil(t, st.Pausing)
+		require.Equal(t, wire.StatusPaused, st.Status, "no node is left to start")
 		require.Equal(t, 1+4+4+4+1, st.Next)
 	})
 }

@@ -134,14 +134,11 @@ func (e *Executor) Pause(
 	return st.PausedAt, nil
 }
 
-// Resume continues a paused run.
+// Resume continues a paused run, or withdraws a pause that waits for running nodes.
 func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at string, err error) {
 	_, err = e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
 		switch st := m.State(); {
-		case st.Status == wire.StatusPaused:
-		case pauseDraining(st):
-			return fault.New(fault.Conflict,
-				"the run is not paused yet: nodes are at work; resume it once it is").With("runStatus", string(st.Status))
+		case st.Status == wire.StatusPaused, pauseDraining(st):
 		default:
 			return statusConflict(st, "be resumed")
 		}
@@ -152,8 +149,7 @@ func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 	return at, err
 }
 
-// pauseDraining reports that a pause was acknowledged and waits for running nodes. The run may end
-// before it pauses.
+// pauseDraining reports that a pause was acknowledged and waits for running nodes.
 func pauseDraining(st *runstate.State) bool { return st.Pausing != nil && !st.Status.Terminal() }
 
 // statusConflict is the error of a request that the run's status does not allow (OpenWOP host

@@ -203,7 +203,7 @@ func TestExecute_AdoptsChangesOfALongRun(t *testing.T) {
 		keeping(t, k, func() { r.next(t) })
 		require.Equal(t, seen, log.wholeReads())
 		st, frames := r.state(t)
-		require.Equal(t, wire.StatusCompleted, st.Status)
+		require.Equal(t, wire.StatusPaused, st.Status)
 		require.Contains(t, frames[len(frames)-2].Writer, frame.ExternalPrefix)
 	})
 }

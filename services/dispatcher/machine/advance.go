@@ -168,23 +168,6 @@ func (m *Machine) Due() (time.Time, bool) {
 	return due, !due.IsZero()
 }
 
-// pauseHoldsNode reports whether a pause prevents the start of a ready node.
-func (m *Machine) pauseHoldsNode() bool {
-	if m.st.Pausing == nil {
-		return false
-	}
-	for i := range m.plan.Graph.Steps {
-		step := &m.plan.Graph.Steps[i]
-		if m.st.Nodes[step.Node.ID] != nil {
-			continue
-		}
-		if v, _ := m.readiness(step); v == ready {
-			return true
-		}
-	}
-	return false
-}
-
 // stepReady starts or skips the first ready node; false if there is none. While a pause waits for
 // nodes to end, no node starts.
 func (m *Machine) stepReady(now time.Time) bool {

@@ -95,7 +95,7 @@ func (m *Machine) takePureSteps(now time.Time, takeStep func(time.Time) bool) {
 		if takeStep(now) {
 			continue
 		}
-		if !m.pauseHoldsNode() {
+		if m.st.Pausing == nil {
 			m.finishRun(now)
 		}
 		m.finishPause(now)

@@ -27,8 +27,14 @@ func (m *Machine) emitPaused(now time.Time, policy wire.DrainPolicy, reason stri
 	m.emitData(now, wire.EventRunPaused, "", wire.Trusted, pausedPayload{Reason: reason, DrainPolicy: policy})
 }
 
-// Resume continues a paused run. Attempts that the pause stopped start again.
+// Resume continues a paused run. Attempts that the pause stopped start again. A pause that has not
+// taken effect is withdrawn.
 func (m *Machine) Resume(now time.Time, reason string) {
+	if m.st.Pausing != nil {
+		m.rememberNote(wire.Note{Unpause: true})
+		m.pending.wake = true // nodes that the pause kept from starting may start
+		return
+	}
 	m.emitData(now, wire.EventRunResumed, "", wire.Trusted, struct {
 		Reason string `json:"reason,omitempty"`
 	}{reason})
@@ -46,7 +52,8 @@ func (m *Machine) hasRunningNode() bool {
 	return false
 }
 
-// finishPause pauses a run once no node is running. A run with nothing left to start ends instead.
+// finishPause pauses a run once no node is running. A run with nothing left to start ends when it is
+// resumed: the caller was told that it is paused.
 func (m *Machine) finishPause(now time.Time) {
 	if p := m.st.Pausing; p != nil && !m.st.Status.Terminal() && !m.hasRunningNode() {
 		m.emitPaused(now, wire.DrainCurrent, p.Reason)

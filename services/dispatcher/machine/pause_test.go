@@ -115,7 +115,7 @@ func TestPause_ATimerEndsBeforeOrBeginsAnew(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{`a:core.delay:{"delayMs":1000}`}}
 	for policy, want := range map[wire.DrainPolicy]string{
-		wire.DrainCurrent: "run.started node.started@a node.completed@a run.completed",
+		wire.DrainCurrent: "run.started node.started@a node.completed@a run.paused",
 		wire.DrainNot:     "run.started node.started@a run.paused run.resumed node.started@a node.completed@a run.completed",
 	} {
 		m := machine.New(g.plan(t), limits, runstate.New(record()))
@@ -173,8 +173,8 @@ func TestPause_StopsTheClockOfTheRun(t *testing.T) {
 	require.JSONEq(t, `{"kind":"run-duration","limit":3600000,"observed":3600001}`, payloadOf(t, m, wire.EventCapBreached))
 }
 
-// A run that ends before its pause takes effect is not paused.
-func TestPause_OfARunThatEndsFirst(t *testing.T) {
+// The caller was told that the run is paused, so it does not complete before it is resumed.
+func TestPause_OfARunWithNothingLeft(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
 	m := machine.New(g.plan(t), limits, runstate.New(record()))
@@ -182,8 +182,33 @@ func TestPause_OfARunThatEndsFirst(t *testing.T) {
 	m.Pause(at, wire.DrainCurrent, "", "key")
 	m.Complete(at, "a", node.Output{}, wire.Trusted)
 	m.Advance(at)
-	require.Equal(t, wire.StatusCompleted, m.State().Status)
-	require.NotContains(t, names(m), "run.paused")
+	require.Equal(t, wire.StatusPaused, m.State().Status)
+	m.Resume(at, "")
+	m.Advance(at)
+	require.Equal(t, "run.started node.started@a node.completed@a run.paused run.resumed run.completed", strings.Join(names(m), " "))
+}
+
+// A resume withdraws a pause that has not taken effect, also for the next executor.
+func TestResume_WithdrawsAPendingPause(t *testing.T) {
+	t.Parallel()
+	m := machine.New(twoCalls.plan(t), limits, runstate.New(record()))
+	m.Advance(at)
+	log := appended(m)
+	m = machine.NewChange(twoCalls.plan(t), limits, m.State())
+	m.Pause(at, wire.DrainCurrent, "lunch", "key")
+	paused := *m.Note()
+	m.Flushed()
+	m = machine.NewChange(twoCalls.plan(t), limits, m.State())
+	m.Resume(at, "no")
+	require.Empty(t, names(m), "there was no run.paused, so there is no run.resumed")
+	resumed := *m.Note()
+	require.Nil(t, m.State().Pausing)
+
+	other := refolded(t, twoCalls, log, wire.ParseNote(paused.JSON()), wire.ParseNote(resumed.JSON()))
+	require.Len(t, other.Advance(at), 1)
+	other.Complete(at, "a", node.Output{}, wire.Trusted)
+	require.Len(t, other.Advance(at), 1, "the next node starts")
+	require.NotContains(t, names(other), "run.paused")
 }
 
 // While a pause is pending, nodes can be skipped, but ready nodes do not start, and the run pauses

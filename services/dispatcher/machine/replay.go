@@ -83,7 +83,7 @@ func (r *replay) replayStep(now time.Time) bool {
 
 // finishIfDone ends the run if all of its nodes ended.
 func (r *replay) finishIfDone(now time.Time) bool {
-	if !r.pauseHoldsNode() {
+	if r.st.Pausing == nil {
 		r.finishRun(now)
 	}
 	return r.st.Status.Terminal()

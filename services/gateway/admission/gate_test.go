@@ -19,8 +19,11 @@ import (
 	"waybill.dev/waybill/services/gateway/admission"
 )
 
-// noTenant returns no tenant for any credential.
-func noTenant(string) string { return "" }
+// one is a host with one tenant.
+var one = admission.Tenants{Of: func(string) string { return "acme" }, Sole: true}
+
+// byCredential takes a credential for the name of its tenant.
+var byCredential = admission.Tenants{Of: func(credential string) string { return credential }}
 
 func clock() time.Time { return time.Unix(1000, 0) }
 
@@ -58,36 +61,36 @@ func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
 
 func TestGate_ReservesAnEighthForUrgentRequests(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock, noTenant)
+	g := admission.NewGate(admission.Config{MaxRequests: 16}, clock, one)
 	for range 14 {
-		_, err := g.Enter(admission.Ordinary, "")
+		_, err := g.Enter(admission.Ordinary, g.Identify("", ""))
 		require.NoError(t, err)
 	}
-	_, err := g.Enter(admission.Ordinary, "")
+	_, err := g.Enter(admission.Ordinary, g.Identify("", ""))
 	refused(t, err)
-	_, err = g.Enter(admission.Start, "")
+	_, err = g.Enter(admission.Start, g.Identify("", ""))
 	refused(t, err)
-	leave, err := g.Enter(admission.Urgent, "")
+	leave, err := g.Enter(admission.Urgent, g.Identify("", ""))
 	require.NoError(t, err)
-	_, err = g.Enter(admission.Urgent, "")
+	_, err = g.Enter(admission.Urgent, g.Identify("", ""))
 	require.NoError(t, err)
-	_, err = g.Enter(admission.Urgent, "")
+	_, err = g.Enter(admission.Urgent, g.Identify("", ""))
 	refused(t, err)
-	_, err = g.Enter(admission.Free, "")
+	_, err = g.Enter(admission.Free, g.Identify("", ""))
 	require.NoError(t, err)
 	leave()
-	_, err = g.Enter(admission.Urgent, "")
+	_, err = g.Enter(admission.Urgent, g.Identify("", ""))
 	require.NoError(t, err, "the place is given back")
 }
 
 func TestGate_LimitsStartsOnly(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock, noTenant)
-	leave, err := g.Enter(admission.Start, "")
+	g := admission.NewGate(admission.Config{MaxStarts: 1}, clock, one)
+	leave, err := g.Enter(admission.Start, g.Identify("", ""))
 	require.NoError(t, err)
 	var waits []time.Duration
 	for range 4 {
-		_, err = g.Enter(admission.Start, "")
+		_, err = g.Enter(admission.Start, g.Identify("", ""))
 		waits = append(waits, refused(t, err))
 	}
 	require.Equal(t, []time.Duration{
@@ -96,10 +99,10 @@ func TestGate_LimitsStartsOnly(t *testing.T) {
 		3 * time.Second,
 		time.Second,
 	}, waits, "they do not come again together")
-	_, err = g.Enter(admission.Ordinary, "")
+	_, err = g.Enter(admission.Ordinary, g.Identify("", ""))
 	require.NoError(t, err)
 	leave()
-	_, err = g.Enter(admission.Start, "")
+	_, err = g.Enter(admission.Start, g.Identify("", ""))
 	require.NoError(t, err)
 }
 
@@ -138,11 +141,11 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			now := clock()
-			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, noTenant)
+			g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, one)
 			rejected := 0
 			for range 20 { // in each fifth of a second
 				for range 10 {
-					leave, err := g.Enter(admission.Start, "")
+					leave, err := g.Enter(admission.Start, g.Identify("", ""))
 					if err != nil {
 						refused(t, err)
 						rejected++
@@ -151,7 +154,7 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 					tt.call(g.ObserveStarts(tt.slow))
 					leave()
 				}
-				_, err := g.Enter(admission.Ordinary, "")
+				_, err := g.Enter(admission.Ordinary, g.Identify("", ""))
 				require.NoError(t, err)
 				now = now.Add(200 * time.Millisecond)
 			}
@@ -168,7 +171,7 @@ func TestGate_RejectsTheTenantAboveItsShare(t *testing.T) {
 	whose := func(credential string) string {
 		return map[string]string{"Bearer a1": "a", "Bearer a2": "a", "Bearer b": "b"}[credential]
 	}
-	g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, whose)
+	g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, admission.Tenants{Of: whose})
 	d := g.ObserveStarts(slow{begins: time.Second})
 	start := func(credential string) error {
 		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", credential))
@@ -197,27 +200,30 @@ func TestGate_RejectsTheTenantAboveItsShare(t *testing.T) {
 
 func TestGate_AdmitsAllWithoutALimit(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{}, clock, noTenant)
+	g := admission.NewGate(admission.Config{}, clock, one)
 	for range 10_000 {
-		_, err := g.Enter(admission.Start, "")
+		_, err := g.Enter(admission.Start, g.Identify("", ""))
 		require.NoError(t, err)
 	}
 }
 
 func TestGate_CountsRejectionsByReason(t *testing.T) {
 	t.Parallel()
-	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock, noTenant)
+	g := admission.NewGate(admission.Config{MaxRequests: 2, MaxStarts: 1}, clock, one)
 	for _, c := range []admission.Class{admission.Start, admission.Start, admission.Ordinary, admission.Urgent} {
-		_, _ = g.Enter(c, "")
+		_, _ = g.Enter(c, g.Identify("", ""))
 	}
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(g.Collectors()...)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(`
 # HELP waybill_gateway_refused_total Requests rejected by admission control, by reason.
 # TYPE waybill_gateway_refused_total counter
+waybill_gateway_refused_total{reason="bytes"} 0
+waybill_gateway_refused_total{reason="grpc_streams"} 0
 waybill_gateway_refused_total{reason="requests"} 1
 waybill_gateway_refused_total{reason="start_delay"} 0
 waybill_gateway_refused_total{reason="starts"} 1
+waybill_gateway_refused_total{reason="unknown_callers"} 0
 # HELP waybill_gateway_requests_count Requests in progress, excluding streams.
 # TYPE waybill_gateway_requests_count gauge
 waybill_gateway_requests_count 2

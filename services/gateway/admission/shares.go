@@ -14,9 +14,9 @@ const (
 
 // shares divide a rate equally among active tenants. The rate that one tenant leaves unused
 // is available to all.
-type shares map[string]*share
+type shares map[string]*startShare
 
-type share struct {
+type startShare struct {
 	tokens float64
 	filled time.Time // tokens are counted up to this time
 }
@@ -35,7 +35,7 @@ func (all shares) take(tenant string, now time.Time, rate float64) bool {
 	}
 	s := all[tenant]
 	if s == nil {
-		s = &share{tokens: 1, filled: now}
+		s = &startShare{tokens: 1, filled: now}
 		all[tenant] = s
 	}
 	part := rate / float64(len(all))

@@ -218,6 +218,16 @@ func (k *Keys) Authenticate(header string) (*Principal, error) {
 	return p, nil
 }
 
+// Sole reports whether all keys belong to one tenant.
+func Sole(specs []Spec) bool {
+	for _, s := range specs {
+		if s.Tenant != specs[0].Tenant {
+			return false
+		}
+	}
+	return true
+}
+
 // Tenant returns the tenant of an Authorization header; empty if the credential is unknown.
 func (k *Keys) Tenant(header string) string {
 	p, err := k.Authenticate(header)

@@ -40,10 +40,16 @@ type Config struct {
 	Audit *audit.Profile
 	// Webhooks means that events are delivered to webhooks.
 	Webhooks bool
+	// Ready returns why the host cannot serve yet; nil if it can.
+	Ready func() error
 }
 
-// cacheTTL is how long a computed document is served.
-const cacheTTL = 2 * time.Second
+// cacheTTL is how long a computed document is served. Changes through this gateway are shown
+// immediately, those through others after this time.
+const cacheTTL = 200 * time.Millisecond
+
+// retryAfter is the Retry-After if there is no document.
+const retryAfter = time.Second
 
 // Source computes and caches the document. It is safe for concurrent use.
 type Source struct {
@@ -52,7 +58,9 @@ type Source struct {
 	acceptor   acceptorv1.AcceptorClient
 	clock      func() time.Time
 
-	mu       sync.Mutex // guards all below
+	mu sync.Mutex // guards all below
+	// started means that the host was ready before: what it offers is loaded.
+	started  bool
 	computed time.Time
 	document engine.Document
 }
@@ -66,6 +74,12 @@ func New(cfg Config, d dispatcherv1.DispatcherClient, a acceptorv1.AcceptorClien
 func (s *Source) Document(ctx context.Context) (engine.Document, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.started && s.cfg.Ready != nil {
+		if err := s.cfg.Ready(); err != nil { // clients cache the document
+			return engine.Document{}, fault.New(fault.ServiceUnavailable, "discovery is not available yet: %s", err).After(retryAfter)
+		}
+	}
+	s.started = true
 	if now := s.clock(); s.document.JSON != nil && now.Sub(s.computed) < cacheTTL {
 		return s.document, nil
 	}
@@ -83,9 +97,16 @@ func (s *Source) Document(ctx context.Context) (engine.Document, error) {
 	return s.document, nil
 }
 
+// Changed says that the document may have changed: the next request gets a new one.
+func (s *Source) Changed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.computed = time.Time{}
+}
+
 // unavailable is the error if the document cannot be computed (OpenWOP host contract §1.1).
 func unavailable(err error) error {
-	return fault.New(fault.ServiceUnavailable, "discovery is temporarily unavailable; retry").After(cacheTTL).Wrap(err)
+	return fault.New(fault.ServiceUnavailable, "discovery is temporarily unavailable; retry").After(retryAfter).Wrap(err)
 }
 
 // document is the discovery document. Its members are in reading order.

@@ -2,12 +2,15 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -36,12 +39,12 @@ func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnota
 	if err := checkAnnotation(req); err != nil {
 		return nil, err
 	}
-	head, err := s.headOf(ctx, req.GetRunId())
+	run, err := s.runOf(ctx, req.GetRunId())
 	if err != nil {
 		return nil, err
 	}
-	if t := req.GetTarget(); t != nil && t.EventId != nil && !isEventOf(req.GetRunId(), t.GetEventId(), head) {
-		return nil, fault.New(fault.ValidationError, "/target/eventId: the run has no event with this id").With("field", "/target/eventId")
+	if err := s.checkTarget(ctx, req, run); err != nil {
+		return nil, err
 	}
 	p := auth.From(ctx)
 	doc, err := s.deps.Annotations.Add(ctx, p.Tenant, Annotation{
@@ -69,7 +72,7 @@ func (s *Service) ListAnnotations(ctx context.Context, req *hostv1.ListAnnotatio
 	if s.deps.Annotations == nil {
 		return nil, errNoAnnotations()
 	}
-	if _, err := s.headOf(ctx, req.GetRunId()); err != nil {
+	if _, err := s.runOf(ctx, req.GetRunId()); err != nil {
 		return nil, err
 	}
 	list, err := s.deps.Annotations.List(ctx, auth.From(ctx).Tenant, req.GetRunId())
@@ -83,16 +86,67 @@ func (s *Service) ListAnnotations(ctx context.Context, req *hostv1.ListAnnotatio
 	return out, nil
 }
 
-// headOf returns the sequence of the last event of a run of the caller's tenant.
-func (s *Service) headOf(ctx context.Context, runID string) (int32, error) {
+// runOf returns a run of the caller's tenant.
+func (s *Service) runOf(ctx context.Context, runID string) (*eventlogv1.GetRunResponse, error) {
 	if err := checkRunID(runID); err != nil {
-		return 0, err
+		return nil, err
 	}
-	res, err := s.deps.EventLog.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+	return s.deps.EventLog.GetRun(ctx, &eventlogv1.GetRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID})
+}
+
+// checkTarget rejects an event or a node that the run does not have. The error does not repeat
+// it, as it may be anything.
+func (s *Service) checkTarget(ctx context.Context, req *hostv1.CreateAnnotationRequest, run *eventlogv1.GetRunResponse) error {
+	t := req.GetTarget()
+	if t != nil && t.EventId != nil && !isEventOf(req.GetRunId(), t.GetEventId(), run.GetLastSequence()) {
+		return fault.New(fault.ValidationError, "/target/eventId: the run has no event with this id").With("field", "/target/eventId")
+	}
+	if t == nil || t.NodeId == nil {
+		return nil
+	}
+	has, err := s.hasNode(ctx, run.GetSnapshot(), t.GetNodeId())
+	if err == nil && !has {
+		err = fault.New(fault.ValidationError, "/target/nodeId: the run has no node with this id").With("field", "/target/nodeId")
+	}
+	return err
+}
+
+// hasNode reports whether a run has a node: one that has begun, or one of its workflow.
+func (s *Service) hasNode(ctx context.Context, snapshot []byte, id string) (bool, error) {
+	var run struct {
+		WorkflowID string                     `json:"workflowId"`
+		NodeStates map[string]json.RawMessage `json:"nodeStates"`
+	}
+	if err := json.Unmarshal(snapshot, &run); err != nil {
+		return false, fmt.Errorf("read snapshot: %w", err)
+	}
+	if run.NodeStates[id] != nil {
+		return true, nil
+	}
+	res, err := s.deps.Dispatcher.GetWorkflow(ctx, &dispatcherv1.GetWorkflowRequest{
+		Tenant:     auth.From(ctx).Tenant,
+		WorkflowId: run.WorkflowID,
+	})
+	if fault.CodeOf(err) == fault.WorkflowNotFound { // as of a run of an external executor
+		return false, nil
+	}
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	return res.GetLastSequence(), nil
+	var def struct {
+		Nodes []struct {
+			ID string `json:"id"`
+		} `json:"nodes"`
+	}
+	if err := json.Unmarshal(res.GetDefinition(), &def); err != nil {
+		return false, fmt.Errorf("read definition: %w", err)
+	}
+	for _, n := range def.Nodes {
+		if n.ID == id {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func isEventOf(runID, id string, head int32) bool {

@@ -45,10 +45,11 @@ func annotated(t *testing.T) (*rig, *engine.AnnotationStore) {
 		if q.GetTenant() != "acme" || q.GetRunId() != "run_1" {
 			return nil, fault.New(fault.RunNotFound, "no run of this id in your tenant")
 		}
-		return &eventlogv1.GetRunResponse{LastSequence: 4}, nil
+		return &eventlogv1.GetRunResponse{LastSequence: 4, Snapshot: []byte(`{"workflowId":"wf","nodeStates":{"n":{"status":"completed"}}}`)}, nil
 	}
+	r.dispatcher.workflows = map[string]string{"acme/wf": `{"nodes":[{"id":"n"},{"id":"later"}]}`}
 	r.Service = engine.New(engine.Config{MaxStreams: maxStreams}, engine.Deps{
-		Clients:     engine.Clients{EventLog: r.log},
+		Clients:     engine.Clients{EventLog: r.log, Dispatcher: r.dispatcher},
 		Annotations: book,
 		Idempotency: idempotency.New(memory.New(), clock),
 		Clock:       clock,
@@ -131,13 +132,19 @@ func TestCreateAnnotation_RejectsUnknownEventsAndLongTexts(t *testing.T) {
 		`{"signal":{"kind":"flag"},"target":{"eventId":"ev_run_1_04"}}`,
 		`{"signal":{"kind":"flag"},"target":{"eventId":""}}`,
 		`{"signal":{"kind":"flag"},"target":{"nodeId":"` + long + `"}}`,
+		`{"signal":{"kind":"flag"},"target":{"nodeId":"hunter2"}}`,
+		`{"signal":{"kind":"flag"},"target":{"nodeId":"N"}}`,
+		`{"signal":{"kind":"flag"},"target":{"nodeId":""}}`,
 		`{"signal":{"kind":"flag"},"note":"` + long + `"}`,
 		`{"signal":{"kind":"label","label":"` + long + `"}}`,
 		`{"signal":{"kind":"correction","correction":"` + strings.Repeat(long, 8) + `"}}`,
 	} {
 		_, err := r.annotate(t, liveKey, body)
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%.80s", body)
+		require.NotContains(t, err.Error(), "hunter2", "the answer does not repeat it")
 	}
+	_, err := r.annotate(t, liveKey, `{"signal":{"kind":"flag"},"target":{"nodeId":"later"}}`)
+	require.NoError(t, err, "a node of the workflow that has not begun")
 }
 
 func TestAnnotations_BelongToTheTenantAndNameTheirAuthor(t *testing.T) {

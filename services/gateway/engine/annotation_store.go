@@ -116,7 +116,11 @@ func (s *AnnotationStore) Add(ctx context.Context, tenant string, a Annotation) 
 // redactTexts removes secrets from the texts of an annotation.
 func (s *AnnotationStore) redactTexts(ctx context.Context, tenant string, a *Annotation) error {
 	var texts []string
-	members := []**string{&a.Signal.Correction, &a.Signal.Label, &a.Note}
+	node := &a.Target.NodeID // a secret may have become known after the workflow was registered
+	if *node == "" {
+		node = nil
+	}
+	members := []**string{&a.Signal.Correction, &a.Signal.Label, &a.Note, &node}
 	for _, m := range members {
 		if *m != nil {
 			texts = append(texts, **m)
@@ -133,6 +137,9 @@ func (s *AnnotationStore) redactTexts(ctx context.Context, tenant string, a *Ann
 		if *m != nil {
 			*m, redacted = &redacted[0], redacted[1:]
 		}
+	}
+	if node != nil {
+		a.Target.NodeID = *node
 	}
 	return nil
 }

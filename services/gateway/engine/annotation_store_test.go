@@ -146,3 +146,16 @@ func TestAnnotation_SatisfiesThePublishedSchema(t *testing.T) {
 		require.True(t, json.Valid(doc))
 	}
 }
+
+// A secret that became known after the workflow was registered is removed from a node's id, too.
+func TestAnnotation_HoldsNoSecretInItsTarget(t *testing.T) {
+	t.Parallel()
+	b := newBook(t)
+	doc, err := b.Add(t.Context(), "acme", engine.Annotation{
+		Target: engine.AnnotationTarget{RunID: "run_1", NodeID: "n-hunter2"},
+		Signal: engine.Signal{Kind: engine.SignalFlag},
+	})
+	require.NoError(t, err)
+	require.NotContains(t, string(doc), "hunter2")
+	require.Contains(t, string(doc), `"nodeId":"n-`)
+}

@@ -68,6 +68,7 @@ func withBook(t *testing.T) (*rig, *book) {
 	t.Helper()
 	r, b := newRig(t), &book{}
 	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Discovery:   document{},
 		Clients:     engine.Clients{Dispatcher: r.dispatcher, EventLog: r.log},
 		Audit:       engine.Audit{Recorder: b, AuditLog: b},
 		Idempotency: idempotency.New(memory.New(), nil),
@@ -261,10 +262,11 @@ func TestRecord_HasDecisionsOfPeople(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
 	r.Service = engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
-		Clients: engine.Clients{Dispatcher: r.dispatcher},
-		Audit:   engine.Audit{Recorder: b},
-		Tokens:  tokens{},
-		Clock:   time.Now,
+		Discovery: document{},
+		Clients:   engine.Clients{Dispatcher: r.dispatcher},
+		Audit:     engine.Audit{Recorder: b},
+		Tokens:    tokens{},
+		Clock:     time.Now,
 	})
 	value := doc(`{"action":"accept","comment":"what was written"}`)
 	pause := func() error {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"waybill.dev/waybill/internal/audit"
+	"waybill.dev/waybill/internal/share"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -31,6 +32,8 @@ type Document struct {
 // Discovery computes the discovery document.
 type Discovery interface {
 	Document(ctx context.Context) (Document, error)
+	// Changed says that the document may have changed.
+	Changed()
 }
 
 // Config is the configuration of the API.
@@ -44,6 +47,8 @@ type Config struct {
 	StalledAfter time.Duration
 	// MaxStreams limits open streams.
 	MaxStreams int
+	// Shares means that tenants share the streams; false means that there is one tenant.
+	Shares bool
 }
 
 // Deps are the collaborators.
@@ -90,7 +95,7 @@ type Service struct {
 	hostv1.UnimplementedHostServer
 	cfg     Config
 	deps    Deps
-	streams chan struct{}
+	streams *share.Pool
 }
 
 // New makes the service.
@@ -98,7 +103,7 @@ func New(cfg Config, d Deps) *Service {
 	if d.Recorder == nil {
 		d.Recorder = audit.Off{}
 	}
-	return &Service{cfg: cfg, deps: d, streams: make(chan struct{}, cfg.MaxStreams)}
+	return &Service{cfg: cfg, deps: d, streams: share.New(int64(cfg.MaxStreams), !cfg.Shares)}
 }
 
 // Register registers the handlers with a server.

@@ -57,6 +57,16 @@ func (s *Service) ResolveInterruptByToken(ctx context.Context, req *openwopv1.Re
 	}, nil
 }
 
+// CheckToken returns an error for what is no token of this host. It needs nothing but the
+// token, so it can be checked before a body is read. Other reasons against a token are found
+// later: a repeated request gets its first answer, even after the token has expired.
+func (s *Service) CheckToken(text string) error {
+	if _, err := s.deps.Tokens.Open(text, interrupttoken.Inspect, s.deps.Clock()); fault.CodeOf(err) == fault.InterruptNotFound {
+		return err
+	}
+	return nil
+}
+
 // byToken is the principal recorded for the holder of a token.
 const byToken = "token"
 

@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/idempotency"
 	"waybill.dev/waybill/services/gateway/wirejson"
@@ -55,6 +57,16 @@ func SetStatus(ctx context.Context, req any, info *grpc.UnaryServerInfo, next gr
 		setMeta(ctx, MetaStatus, status)
 	}
 	return res, err
+}
+
+// CheckMeta is an interceptor that rejects metadata of changes that is there more than once.
+func CheckMeta(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	for _, name := range []string{MetaIdempotencyKey, MetaDedup, MetaForceEngine} {
+		if n := len(metadata.ValueFromIncomingContext(ctx, name)); n > 1 {
+			return nil, fault.New(fault.ValidationError, "%s: the metadata is there %d times; send it once", name, n).With("header", name)
+		}
+	}
+	return next(ctx, req)
 }
 
 // tenantOf returns the tenant of a request's idempotency record.

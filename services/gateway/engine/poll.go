@@ -85,7 +85,7 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 func cursor(n int64) int32 { return int32(min(max(n, -2), maxCursor)) } //nolint:gosec // G115: bounded just here
 
 // errTooManyStreams is the error at the stream limit.
-func errTooManyStreams(limit int) error {
-	return fault.New(fault.RateLimited, "the host has reached its limit of event streams; retry").
+func errTooManyStreams(limit int64) error {
+	return fault.New(fault.RateLimited, "the host has reached its limit of event streams, or this tenant its share; retry").
 		With("scope", "global").With("limit", limit).With("retryAfterMs", retryStreams.Milliseconds()).After(retryStreams)
 }

@@ -185,6 +185,8 @@ func (a *acceptor) ListKinds(context.Context, *acceptorv1.ListKindsRequest, ...g
 
 type document struct{ json, etag string }
 
+func (document) Changed() {}
+
 func (d document) Document(context.Context) (engine.Document, error) {
 	return engine.Document{JSON: []byte(d.json), ETag: d.etag}, nil
 }

@@ -27,12 +27,11 @@ const retryStreams = 5 * time.Second
 // StreamRunEvents sends recorded events, then new ones, until the terminal event (OpenWOP
 // host contract §4). A disconnect never cancels the run.
 func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grpc.ServerStreamingServer[openwopv1.RunEventEnvelope]) error {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		return errTooManyStreams(cap(s.streams))
+	tenant := auth.From(out.Context()).Tenant
+	if !s.streams.Take(tenant, 1) {
+		return errTooManyStreams(s.streams.Limit())
 	}
+	defer s.streams.Give(tenant, 1)
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return err
 	}

@@ -14,12 +14,11 @@ import (
 // WatchRuns sends the rows of the caller's runs that change after the headers were sent.
 // After a disconnect the client lists the runs again; no state is lost.
 func (s *Service) WatchRuns(_ *hostv1.WatchRunsRequest, out grpc.ServerStreamingServer[hostv1.WatchRunsResponse]) error {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		return errTooManyStreams(cap(s.streams))
+	tenant := auth.From(out.Context()).Tenant
+	if !s.streams.Take(tenant, 1) {
+		return errTooManyStreams(s.streams.Limit())
 	}
+	defer s.streams.Give(tenant, 1)
 	ctx, cancel := context.WithCancel(out.Context())
 	defer cancel()
 	in, err := s.deps.EventLog.WatchRuns(ctx, &eventlogv1.WatchRunsRequest{Tenant: auth.From(ctx).Tenant})

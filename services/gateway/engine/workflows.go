@@ -46,6 +46,7 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 	if err != nil {
 		return nil, err
 	}
+	s.deps.Discovery.Changed()
 	out := &hostv1.PutWorkflowResponse{
 		WorkflowId: res.GetWorkflowId(), Version: res.GetVersion(), Digest: res.GetDigest(), Created: res.GetCreated(),
 	}

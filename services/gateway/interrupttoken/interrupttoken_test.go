@@ -99,7 +99,7 @@ func TestSign_RejectsInvalidClaims(t *testing.T) {
 	long := claims
 	long.NodeID = strings.Repeat("n", 3000)
 	_, err := tokens(t, both).Sign(long)
-	require.ErrorContains(t, err, "longer than 2048 bytes")
+	require.ErrorContains(t, err, "longer than 4096 bytes")
 }
 
 func TestNew_NeedsAKey(t *testing.T) {

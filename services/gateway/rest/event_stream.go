@@ -18,7 +18,6 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/services/gateway/engine"
 	"waybill.dev/waybill/services/gateway/runview"
-	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
 const (
@@ -141,6 +140,7 @@ func (s *EventStreams) serveStream(ctx context.Context, w http.ResponseWriter, r
 
 // open sends the headers of a stream. ok is false if the client has gone.
 func (s *EventStreams) open(w http.ResponseWriter, r *http.Request, cache string) (f framer, ok bool) {
+	w = endless(w)
 	f = framer{w: w, ctl: http.NewResponseController(w)}
 	head := w.Header()
 	head.Set("Content-Type", "text/event-stream")
@@ -193,7 +193,7 @@ func (s *EventStreams) pump(ctx context.Context, f framer, next func() ([]byte, 
 				}
 				return
 			}
-			err = f.write(r.frame)
+			err = f.writeHeld(ctx, r.frame)
 		}
 		if err != nil {
 			return
@@ -237,6 +237,21 @@ func appendLine(b, data []byte) []byte {
 
 func (f framer) comment() error { return f.write([]byte(":keepalive\n\n")) }
 
+// writeHeld writes a frame. A large one waits until there is room for its bytes.
+func (f framer) writeHeld(ctx context.Context, b []byte) error {
+	if len(b) <= smallAnswer {
+		return f.write(b)
+	}
+	held := accountOf(ctx)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := held.Wait(ctx, int64(len(b))); err != nil {
+		return err // the reader resumes
+	}
+	defer held.Close()
+	return f.write(b)
+}
+
 func (f framer) write(b []byte) error {
 	// Writers other than those of net/http may not support deadlines.
 	_ = f.ctl.SetWriteDeadline(time.Now().Add(writeTimeout))
@@ -251,7 +266,8 @@ func (f framer) flush() error { return f.ctl.Flush() }
 // serveDocument returns all events so far, in the shape of a poll. It checks the stream's
 // parameters, too.
 func (s *EventStreams) serveDocument(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
-	if _, err := s.Engine.GetRun(ctx, &openwopv1.GetRunRequest{RunId: runID}); err != nil {
+	var answered metadata.MD
+	if _, err := s.Engine.GetRun(ctx, &openwopv1.GetRunRequest{RunId: runID}, grpc.Header(&answered)); err != nil {
 		return err
 	}
 	req := streamRequest(r, runID)
@@ -261,45 +277,19 @@ func (s *EventStreams) serveDocument(ctx context.Context, w http.ResponseWriter,
 	if err := runview.CheckBuffer(req.GetBufferMs()); err != nil {
 		return err
 	}
-	all, err := s.collectEvents(ctx, runID)
-	if err != nil {
-		return err
-	}
-	body, err := wirejson.Append(nil, all)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(body) // the client may have gone
-	return nil
+	head, known := headOf(answered, runID)
+	return s.writeDocument(ctx, w, runID, func(page *hostv1.PollRunEventsResponse) bool {
+		return known && page.GetLastEventSeq() >= head
+	})
 }
 
-// Parameters of the polls that collect a whole log.
-const (
-	collectPage        = 5000
-	collectWaitSeconds = 1 // the shortest wait a poll accepts; it applies to live runs
-)
-
-func (s *EventStreams) collectEvents(ctx context.Context, runID string) (*hostv1.PollRunEventsResponse, error) {
-	var all *hostv1.PollRunEventsResponse
-	for cursor := int32(-1); ; {
-		res, err := s.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
-			RunId:        runID,
-			LastSequence: proto.Int64(int64(cursor)),
-			Limit:        proto.Int32(collectPage),
-			Timeout:      proto.Int32(collectWaitSeconds),
-		})
-		if err != nil {
-			return nil, err
-		}
-		if all != nil {
-			res.Events = append(all.GetEvents(), res.GetEvents()...)
-		}
-		full := len(res.GetEvents())-len(all.GetEvents()) == collectPage
-		all, cursor = res, res.GetLastEventSeq()
-		if !full {
-			return all, nil
-		}
+// headOf returns the sequence of a run's last event from the tag of its snapshot.
+func headOf(answered metadata.MD, runID string) (head int32, ok bool) {
+	text, found := strings.CutPrefix(first(answered.Get(engine.MetaETag)), `"`+runID+".")
+	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if !found || digits < 0 {
+		return 0, false
 	}
+	n, err := strconv.ParseInt(text[:digits], 10, 32)
+	return int32(n), err == nil
 }

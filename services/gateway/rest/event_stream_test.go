@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,7 @@ import (
 
 // source is a fake engine.
 type source struct {
+	head int // the sequence of the last event
 	openwopv1.EngineClient
 	hostv1.HostClient
 	grpc.ClientStream
@@ -68,7 +70,12 @@ func (s *source) Recv() (*openwopv1.RunEventEnvelope, error) {
 	}
 }
 
-func (s *source) GetRun(context.Context, *openwopv1.GetRunRequest, ...grpc.CallOption) (*openwopv1.GetRunResponse, error) {
+func (s *source) GetRun(_ context.Context, _ *openwopv1.GetRunRequest, opts ...grpc.CallOption) (*openwopv1.GetRunResponse, error) {
+	for _, o := range opts {
+		if h, ok := o.(grpc.HeaderCallOption); ok {
+			*h.HeaderAddr = metadata.Pairs("etag", `"run_1.`+strconv.Itoa(s.head)+`.tag"`)
+		}
+	}
 	return &openwopv1.GetRunResponse{}, s.refusal
 }
 
@@ -338,6 +345,7 @@ func TestDocument_HasTheWholeLogFromTheStart(t *testing.T) {
 	for range 5000 {
 		page.Events = append(page.Events, &openwopv1.JsonDocument{Json: []byte(`{}`)})
 	}
+	s.head = 5000
 	s.pages = []*hostv1.PollRunEventsResponse{
 		page,
 		{RunId: "run_1", LastEventSeq: 5000, Events: []*openwopv1.JsonDocument{{Json: []byte(`{"last":1}`)}}},

@@ -8,6 +8,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -40,6 +42,8 @@ type Config struct {
 	// RatePerSecond and Burst limit the requests of one credential; 0 means no limit.
 	RatePerSecond float64
 	Burst         int
+	// Patience limits how slowly callers may send and read.
+	Patience Patience
 }
 
 // maxSeamBody limits the body of a test seam, which may contain an asset of 8 MiB in base64.
@@ -55,6 +59,8 @@ type Deps struct {
 	Keys *auth.Keys
 	// Gate admits requests.
 	Gate *admission.Gate
+	// CheckToken rejects what is no token of this host in a path, before the body is read.
+	CheckToken func(token string) error
 	Handlers
 	// Clean redacts errors.
 	Clean func(context.Context, error) error
@@ -172,11 +178,15 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	r = withNodeID(r)
 	route, allowed := find(r.Method, r.URL.Path)
-	leave, err := h.admit(r, route)
+	from := h.deps.Gate.Identify(r.Header.Get("Authorization"), admission.Host(r.RemoteAddr))
+	leave, err := h.admit(r, route, from)
 	if err != nil {
 		return err
 	}
-	defer func() { leave() }()
+	defer leave()
+	held := h.deps.Gate.Bytes(from)
+	defer held.Close()
+	r = r.WithContext(context.WithValue(r.Context(), accountKey{}, held))
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, AssetsPrefix):
 		return h.deps.Assets.Serve(w, r, strings.TrimPrefix(path, AssetsPrefix))
@@ -189,12 +199,22 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		if _, err := h.deps.Keys.Check(st.method, r.Header.Get("Authorization")); err != nil {
 			return err
 		}
-		leave() // streams have their own limit
-		leave = func() {}
+		if err := checkHeaders(r); err != nil {
+			return err
+		}
+		if !wantsJSON(r.Header.Get("Accept")) {
+			leave() // streams have their own limit
+		}
 		st.serve.ServeHTTP(w, r)
 		return nil
 	}
-	return h.translated(w, r, route, allowed)
+	// A caller that reads its answer slowly holds bytes, no slot.
+	out := &accounted{ResponseWriter: w, held: held, leave: leave}
+	if err := h.translated(out, r, route, allowed); err != nil {
+		return err
+	}
+	out.finish()
+	return nil
 }
 
 func versioned(path string) bool {
@@ -219,7 +239,7 @@ const retryCapacity = time.Second
 
 // admit applies the checks that come before authentication. After a nil error the request
 // has a slot, which leave releases. route is nil if the request is not translated.
-func (h *Handler) admit(r *http.Request, route *Route) (leave func(), err error) {
+func (h *Handler) admit(r *http.Request, route *Route, from admission.Caller) (leave func(), err error) {
 	limit := h.cfg.MaxBodyBytes
 	if h.deps.Seams != nil && strings.HasPrefix(r.URL.Path, seamPrefix) {
 		limit = max(limit, maxSeamBody)
@@ -231,7 +251,7 @@ func (h *Handler) admit(r *http.Request, route *Route) (leave func(), err error)
 	if route != nil {
 		class = admission.ClassOf(route.Method)
 	}
-	if leave, err = h.deps.Gate.Enter(class, r.Header.Get("Authorization")); err != nil {
+	if leave, err = h.deps.Gate.Enter(class, from); err != nil {
 		return nil, refused{err}
 	}
 	if _, wait := h.rates.Take(r.Header.Get("Authorization")); wait > 0 {
@@ -261,6 +281,14 @@ func (h *Handler) translated(w http.ResponseWriter, r *http.Request, route *Rout
 	if _, err := h.deps.Keys.Check(route.Method, r.Header.Get("Authorization")); err != nil {
 		return err
 	}
+	if token, ok := route.token(r.URL.Path); ok {
+		if err := h.deps.CheckToken(token); err != nil {
+			return err
+		}
+	}
+	if err := checkHeaders(r); err != nil {
+		return err
+	}
 	if route.Body != nil {
 		if err := h.readBody(r, route); err != nil {
 			return err
@@ -272,12 +300,9 @@ func (h *Handler) translated(w http.ResponseWriter, r *http.Request, route *Rout
 
 // readBody reads the body and replaces it with the decoded message.
 func (h *Handler) readBody(r *http.Request, route *Route) error {
-	body, err := io.ReadAll(io.LimitReader(r.Body, h.cfg.MaxBodyBytes+1))
+	body, err := h.receive(r)
 	if err != nil {
-		return fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
-	}
-	if int64(len(body)) > h.cfg.MaxBodyBytes {
-		return h.tooLarge()
+		return err
 	}
 	msg := route.Body()
 	if len(body) == 0 && route.BodyOptional {
@@ -293,6 +318,27 @@ func (h *Handler) readBody(r *http.Request, route *Route) error {
 	}
 	r.Body = &decoded{msg}
 	return nil
+}
+
+// receive reads the body into memory that the caller's share has room for.
+func (h *Handler) receive(r *http.Request) ([]byte, error) {
+	held := accountOf(r.Context())
+	if err := held.Take(r.ContentLength); err != nil {
+		return nil, refused{err}
+	}
+	in := &receiver{Reader: io.LimitReader(r.Body, h.cfg.MaxBodyBytes+1), held: held, paid: max(r.ContentLength, 0)}
+	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), h.cfg.MaxBodyBytes)+bytes.MinRead))
+	switch _, err := buf.ReadFrom(in); {
+	case in.refused != nil:
+		return nil, refused{in.refused}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refused{fault.New(fault.ValidationError, "the body arrives too slowly: want %s", h.cfg.Patience).Wrap(err)}
+	case err != nil:
+		return nil, fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
+	case int64(buf.Len()) > h.cfg.MaxBodyBytes:
+		return nil, h.tooLarge()
+	}
+	return buf.Bytes(), nil
 }
 
 func checkContentType(r *http.Request) error {

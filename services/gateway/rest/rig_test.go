@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
+	"waybill.dev/waybill/internal/share"
 	"waybill.dev/waybill/internal/token"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -360,6 +361,24 @@ func (h *host) as(t testing.TB, credential, method, target, body string, headers
 	return h.do(t, method, target, body, append([]string{
 		"Authorization", credential, "Content-Type", "application/json",
 	}, headers...)...)
+}
+
+// newPool makes a pool of bytes that tenants share.
+func newPool(limit int64) *share.Pool { return share.New(limit, false) }
+
+// post makes a JSON request of a key with all scopes.
+func post(t testing.TB, target, body string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, strings.NewReader(body))
+	r.Header.Set("Authorization", full)
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
 }
 
 // header returns a header in any case: some keep the protocol's spelling.

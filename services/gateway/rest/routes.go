@@ -239,6 +239,17 @@ var Routes = []Route{
 	},
 }
 
+// tokenPath is the prefix of routes whose token is the credential.
+const tokenPath = "/v1/interrupts/"
+
+// token returns the token in the path of a route that needs no other credential.
+func (r *Route) token(path string) (string, bool) {
+	if r.Path != tokenPath+"{token}" {
+		return "", false
+	}
+	return strings.TrimPrefix(path, tokenPath), true
+}
+
 // EventsPath and WatchPath are the routes of the streams, which are not translated.
 const (
 	EventsPath = "/v1/runs/{run_id}/events"

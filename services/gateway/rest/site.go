@@ -42,13 +42,13 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sub, isConsole := below(in, consolePath)
 	switch {
 	case !isConsole && s.Console != nil && isBrowserAtRoot(in):
-		http.Redirect(w, r, s.Base+consolePath+"/", http.StatusFound)
+		http.Redirect(w, r, s.Base+consolePath+"/", http.StatusFound) //nolint:gosec // G710: a path of the operator
 	case !isConsole:
 		s.serveAPI(w, in)
 	case s.Console == nil:
 		s.Fail(w, r, fault.New(fault.NotFound, "this host serves no console"))
 	case sub.URL.Path == "":
-		http.Redirect(w, r, s.Base+consolePath+"/", http.StatusPermanentRedirect)
+		http.Redirect(w, r, s.Base+consolePath+"/", http.StatusPermanentRedirect) //nolint:gosec // G710: as above
 	default:
 		s.Console.ServeHTTP(w, sub)
 	}

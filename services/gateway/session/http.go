@@ -82,7 +82,7 @@ func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	undo() // successful sign-ins do not count
-	sealed, err := k.seals.seal(strings.TrimSpace(key), now.Add(Lifetime))
+	sealed, err := k.seals.seal(CookieName(r.Host), strings.TrimSpace(key), now.Add(Lifetime))
 	if err != nil {
 		return err
 	}
@@ -143,10 +143,20 @@ func clientAddress(r *http.Request) string {
 	return host
 }
 
-// signOut deletes the cookie from the browser.
+// signOut ends the session, so that no copy of the cookie is valid, and deletes the cookie from
+// the browser.
 func (k *Keeper) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err := checkWrite(r); err != nil {
 		return err
+	}
+	s, err := k.session(r)
+	if err != nil {
+		return err
+	}
+	if s != nil {
+		if err := k.ended.add(r.Context(), s.id); err != nil {
+			return err
+		}
 	}
 	http.SetCookie(w, k.cookie(r, ""))
 	w.WriteHeader(http.StatusNoContent)
@@ -184,8 +194,12 @@ func (k *Keeper) serveConfig(w http.ResponseWriter, r *http.Request) error {
 		BasePath: k.cfg.Base + "/", Mode: k.cfg.Mode, Version: version.Version, Links: []Link{},
 		Limits: map[string]any{"maxRequestBodyBytes": k.cfg.MaxBodyBytes}, StalledAfterMs: k.cfg.StalledAfter.Milliseconds(),
 	}
-	if key, ends, ok := k.session(r); ok {
-		if p, err := k.keys.Authenticate(bearer(key)); err == nil { // otherwise the key was removed
+	open, err := k.session(r)
+	if err != nil {
+		return err
+	}
+	if open != nil {
+		if p, err := k.keys.Authenticate(bearer(open.key)); err == nil { // otherwise the key was removed
 			s.SignedIn = true
 			s.Links = append(s.Links, k.cfg.Links...)
 			s.Session = &signedIn{
@@ -193,7 +207,7 @@ func (k *Keeper) serveConfig(w http.ResponseWriter, r *http.Request) error {
 				KeyID:     p.KeyID,
 				User:      p.User,
 				Scopes:    p.Scopes(),
-				ExpiresAt: wire.FormatTime(ends),
+				ExpiresAt: wire.FormatTime(open.ends),
 			}
 		}
 	}

@@ -32,8 +32,9 @@ func newSeals(keys token.Keys) (seals, error) {
 // expiryBytes is the length of the expiry before the key.
 const expiryBytes = 8
 
-// seal returns VERSION "." base64url(nonce, ciphertext).
-func (s seals) seal(key string, ends time.Time) (string, error) {
+// seal returns VERSION "." base64url(nonce, ciphertext). The text is valid for cookies of one name
+// only.
+func (s seals) seal(cookie, key string, ends time.Time) (string, error) {
 	version := s.keys.Current()
 	aead, err := box(s.keys[version])
 	if err != nil {
@@ -45,12 +46,12 @@ func (s seals) seal(key string, ends time.Time) (string, error) {
 	}
 	plain := binary.BigEndian.AppendUint64(nil, uint64(ends.Unix())) //nolint:gosec // G115: a time after 1970
 	name := strconv.Itoa(version)
-	sealed := aead.Seal(nonce, nonce, append(plain, key...), []byte(name))
+	sealed := aead.Seal(nonce, nonce, append(plain, key...), []byte(name+cookie))
 	return name + "." + base64.RawURLEncoding.EncodeToString(sealed), nil
 }
 
 // open returns the key and the expiry. ok is false if this host cannot have made the text.
-func (s seals) open(text string) (key string, ends time.Time, ok bool) {
+func (s seals) open(cookie, text string) (key string, ends time.Time, ok bool) {
 	name, body, found := strings.Cut(text, ".")
 	version, err := strconv.Atoi(name)
 	secret := s.keys[version]
@@ -65,7 +66,7 @@ func (s seals) open(text string) (key string, ends time.Time, ok bool) {
 	if err != nil || len(sealed) < aead.NonceSize() {
 		return "", time.Time{}, false
 	}
-	plain, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], []byte(name))
+	plain, err := aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], []byte(name+cookie))
 	if err != nil || len(plain) <= expiryBytes {
 		return "", time.Time{}, false
 	}

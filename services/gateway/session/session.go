@@ -1,20 +1,33 @@
 // Package session implements sign-in to the console. The browser gets a cookie with the
-// encrypted API key. Scripts cannot read it. It is valid until the session expires or the key
-// is removed from the host. The host stores no sessions.
+// encrypted API key. Scripts cannot read it. It is valid until the session expires or ends, or
+// the key is removed from the host. The host stores no sessions, only which ones ended.
 package session
 
 import (
+	"net"
 	"net/http"
 	"time"
 
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// CookieName is the name of the session cookie.
-const CookieName = "waybill_session"
+// cookieName is the name of the session cookie, before the host's port. Cookies know no ports:
+// without it, two hosts at one address would overwrite each other's session.
+const cookieName = "waybill_session"
+
+// CookieName returns the name of the session cookie at a host, as the Host header names it. The
+// cookie is valid under this name only.
+func CookieName(host string) string {
+	if _, port, err := net.SplitHostPort(host); err == nil && port != "" {
+		return cookieName + "_" + port
+	}
+	return cookieName
+}
 
 // WriteHeader is required on requests that change something with a session. A page of
 // another origin cannot send it without a CORS preflight, which this host rejects.
@@ -57,6 +70,9 @@ type Config struct {
 	StalledAfter time.Duration
 	// MaxBodyBytes is limits.maxRequestBodyBytes.
 	MaxBodyBytes int64
+	// Ended stores which sessions ended, for longer than their Lifetime; the same on all
+	// replicas.
+	Ended kv.Store
 }
 
 // Link is a link to another site. Its URL may contain members of a run in braces, such as
@@ -75,6 +91,7 @@ type Keeper struct {
 	crowd *admission.RateLimiter // by address
 	clock func() time.Time
 	codes codes
+	ended ended
 }
 
 // New makes a keeper; keys are the API keys that can sign in.
@@ -88,6 +105,7 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 		seals: s,
 		keys:  keys,
 		clock: clock,
+		ended: ended{store: cfg.Ended, clock: clock, known: lru.New[string, verdict](maxVerdicts)},
 		tries: admission.NewRateLimiter(triesPerSecond, burst, clock),
 		crowd: admission.NewRateLimiter(crowd*triesPerSecond, crowd*burst, clock),
 	}, nil
@@ -100,15 +118,18 @@ func bearer(key string) string { return "Bearer " + key }
 // request with an invalid session is treated like one without a credential.
 func (k *Keeper) Admit(r *http.Request) error {
 	own := r.Header.Get("Authorization") != ""
-	key, _, ok := k.session(r)
+	s, err := k.session(r)
 	r.Header.Del("Cookie") // later handlers must not see the cookie
-	if own || !ok {
+	if own || s == nil && err == nil {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	if err := checkWrite(r); err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", bearer(key))
+	r.Header.Set("Authorization", bearer(s.key))
 	return nil
 }
 
@@ -120,21 +141,35 @@ func checkWrite(r *http.Request) error {
 	return fault.New(fault.Forbidden, "changes with a console session require the header %s: 1", WriteHeader).With("headerRequired", WriteHeader)
 }
 
-// session returns the key of a request's session, and when the session expires. ok is false
-// without a valid session.
-func (k *Keeper) session(r *http.Request) (key string, ends time.Time, ok bool) {
-	for _, c := range r.CookiesNamed(CookieName) { // a host at a shorter base path may have set one, too
-		if key, ends, ok = k.seals.open(c.Value); ok && k.clock().Before(ends) {
-			return key, ends, true
+// session is an open session.
+type session struct {
+	key  string
+	ends time.Time
+	// id identifies the session without revealing it.
+	id string
+}
+
+// session returns the session of a request; nil without a valid one. It fails if it cannot tell
+// whether the session has ended.
+func (k *Keeper) session(r *http.Request) (*session, error) {
+	name := CookieName(r.Host)
+	for _, c := range r.CookiesNamed(name) { // a host at a shorter base path may have set one, too
+		key, ends, ok := k.seals.open(name, c.Value)
+		if !ok || !k.clock().Before(ends) {
+			continue
+		}
+		s := &session{key: key, ends: ends, id: idOf(c.Value)}
+		if over, err := k.ended.has(r.Context(), s.id); err != nil || !over {
+			return s, err
 		}
 	}
-	return "", time.Time{}, false
+	return nil, nil //nolint:nilnil // a request without a session
 }
 
 // cookie makes the session cookie. An empty value deletes it from the browser.
 func (k *Keeper) cookie(r *http.Request, value string) *http.Cookie {
 	c := &http.Cookie{ //nolint:gosec // G124: Secure wherever there is TLS; a laptop has none
-		Name: CookieName, Value: value, Path: k.cfg.Base + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: CookieName(r.Host), Value: value, Path: k.cfg.Base + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: k.cfg.HTTPS || r.TLS != nil, MaxAge: int(Lifetime.Seconds()),
 	}
 	if value == "" {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -41,7 +44,7 @@ func newHost(t *testing.T, edit func(*Config), keys ...string) *host {
 	}
 	known, err := auth.NewKeys(specs)
 	require.NoError(t, err)
-	cfg := Config{Keys: token.Keys{1: []byte(strings.Repeat("k", 32))}, Mode: Dev, StalledAfter: time.Minute}
+	cfg := Config{Keys: token.Keys{1: []byte(strings.Repeat("k", 32))}, Mode: Dev, StalledAfter: time.Minute, Ended: memory.New()}
 	if edit != nil {
 		edit(&cfg)
 	}
@@ -171,7 +174,7 @@ func TestAdmit_WorksAtEveryReplicaAndWithOlderKeys(t *testing.T) {
 func FuzzOpen_TakesOnlyWhatItMade(f *testing.F) {
 	s, err := newSeals(token.Keys{1: []byte(strings.Repeat("k", 32))})
 	require.NoError(f, err)
-	made, err := s.seal(key, time.Unix(1_800_000_000, 0))
+	made, err := s.seal(cookieName, key, time.Unix(1_800_000_000, 0))
 	require.NoError(f, err)
 	f.Add(made)
 	f.Add(made[:len(made)-4])
@@ -179,7 +182,7 @@ func FuzzOpen_TakesOnlyWhatItMade(f *testing.F) {
 	f.Add("1.")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, _, ok := s.open(text)
+		got, _, ok := s.open(cookieName, text)
 		require.Equal(t, text == made, ok)
 		if ok {
 			require.Equal(t, key, got)
@@ -283,10 +286,66 @@ func TestSignOut_DeletesTheCookie(t *testing.T) {
 	w := h.send(http.MethodDelete, "/session", "", with(h.signIn(t, key)), func(r *http.Request) { r.Header.Set(WriteHeader, "1") })
 	require.Equal(t, http.StatusNoContent, w.Code)
 	c := w.Result().Cookies()[0]
-	require.Equal(t, CookieName, c.Name)
+	require.Equal(t, cookieName, c.Name)
 	require.Equal(t, "/a/b/", c.Path)
 	require.Negative(t, c.MaxAge)
 	require.Empty(t, c.Value)
+}
+
+func TestSignOut_EndsCopiesOfTheCookie(t *testing.T) {
+	t.Parallel()
+	shared := memory.New()
+	h := newHost(t, func(c *Config) { c.Ended = shared })
+	replica := newHost(t, func(c *Config) { c.Ended = shared })
+	c, other := h.signIn(t, key), h.signIn(t, key)
+	got, err := replica.admitted(t, http.MethodGet, c)
+	require.NoError(t, err)
+	require.Equal(t, "Bearer "+key, got)
+	signOut := func() int {
+		return h.send(http.MethodDelete, "/session", "", with(c), func(r *http.Request) { r.Header.Set(WriteHeader, "1") }).Code
+	}
+	require.Equal(t, http.StatusNoContent, signOut())
+	require.Equal(t, http.StatusNoContent, signOut(), "again")
+	replica.clock.now = replica.clock.now.Add(verdictFor)
+	for _, at := range []*host{h, replica, newHost(t, func(c *Config) { c.Ended = shared })} {
+		got, err := at.admitted(t, http.MethodGet, c)
+		require.NoError(t, err)
+		require.Empty(t, got, "the copy has no session")
+		got, err = at.admitted(t, http.MethodGet, other)
+		require.NoError(t, err)
+		require.Equal(t, "Bearer "+key, got, "other sessions of the key go on")
+	}
+	require.Contains(t, h.send(http.MethodGet, "/config.json", "", with(c)).Body.String(), `"signedIn":false`)
+}
+
+// broken is a store that cannot be reached.
+type broken struct{ kv.Store }
+
+func (broken) Get(context.Context, string) (kv.Entry, error) { return kv.Entry{}, kv.ErrUnavailable }
+
+func TestAdmit_FailsIfTheSessionMayHaveEnded(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, func(c *Config) { c.Ended = broken{} })
+	_, err := h.admitted(t, http.MethodGet, h.signIn(t, key))
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+}
+
+func TestCookie_IsValidAtItsPortOnly(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	at := func(host string) func(*http.Request) { return func(r *http.Request) { r.Host = host } }
+	w := h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`, at("127.0.0.1:8080"))
+	c := w.Result().Cookies()[0]
+	require.Equal(t, "waybill_session_8080", c.Name)
+	signedIn := func(host string, c http.Cookie) bool {
+		w := h.send(http.MethodGet, "/config.json", "", with(&c), at(host))
+		return strings.Contains(w.Body.String(), `"signedIn":true`)
+	}
+	require.True(t, signedIn("127.0.0.1:8080", *c))
+	require.False(t, signedIn("127.0.0.1:9000", *c))
+	renamed := *c
+	renamed.Name = "waybill_session_9000"
+	require.False(t, signedIn("127.0.0.1:9000", renamed), "another host at this address cannot use it under its own name")
 }
 
 func TestConfig_HasTheUserButNoSecret(t *testing.T) {

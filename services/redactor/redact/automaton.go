@@ -12,6 +12,8 @@ type pattern struct {
 	// keep marks a text that stays: a marker of an earlier redaction. It is matched, so
 	// that nothing in it is found.
 	keep bool
+	// viewOnly marks a text that is not searched in the text itself.
+	viewOnly bool
 }
 
 // automaton finds all patterns in one pass over the bytes, in time linear in the text (Aho

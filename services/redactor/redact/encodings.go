@@ -2,12 +2,14 @@ package redact
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -89,21 +91,50 @@ func viewEncodings(v string) (out [viewCount][]string) {
 // each of its three alignments in a group of three bytes. Characters that also have bits of
 // a neighbour are left out. The escaped value is encoded too, since JSON documents are
 // base64-encoded whole, such as a credentials file with the line breaks of a key.
-func base64Encodings(v string) []string {
-	written := append(jsonEncodings(v), v)
-	slices.Sort(written)
+func base64Encodings(v string) []string { return base64Of(append(jsonEncodings(v), v)) }
+
+// base64Of returns the base64 of texts, without duplicates.
+func base64Of(texts []string) []string {
+	slices.Sort(texts)
 	var out []string
-	for _, v := range slices.Compact(written) {
-		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			for before := range 3 {
-				text := enc.EncodeToString(append(make([]byte, before), v...))
-				first := [...]int{0, 2, 3}[before]
-				last := (before + len(v)) * 8 / 6
-				out = append(out, text[first:last])
+	for _, v := range slices.Compact(texts) {
+		for before := range 3 {
+			text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), v...))
+			first := [...]int{0, 2, 3}[before]
+			last := (before + len(v)) * 8 / 6
+			out = append(out, text[first:last])
+			if url := urlAlphabet.Replace(text[first:last]); url != text[first:last] {
+				out = append(out, url)
 			}
 		}
 	}
 	return out
+}
+
+// urlAlphabet converts base64 to base64url.
+var urlAlphabet = strings.NewReplacer("+", "-", "/", "_")
+
+// wideEncodings returns the base64 of a value in UTF-16. It is searched in viewBase64 only, where
+// findUTF16 finds it: it is long.
+func wideEncodings(v string) []string {
+	if len(v) > maxEncoded {
+		return nil
+	}
+	return base64Of(utf16Encodings(v))
+}
+
+// utf16Encodings returns the bytes of a value in UTF-16, as PowerShell and Windows write it before
+// base64. Without the outermost zero bytes both byte orders are the same for most values.
+func utf16Encodings(v string) []string {
+	if !utf8.ValidString(v) {
+		return nil
+	}
+	var little, big []byte
+	for _, u := range utf16.Encode([]rune(v)) {
+		little = binary.LittleEndian.AppendUint16(little, u)
+		big = binary.BigEndian.AppendUint16(big, u)
+	}
+	return []string{strings.Trim(string(little), "\x00"), strings.Trim(string(big), "\x00")}
 }
 
 // percentEncodings returns the value as usual URL encoders write it. viewUnescaped finds

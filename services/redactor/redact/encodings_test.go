@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -124,6 +125,7 @@ func encodings() []encoding {
 			func(s string) string { return eachRune(s, func(r rune) string { return fmt.Sprintf("&#x%x;", r) }) },
 		},
 	}
+	out = append(out, disguised()...)
 	for _, width := range []int{64, 76} {
 		for name, end := range map[string]string{"LF": "\n", "CRLF": "\r\n", "LF and blanks": "\n    "} {
 			out = append(out, encoding{
@@ -131,6 +133,73 @@ func encodings() []encoding {
 				func(s string) string { return wrap(std([]byte(s)), width, end) },
 			})
 		}
+	}
+	return out
+}
+
+// disguised are spellings that programs decode, or that look the same to a reader.
+func disguised() []encoding {
+	std := base64.StdEncoding.EncodeToString
+	entity := func(format string) func(string) string {
+		return func(s string) string {
+			return eachRune(s, func(r rune) string { return fmt.Sprintf(format, r) })
+		}
+	}
+	after := func(mark string) func(string) string {
+		return func(s string) string { return eachRune(s, func(r rune) string { return string(r) + mark }) }
+	}
+	pieces := func(s string, width int, join string) string {
+		return `"` + wrap(std([]byte(s)), width, `"`+join+`"`) + `"`
+	}
+	return []encoding{
+		{"code points in braces", entity(`\u{%x}`)},
+		{"code points in braces, in JSON", func(s string) string { return inJSON(entity(`\u{%06X}`)(s)) }},
+		{"long code points", entity(`\U%08x`)},
+		{"octal", func(s string) string {
+			return each(s, func(_ int, c string) string { return fmt.Sprintf(`\%03o`, c[0]) })
+		}},
+		{"percent u", func(s string) string { return fullEscapes(s, "%%u%04X") }},
+		{"entities without a semicolon", entity("&#%d")},
+		{"hex entities without a semicolon", entity("&#x%x")},
+		{"zero-width characters", after("\u200b")},
+		{"joiners", after("\u2060")},
+		{"byte order marks", after("\ufeff")},
+		{"soft hyphens", after("\u00ad")},
+		{"escaped soft hyphens", after(`\u00ad`)},
+		{"combining marks", after("\u0301")},
+		{"variation selectors", after("\ufe0f")},
+		{"full width", func(s string) string {
+			return eachRune(s, func(r rune) string {
+				switch {
+				case r == ' ':
+					return "\u3000"
+				case r > ' ' && r <= '~':
+					return string(r - '!' + 0xff01)
+				}
+				return string(r)
+			})
+		}},
+		{"UTF-16", func(s string) string {
+			if strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
+				return s // as a string it would not be UTF-8
+			}
+			return string(utf16LE(s))
+		}},
+		{"base64 of UTF-16", func(s string) string { return std(utf16LE(s)) }},
+		{"base64 of UTF-16 in lines", func(s string) string { return wrap(std(utf16LE(s)), 76, "\n") }},
+		{"base64 in quoted lines", func(s string) string { return "> " + wrap(std([]byte(s)), 72, "\n> ") }},
+		{"base64 in quoted quoted lines", func(s string) string { return ">> " + wrap(std([]byte(s)), 60, "\n>> ") }},
+		{"base64 in lines of a comment", func(s string) string { return "# " + wrap(std([]byte(s)), 40, "\n# ") }},
+		{"base64 in lines of 12", func(s string) string { return wrap(std([]byte(s)), 12, "\n") }},
+		{"base64 in pieces in lines of code", func(s string) string { return pieces(s, 40, " +\n  ") }},
+		{"base64 in pieces in lines of code, joined", func(s string) string { return pieces(s, 16, "+") }},
+		{"base64 in pieces in lines of code, in JSON", func(s string) string { return inJSON(pieces(s, 20, " +\n\t")) }},
+	}
+}
+
+func utf16LE(s string) (out []byte) {
+	for _, u := range utf16.Encode([]rune(s)) {
+		out = append(out, byte(u), byte(u>>8))
 	}
 	return out
 }

@@ -10,9 +10,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// JSON redacts every string value and object key of a document. All other bytes stay:
-// numbers of any size, key order, white space, escapes. doc is never modified; out is doc
-// itself if nothing was found.
+// JSON redacts every string value and object key of a document, and every number that
+// contains a known secret: it becomes the marker, a string. All other bytes stay: numbers of
+// any size, key order, white space, escapes. doc is never modified; out is doc itself if
+// nothing was found.
 //
 // If two keys of an object become equal, the second one gets a suffix, so that the result
 // has no duplicate keys. Errors: *strictjson.Error for a document that is not one valid
@@ -21,7 +22,7 @@ func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int,
 	if err := strictjson.Check(doc, l); err != nil {
 		return nil, 0, err
 	}
-	if !s.IsActive() || !strictjson.HasText(doc, MinLength) {
+	if !s.IsActive() || !strictjson.HasText(doc, MinLength) && (s.known == nil || !s.known.numeric) {
 		return doc, 0, nil
 	}
 	w := jsonWalker{scrub: s, in: doc}
@@ -84,9 +85,19 @@ func (w *jsonWalker) walkValue() {
 		}
 		w.i++
 	default: // a number or a literal
-		for w.i < len(w.in) && strings.IndexByte(" \t\r\n,]}", w.in[w.i]) < 0 {
-			w.i++
+		start := w.i
+		w.skipLiteral()
+		if text, n := w.scrub.redactNumber(w.in[start:w.i]); n > 0 {
+			w.count += n
+			w.replaceString(start, text)
 		}
+	}
+}
+
+// skipLiteral skips a number or a literal.
+func (w *jsonWalker) skipLiteral() {
+	for w.i < len(w.in) && strings.IndexByte(" \t\r\n,]}", w.in[w.i]) < 0 {
+		w.i++
 	}
 }
 
@@ -247,7 +258,7 @@ func (w *jsonWalker) skipValue() {
 		case ',', ':':
 			w.i++
 		default:
-			w.walkValue() // a number or a literal
+			w.skipLiteral()
 		}
 		if depth == 0 {
 			return

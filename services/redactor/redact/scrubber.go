@@ -1,5 +1,7 @@
 package redact
 
+import "slices"
+
 // Scrubber removes one set of secrets from texts and documents. It is safe for concurrent
 // use and never changes. The nil Scrubber has no secrets.
 type Scrubber struct {
@@ -13,6 +15,8 @@ type knownValues struct {
 	views [viewCount]*automaton // for its views
 	// longest is the length of the longest pattern of a view.
 	longest int
+	// numeric means that a pattern may be in a JSON number.
+	numeric bool
 }
 
 // Compile builds a Scrubber. It ignores secrets with a value shorter than MinLength. If two
@@ -40,10 +44,19 @@ func Compile(secrets []Secret) *Scrubber {
 			}
 		}
 	}
+	for _, s := range secrets {
+		if len(s.Value) < MinLength {
+			continue
+		}
+		for _, text := range wideEncodings(s.Value.Reveal()) {
+			inViews[viewBase64] = append(inViews[viewBase64], pattern{text: text, replacement: marker(s.ID), viewOnly: true})
+			longest = max(longest, len(text))
+		}
+	}
 	if len(patterns) == 0 {
 		return &Scrubber{}
 	}
-	k := &knownValues{text: newAutomaton(patterns), longest: longest}
+	k := &knownValues{text: newAutomaton(patterns), longest: longest, numeric: slices.ContainsFunc(patterns, isNumeric)}
 	for i := range k.views {
 		k.views[i] = newAutomaton(inViews[i])
 	}

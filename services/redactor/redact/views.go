@@ -11,7 +11,10 @@ const (
 )
 
 // minLineLength is the shortest line of base64 or hex whose line break is removed.
-const minLineLength = 16
+const minLineLength = 12
+
+// minMixedHex is the shortest hex in mixed case that is searched in viewHex: MinLength bytes.
+const minMixedHex = 2 * MinLength
 
 // viewSet are the views of one text: the changes of encoders are undone. A value is found
 // where its plain text, its base64 or its hex is in a view.
@@ -20,6 +23,7 @@ type viewSet struct {
 	next        int  // position of the first byte that was not read yet
 	runLength   int  // length of the run of base64 characters before it
 	inLineBreak bool // in a line break that is removed
+	join        int  // the state of a join of two pieces
 	// nested is an incomplete escape whose first character was escaped itself.
 	nested  []sourceByte
 	view    [viewCount]view
@@ -34,7 +38,7 @@ type sourceByte struct {
 
 // reset restarts the views at a position.
 func (v *viewSet) reset(next int) {
-	v.next, v.runLength, v.inLineBreak, v.nested = next, 0, false, v.nested[:0]
+	v.next, v.runLength, v.inLineBreak, v.join, v.nested = next, 0, false, noJoin, v.nested[:0]
 	for i := range v.view {
 		v.view[i].reset()
 	}
@@ -45,18 +49,24 @@ func (v *viewSet) reset(next int) {
 func (v *viewSet) readChar(ks *knownScan, closed bool) bool {
 	i := v.next - ks.base
 	c := ks.held[i]
-	if !isEscape(c) && len(v.nested) == 0 {
-		v.feedViews(ks, c, v.next, v.next+1)
-		v.next++
-		return true
+	read := undisguise
+	if isEscape(c) {
+		read = unescapeAt
 	}
-	n, out, m, more := unescapeAt(ks.held, i)
+	n, out, m, more := read(ks.held, i)
 	if more && !closed {
 		return false
 	}
-	if len(v.nested) == 0 && (m != 1 || !isEscape(out[0])) {
+	switch {
+	case len(v.nested) == 0 && !isEscape(c):
+		for _, c := range out[:m] {
+			if c != '\\' { // a wide one; the views have none
+				v.feedViews(ks, c, v.next, v.next+n)
+			}
+		}
+	case len(v.nested) == 0 && (m != 1 || !isEscape(out[0])):
 		v.feedEscape(ks, nil, out[:m], v.next, v.next+n)
-	} else {
+	default:
 		for _, c := range out[:m] { // it may start another escape
 			v.nested = append(v.nested, sourceByte{c, v.next, v.next + n})
 		}
@@ -95,14 +105,20 @@ const maxNested = 64
 
 // feedViews feeds one unescaped byte, with its position, to the views.
 func (v *viewSet) feedViews(ks *knownScan, c byte, start, end int) {
+	if c == 0 { // half a character of UTF-16
+		return
+	}
 	v.feedView(ks, viewUnescaped, c, start, end)
+	if v.joins(ks, c, start) {
+		return
+	}
 	switch {
 	case c == '\n' || c == '\r':
 		if v.inLineBreak || v.runLength >= minLineLength {
 			v.inLineBreak = true
 			return
 		}
-	case v.inLineBreak && (c == ' ' || c == '\t'):
+	case v.inLineBreak && isBetweenLines(c):
 		return
 	}
 	v.inLineBreak = false
@@ -113,6 +129,47 @@ func (v *viewSet) feedViews(ks *knownScan, c byte, start, end int) {
 	}
 	v.feedView(ks, viewBase64, c, start, end)
 	v.feedView(ks, viewHex, fold(c), start, end)
+}
+
+// isBetweenLines reports a character that may stand between two lines of base64: blanks, and the
+// marks of quoted mail, comments and lists.
+func isBetweenLines(c byte) bool {
+	return c == ' ' || c == '\t' || c == '>' || c == '|' || c == '#' || c == '*'
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+// The states of a join: base64 in pieces of source code, as in "QUJD" + "REVG".
+const (
+	noJoin    = iota
+	afterText // behind the quote that ends a piece
+	afterPlus // behind the operator
+)
+
+// joins removes what joins two pieces of base64 from the views. It returns false for any other
+// character.
+func (v *viewSet) joins(ks *knownScan, c byte, start int) bool {
+	switch {
+	case v.join == noJoin:
+		if isQuote(c) && v.runLength >= minLineLength {
+			v.join = afterText
+			return true
+		}
+		return false
+	case isSpace(c):
+		return true
+	case c == '+' && v.join == afterText:
+		v.join = afterPlus
+		return true
+	case isQuote(c) && v.join == afterPlus:
+		v.join = noJoin
+		return true
+	}
+	// There is no other piece, so what was read ends at the quote.
+	v.join, v.runLength, v.inLineBreak = noJoin, 0, false
+	v.feedView(ks, viewBase64, '"', start, start)
+	v.feedView(ks, viewHex, '"', start, start)
+	return false
 }
 
 // pendingFrom returns the position from which the text may still become a match.
@@ -185,6 +242,15 @@ func (v *viewSet) findTrigger(text []byte, i int) (at, end int) {
 				}
 			}
 		}
+		if n := findDisguise(rest); n >= 0 {
+			rest, at = rest[:n], i+n
+		}
+		if n := findJoin(text, i, i+len(rest)); n >= 0 {
+			rest, at = rest[:n-i], n
+		}
+		if n := findUTF16(text, i, i+len(rest)); n >= 0 {
+			rest, at = rest[:n-i], n
+		}
 		if at, end = findMixedHex(text, i, i+len(rest), at); at >= 0 {
 			return at, end
 		}
@@ -192,24 +258,60 @@ func (v *viewSet) findTrigger(text []byte, i int) (at, end int) {
 	return -1, 0
 }
 
+// findJoin returns the first quote between from and to that ends a piece of base64 and is followed
+// by an operator that joins strings; -1 if there is none.
+func findJoin(text []byte, from, to int) int {
+	for i := from; i < to; i++ {
+		n := bytes.IndexByte(text[i:to], '+')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		k := i - 1
+		for k > 0 && isSpace(text[k]) {
+			k--
+		}
+		if k >= from && isQuote(text[k]) && endsBase64Line(text, k) {
+			return k
+		}
+	}
+	return -1
+}
+
+// findUTF16 returns the first place between from and to with base64 of UTF-16; -1 if there is none.
+// Six bytes of it are eight characters. Of ASCII, every second byte is zero, which is an A as the
+// fifth and the eighth of them.
+func findUTF16(text []byte, from, to int) int {
+	for i := from; i < to; i++ {
+		n := bytes.IndexByte(text[i:to], 'A')
+		if n < 0 || i+n+11 >= len(text) {
+			return -1
+		}
+		if i += n; text[i+3] == 'A' && text[i+8] == 'A' && text[i+11] == 'A' {
+			return i
+		}
+	}
+	return -1
+}
+
 // findMixedHex returns the first hex in mixed case between from and to, or else otherwise.
 func findMixedHex(text []byte, from, to, otherwise int) (at, end int) {
-	for k := from + minLineLength - 1; k < to; k += minLineLength {
+	for k := from + minMixedHex - 1; k < to; k += minMixedHex {
 		if !isHex(text[k]) {
 			continue
 		}
 		b, e := k, k
-		for b > max(0, from-minLineLength) && isHex(text[b-1]) {
+		for b > max(0, from-minMixedHex) && isHex(text[b-1]) {
 			b--
 		}
 		for e < len(text) && isHex(text[e]) {
 			e++
 		}
-		if e-b >= minLineLength && hasMixedCase(text[b:e]) {
+		if e-b >= minMixedHex && hasMixedCase(text[b:e]) {
 			return max(b, from), e
 		}
-		for k+minLineLength < e {
-			k += minLineLength
+		for k+minMixedHex < e {
+			k += minMixedHex
 		}
 	}
 	return otherwise, otherwise + 1

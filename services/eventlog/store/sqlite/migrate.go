@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -13,8 +14,11 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
+// errNewer is the file of a later release. Like a damaged file it is rebuilt from the log.
+var errNewer = errors.New("the read model is of a later release")
+
 // migrate migrates the schema, one file of migrations after the other. PRAGMA user_version counts
-// them. A file of a later version is treated as damaged: it is rebuilt from the log.
+// them. Errors: errNewer.
 func migrate(ctx context.Context, conn *sql.Conn) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
@@ -24,8 +28,11 @@ func migrate(ctx context.Context, conn *sql.Conn) error {
 	if err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
-	if version < 0 || version > len(files) {
-		return fmt.Errorf("%w: schema version %d, this program knows %d", store.ErrDamaged, version, len(files))
+	if version > len(files) {
+		return fmt.Errorf("%w: schema version %d, this program knows up to %d", errNewer, version, len(files))
+	}
+	if version < 0 {
+		return fmt.Errorf("%w: schema version %d", store.ErrDamaged, version)
 	}
 	for i, name := range files[version:] {
 		text, err := migrations.ReadFile(name)

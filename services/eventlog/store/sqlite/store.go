@@ -58,7 +58,11 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger, now func() time.Tim
 	}
 	s := &Store{cfg: cfg, log: log, now: now}
 	h, err := open(ctx, cfg)
-	if errors.Is(err, store.ErrDamaged) {
+	switch {
+	case errors.Is(err, errNewer):
+		log.Warn("read model is newer than this program, it will be rebuilt from the run log", "path", cfg.Path, "error", err)
+		h, err = s.replace(ctx)
+	case errors.Is(err, store.ErrDamaged):
 		log.Error("read model is damaged, it will be rebuilt from the run log", "path", cfg.Path, "error", err)
 		h, err = s.replace(ctx)
 	}

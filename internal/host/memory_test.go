@@ -1,0 +1,34 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestGroupMemory_TakesTheLowestLimitAbove(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		self  string
+		files map[string]string
+		want  int64
+	}{
+		"version 2":       {"0::/a/b\n", map[string]string{"a/b/memory.max": "max\n", "a/memory.max": "536870912\n"}, 512 << 20},
+		"own namespace":   {"0::/\n", map[string]string{"memory.max": "268435456\n"}, 256 << 20},
+		"version 1":       {"9:cpu:/x\n4:memory:/x\n0::/\n", map[string]string{"memory/x/memory.limit_in_bytes": "1048576\n"}, 1 << 20},
+		"version 1, none": {"4:memory:/\n", map[string]string{"memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0},
+		"no files":        {"0::/gone\n", nil, 0},
+	} {
+		dir := t.TempDir()
+		self := filepath.Join(dir, "self")
+		require.NoError(t, os.WriteFile(self, []byte(tt.self), 0o600))
+		for file, text := range tt.files {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+		}
+		require.Equal(t, tt.want, groupMemoryIn(self, dir), name)
+	}
+	require.Zero(t, groupMemoryIn("/nonexistent", "/nonexistent"))
+}

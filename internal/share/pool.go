@@ -1,0 +1,108 @@
+// Package share divides places, or bytes of memory, among callers.
+package share
+
+import (
+	"context"
+	"sync"
+)
+
+// Pool is a number of places, or of bytes, that callers share. A caller alone gets at most
+// three quarters of it, and n callers that want more than there is get equal parts, so that
+// those who come later always find room. It is safe for concurrent use.
+type Pool struct {
+	limit int64
+	// each limits what one caller holds, instead of a share; 0 means no limit.
+	each int64
+	// sole means that there is one tenant, which needs no share.
+	sole bool
+
+	mu   sync.Mutex // guards all below
+	used int64
+	by   map[string]int64
+	// given is closed when places are given back; nil unless a caller waits.
+	given chan struct{}
+}
+
+// rest is how much a caller may hold, as a multiple of what remains free.
+const rest = 3
+
+// New makes a pool; a limit of 0 means no limit. sole: all places belong to one tenant.
+func New(limit int64, sole bool) *Pool {
+	return &Pool{limit: limit, sole: sole, by: map[string]int64{}}
+}
+
+// NewEach makes a pool in which one caller holds at most each; 0 means no limit.
+func NewEach(limit, each int64) *Pool {
+	p := New(limit, true)
+	p.each = each
+	return p
+}
+
+// Limit returns the size of the pool; 0 means no limit.
+func (p *Pool) Limit() int64 { return p.limit }
+
+// Used returns how much is in use.
+func (p *Pool) Used() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}
+
+// Take takes n places for a caller. It returns false if there are not enough, or if the
+// caller would hold more than its share. A caller without any place gets one that is free.
+func (p *Pool) Take(caller string, n int64) bool { return p.TakeWithin(caller, n, p.limit) }
+
+// TakeWithin takes n places if at most limit are in use then.
+func (p *Pool) TakeWithin(caller string, n, limit int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := p.by[caller]
+	if p.each > 0 && own+n > p.each {
+		return false
+	}
+	if free := limit - p.used - n; p.limit > 0 && (free < 0 || own > 0 && !p.sole && own+n > rest*free) {
+		return false
+	}
+	p.used += n
+	p.by[caller] = own + n
+	return true
+}
+
+// Give returns n places of a caller.
+func (p *Pool) Give(caller string, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= n
+	if p.by[caller] -= n; p.by[caller] <= 0 {
+		delete(p.by, caller)
+	}
+	if p.given != nil {
+		close(p.given)
+		p.given = nil
+	}
+}
+
+// Wait takes n places as soon as Take would. It returns false if ctx ends before.
+func (p *Pool) Wait(ctx context.Context, caller string, n int64) bool {
+	for {
+		given := p.notice()
+		if p.Take(caller, n) {
+			return true
+		}
+		select {
+		case <-given:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// notice returns a channel that is closed when places are given back.
+func (p *Pool) notice() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given == nil {
+		p.given = make(chan struct{})
+	}
+	return p.given
+}

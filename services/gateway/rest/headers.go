@@ -1,0 +1,54 @@
+package rest
+
+import (
+	"net/http"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/idempotency"
+)
+
+// Request headers that change what a request does. The translation to gRPC drops values that
+// are not printable ASCII, so they are checked before: a dropped Idempotency-Key would
+// execute a repeated request twice. Traceparent is not among them: a malformed one is
+// ignored (OpenWOP host contract §2.0).
+var (
+	changeHeaders = []string{"Idempotency-Key", "X-Dedup", "X-Force-Engine-Version"}
+	readHeaders   = []string{"Last-Event-Id"}
+)
+
+// timeoutHeader would be understood by the translation. It is not part of this API.
+const timeoutHeader = "Grpc-Timeout"
+
+// checkHeaders validates the headers of a request that has a route. Reads ignore the headers
+// of changes (OpenWOP host contract §2.1).
+func checkHeaders(r *http.Request) error {
+	r.Header.Del(timeoutHeader)
+	names := changeHeaders
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		names = readHeaders
+	}
+	for _, name := range names {
+		if err := checkHeader(name, r.Header[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHeader validates the values of a header.
+func checkHeader(name string, values []string) error {
+	if len(values) > 1 {
+		return fault.New(fault.ValidationError, "%s: the header is there %d times; send it once", name, len(values)).With("header", name)
+	}
+	for _, v := range values {
+		if len(v) > idempotency.MaxKeyLength {
+			return fault.New(fault.ValidationError, "%s: want at most %d characters, got %d", name, idempotency.MaxKeyLength, len(v)).With("header", name)
+		}
+		for i := range len(v) {
+			if v[i] < ' ' || v[i] > '~' {
+				return fault.New(fault.ValidationError, "%s: want printable ASCII; character %d is not", name, i+1).With("header", name)
+			}
+		}
+	}
+	return nil
+}
