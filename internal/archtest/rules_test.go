@@ -65,7 +65,7 @@ func rules() []rule {
 				"google.golang.org/grpc", root + "/services", root + "/internal", root + "/cmd",
 			}),
 			reached: slices.Concat(drivers, []string{"google.golang.org/grpc"}),
-			only:    []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/dlclark/regexp2"},
+			only:    []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/dlclark/regexp2/v2"},
 		},
 		{
 			name: "the vocabulary does no input and no output", from: []string{"protocol/..."},

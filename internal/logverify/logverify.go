@@ -126,7 +126,7 @@ func Verify(ctx context.Context, log runlog.Follower) (*Report, error) {
 			return errDone
 		}
 		return nil
-	}, func(pos uint64, err error) {
+	}, func(run subject.Run, pos uint64, err error) {
 		r.damaged[pos] = true
 		r.found(Finding{Rule: Frames, Pos: pos, Message: err.Error()})
 		if pos >= end {

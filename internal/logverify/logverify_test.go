@@ -116,7 +116,7 @@ type forgetful struct {
 	lost func(pos uint64) bool
 }
 
-func (l forgetful) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
+func (l forgetful) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(subject.Run, uint64, error)) error {
 	return l.Log.Follow(ctx, pos, func(batch []*frame.Frame) error {
 		var kept []*frame.Frame
 		for _, f := range batch {

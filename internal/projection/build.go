@@ -48,6 +48,11 @@ type builder struct {
 	work     int
 	isFull   bool
 	problems []Problem
+	rewrites []Problem
+	// rewritten are the bytes of the paths of rewrites.
+	rewritten int
+	// source returns the path in the source of a path in the converted schema.
+	source func(string) string
 }
 
 func newBuilder(d Dialect, root *value) *builder {
@@ -77,6 +82,23 @@ func (b *builder) problem(at, rule, format string, args ...any) {
 	})
 }
 
+// maxRewrites and maxRewritten limit the recorded rewrites, in number and in bytes of their paths.
+const (
+	maxRewrites  = 256
+	maxRewritten = 64 << 10
+)
+
+// rewrite records that a schema, or a part of it, is sent in another form.
+func (b *builder) rewrite(at string, below []string, rule, format string, args ...any) {
+	if b.rewritten += len(at); len(b.rewrites) == maxRewrites || b.rewritten > maxRewritten {
+		return
+	}
+	for _, token := range below {
+		at += pointer(token)
+	}
+	b.rewrites = append(b.rewrites, Problem{b.dialect.Vendor, at, rule, fmt.Sprintf(format, args...)})
+}
+
 // build returns the node of a schema.
 func (b *builder) build(s *value) *node {
 	b.nest++
@@ -99,6 +121,9 @@ func (b *builder) build(s *value) *node {
 		return b.text(s, anything)
 	case len(ts) == 1 && ts[0].target != nil:
 		return b.reference(s, ts[0].target)
+	}
+	if s.get("allOf") != nil {
+		b.rewrite(s.at, []string{"allOf"}, RewriteMerged, "sent as one schema")
 	}
 	whole, ok := b.merged(s, ts)
 	if !ok {
@@ -197,6 +222,7 @@ func (b *builder) described(n *node, s *value) *node {
 // text represents a schema as JSON in a string.
 func (b *builder) text(s *value, takes kinds) *node {
 	n := b.described(&node{at: s.at, shape: shapeText, takes: takes}, s)
+	b.rewrite(s.at, nil, RewriteText, "sent as JSON text in a string")
 	what := "Any JSON value, written as JSON text."
 	switch takes {
 	case objects:

@@ -46,16 +46,17 @@ const noteShare = 64
 // sentences. If merging left two of one name, one becomes a sentence.
 func (b *builder) constrain(n *node, s *value, of kinds) {
 	for _, keyword := range bounds[of] {
-		said := !b.dialect.says(keyword)
+		said := false
 		for _, f := range s.fields {
 			switch {
 			case f.name != keyword:
-			case !said:
+			case !said && b.dialect.takes(f):
 				n.keep = append(n.keep, f)
 				said = true
 			default:
 				if sentence := spoken[keyword](f.value); sentence != "" && b.room(len(sentence)/noteShare) {
 					n.notes = append(n.notes, sentence)
+					b.rewrite(s.at, []string{keyword}, RewriteDescription, "%s is put into the description, because it is not enforced", keyword)
 				}
 			}
 		}

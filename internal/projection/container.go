@@ -27,9 +27,14 @@ func (b *builder) object(s *value) *node {
 		return &node{at: s.at}
 	}
 	n.arrange(s.get("propertyOrdering").texts())
-	if patterns || others != nil && !others.is(false) {
+	switch {
+	case patterns || others != nil && !others.is(false):
 		b.others(n, s, others, patterns)
+		b.rewrite(s.at, nil, RewriteOthers, "unnamed members are sent in the member %s", n.restAs)
+	case others == nil:
+		b.rewrite(s.at, nil, RewriteClosed, "sent without room for unnamed members; set additionalProperties if there are any")
 	}
+	b.nameMembers(n)
 	return n
 }
 
@@ -51,12 +56,15 @@ func (b *builder) named(n *node, s, others *value, patterns bool) bool {
 	}
 	for _, f := range s.get("properties").list() {
 		known[f.name] = true
-		m := member{f.name, b.build(f.value), required[f.name]}
+		m := member{name: f.name, node: b.build(f.value), required: required[f.name]}
 		if m.node.shape == shapeNever {
 			if m.required {
 				return false
 			}
 			continue
+		}
+		if !m.required {
+			b.rewrite(f.value.at, nil, RewriteNull, "sent as required; null stands for its absence")
 		}
 		n.members = append(n.members, m)
 	}
@@ -75,7 +83,7 @@ func (b *builder) named(n *node, s, others *value, patterns bool) bool {
 		if !patterns && b.restricts(others) {
 			schema = others
 		}
-		m := member{name, b.build(schema), true}
+		m := member{name: name, node: b.build(schema), required: true}
 		if m.node.shape == shapeNever {
 			return false
 		}
@@ -130,6 +138,7 @@ func (n *node) arrange(ordering []string) {
 func (b *builder) entries(s, others *value) *node {
 	n := b.described(&node{at: s.at, shape: shapeEntries}, s)
 	n.notes = append(n.notes, "An object, written as a list of its members; each key once.")
+	b.rewrite(s.at, nil, RewriteEntries, "sent as a list of keys and values")
 	key := &value{kind: objects, at: s.at, fields: []field{{"type", &value{kind: strs, plain: "string"}}}}
 	if names := s.get("propertyNames"); names != nil {
 		key = together(s.at, key, names)

@@ -18,6 +18,9 @@ func (p *Projection) Lift(instance json.RawMessage) (json.RawMessage, error) {
 	if p.wrapped {
 		v = &value{kind: objects, fields: []field{{wrapAs, v}}}
 	}
+	if p.root == nil {
+		return v.append(nil), nil
+	}
 	out, err := p.root.lift(v)
 	if err != nil {
 		return nil, err
@@ -56,6 +59,9 @@ func (n *node) lift(v *value) (*value, *AnswerError) {
 
 // branchOf returns the branch of a value of the schema.
 func (n *node) branchOf(v *value) *node {
+	if v.kind == objects && len(n.untagged) > 0 {
+		return n.untaggedSource(v)
+	}
 	tagged, other := n.expand()
 	for _, c := range append(tagged, other...) {
 		leaf := c.end()
@@ -116,11 +122,11 @@ func (n *node) liftObject(v *value) (*value, *AnswerError) {
 			if err != nil {
 				return nil, err.under(m.name)
 			}
-			out.fields = append(out.fields, field{m.name, lifted})
+			out.fields = append(out.fields, field{m.sent, lifted})
 		case m.required:
 			return nil, (&AnswerError{Reason: "a required member is missing"}).under(m.name)
 		default:
-			out.fields = append(out.fields, field{m.name, null})
+			out.fields = append(out.fields, field{m.sent, null})
 		}
 	}
 	others := &value{kind: objects}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"waybill.dev/waybill/protocol/schema"
 )
@@ -18,15 +19,38 @@ func LintFor(v Vendor, doc []byte) []Problem {
 	}
 	l := linter{dialect: d, places: map[string]bool{}}
 	for _, f := range schema.Lint(doc, schema.LevelStrict) {
-		if len(f.Vendors) == 0 || slices.Contains(f.Vendors, string(v)) {
+		if l.concerns(f) {
 			l.report(f.Path, f.Rule, "%s", f.Message)
 		}
 		if f.Rule == schema.RuleNotSchema {
 			return l.problems
 		}
 	}
-	l.schema(readSchema(doc))
+	root := readSchema(doc)
+	l.schema(root)
+	l.limits(root)
 	return sorted(l.problems)
+}
+
+// concerns reports whether a finding of the static check is a rule of the vendor, too. The table
+// decides about keywords and limits.
+func (l *linter) concerns(f schema.Finding) bool {
+	d := l.dialect
+	switch f.Rule {
+	case schema.RuleNotSchema:
+		return true
+	case schema.RuleRootObject:
+		return d.ObjectRoot
+	case schema.RuleClosedObjects:
+		return d.Closed
+	case schema.RuleAllRequired:
+		return d.AllRequired
+	case schema.RuleRecursiveRef:
+		return !d.Recursion
+	case schema.RuleForbiddenKeyword, schema.RuleStringConstraint, schema.RuleNumberConstraint, schema.RuleArrayConstraint:
+		return !d.says(f.Path[strings.LastIndexByte(f.Path, '/')+1:])
+	}
+	return false
 }
 
 type linter struct {
@@ -52,8 +76,12 @@ func (l *linter) schema(s *value) {
 		return
 	}
 	for _, f := range s.fields {
-		if !l.dialect.says(f.name) && !l.places[s.at+pointer(f.name)] {
-			l.report(s.at+pointer(f.name), RuleKeyword, "%s does not take the keyword %s; leave it out", l.dialect.Vendor, f.name)
+		switch at := s.at + pointer(f.name); {
+		case l.places[at]:
+		case !l.dialect.says(f.name):
+			l.report(at, RuleKeyword, "%s does not take the keyword %s; leave it out", l.dialect.Vendor, f.name)
+		case !l.dialect.takes(f):
+			l.report(at, RuleValue, "%s does not take this %s; leave it out", l.dialect.Vendor, f.name)
 		}
 	}
 	l.shape(s)
@@ -69,6 +97,9 @@ func (l *linter) schema(s *value) {
 	}
 	for _, k := range []string{"properties", "$defs"} {
 		for _, f := range s.get(k).list() {
+			if k == "properties" && l.dialect.Names != nil && !l.dialect.Names.MatchString(f.name) {
+				l.report(f.value.at, RuleName, "%s wants names of properties to match %s", l.dialect.Vendor, l.dialect.Names)
+			}
 			l.schema(f.value)
 		}
 	}

@@ -11,10 +11,11 @@ import (
 
 func TestLintFor_StatesTheVendorsRules(t *testing.T) {
 	t.Parallel()
-	all := projection.Vendors()
+	all := projection.Builtin()
 	strict := []projection.Vendor{projection.OpenAI, projection.Anthropic}
 	gemini := []projection.Vendor{projection.Gemini}
 	openAI := []projection.Vendor{projection.OpenAI}
+	anthropic := []projection.Vendor{projection.Anthropic}
 	for name, tc := range map[string]struct {
 		member, at, rule string
 		breaks           []projection.Vendor
@@ -24,9 +25,11 @@ func TestLintFor_StatesTheVendorsRules(t *testing.T) {
 		"const":            {`{"type":"string","const":"a"}`, "/const", projection.RuleKeyword, all},
 		"title":            {`{"type":"string","title":"t"}`, "/title", projection.RuleKeyword, all},
 		"minLength":        {`{"type":"string","minLength":1}`, "/minLength", schema.RuleStringConstraint, strict},
-		"minimum":          {`{"type":"integer","minimum":1}`, "/minimum", schema.RuleNumberConstraint, strict},
-		"exclusiveMinimum": {`{"type":"integer","exclusiveMinimum":1}`, "/exclusiveMinimum", "", all},
-		"minItems":         {`{"type":"array","items":{"type":"string"},"minItems":1}`, "/minItems", "", all},
+		"minimum":          {`{"type":"integer","minimum":1}`, "/minimum", schema.RuleNumberConstraint, anthropic},
+		"exclusiveMinimum": {`{"type":"integer","exclusiveMinimum":1}`, "/exclusiveMinimum", "", []projection.Vendor{projection.Anthropic, projection.Gemini}},
+		"minItems":         {`{"type":"array","items":{"type":"string"},"minItems":2}`, "/minItems", projection.RuleValue, anthropic},
+		"format":           {`{"type":"string","format":"uri"}`, "/format", projection.RuleValue, openAI},
+		"lookahead":        {`{"type":"string","pattern":"^(?!a)"}`, "/pattern", "", all},
 		"prefixItems": {
 			`{"type":"array","prefixItems":[{"type":"string"}],"items":{"type":"string"}}`, "/prefixItems",
 			schema.RuleForbiddenKeyword, strict,
@@ -80,7 +83,12 @@ func contains(vs []projection.Vendor, v projection.Vendor) bool {
 func TestLintFor_WantsAnObjectAtTheRoot(t *testing.T) {
 	t.Parallel()
 	for _, v := range projection.Vendors() {
-		require.Equal(t, schema.RuleRootObject, projection.LintFor(v, []byte(`{"type":"array","items":{"type":"string"}}`))[0].Rule)
+		problems := projection.LintFor(v, []byte(`{"type":"array","items":{"type":"string"}}`))
+		if d, _ := projection.DialectOf(v); d.ObjectRoot {
+			require.Equal(t, schema.RuleRootObject, problems[0].Rule)
+		} else {
+			require.Empty(t, problems)
+		}
 		require.Equal(t, schema.RuleNotSchema, projection.LintFor(v, []byte(`{`))[0].Rule)
 	}
 }

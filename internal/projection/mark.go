@@ -35,7 +35,7 @@ func (n *node) changes() bool {
 		return true
 	}
 	for _, m := range n.members {
-		if m.dropsNull() {
+		if m.dropsNull() || m.sent != m.name {
 			return true
 		}
 	}
@@ -55,13 +55,14 @@ func (n *node) sort() {
 	if n.shape != shapeUnion {
 		return
 	}
-	n.byTag, n.byKind = map[string]*node{}, map[kinds]*node{}
+	n.byTag, n.byKind, n.tagNames = map[string]*node{}, map[kinds]*node{}, map[string]bool{}
 	tagged, other := n.expand()
 	for _, c := range append(tagged, other...) {
 		leaf := c.end()
 		n.byKind[leaf.answer()] = leaf
 		if tag, ok := leaf.pins(n.tag); ok && leaf.shape == shapeObject {
 			n.byTag[tag] = leaf
+			n.tagNames[leaf.members[leaf.byName[n.tag]].sent] = true
 		}
 	}
 }

@@ -44,7 +44,7 @@ func flip(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 func (m *maker) model(t *rapid.T, depth int) model {
 	makers := []func(*rapid.T, int) model{
 		m.text, m.number, m.truth, m.enum, m.constant, m.anyValue, m.nullable,
-		m.bag, m.reference, m.object, m.object, m.object, m.array, m.mapping, m.tagged, m.scalars,
+		m.bag, m.reference, m.object, m.object, m.object, m.array, m.mapping, m.tagged, m.untagged, m.scalars,
 		m.mixed, m.allOf, m.tuple, m.tree, m.several,
 	}
 	last := len(makers)

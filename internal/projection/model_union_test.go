@@ -52,6 +52,22 @@ func (m *maker) tagged(t *rapid.T, depth int) model {
 	return u
 }
 
+// untagged is a union of objects that differ in their members. A value fits one of them only: each has
+// a required member that no other has.
+func (m *maker) untagged(t *rapid.T, depth int) model {
+	var branches []string
+	var draws []func(*rapid.T, int) string
+	for _, own := range []string{"x", "y/z", "ü"} {
+		ps := append([]property{{own, m.text(t, depth+1), true}}, m.properties(t, depth+1, "a", "b")...)
+		branches = append(branches, `{`+keywords(ps)+`,"additionalProperties":false}`)
+		draws = append(draws, func(t *rapid.T, depth int) string { return `{` + strings.Join(members(t, depth, ps), ",") + `}` })
+	}
+	return model{
+		schema: `{"anyOf":[` + strings.Join(branches, ",") + `]}`,
+		draw:   func(t *rapid.T, depth int) string { return draws[pick(t, "branch", len(draws))](t, depth) },
+	}
+}
+
 // scalars is a union that the kind of the value tells apart.
 func (m *maker) scalars(t *rapid.T, depth int) model {
 	all := []model{m.text(t, 9), m.number(t, 9), m.truth(t, 9)}

@@ -39,7 +39,8 @@ type node struct {
 	members []member
 	rest    *node
 	restAs  string
-	byName  map[string]int
+	// byName finds members by their name in the schema, bySent by that in an answer.
+	byName, bySent map[string]int
 	// key and item belong to entries.
 	key, item *node
 	// takes lists the types that the text of shapeText may hold.
@@ -47,7 +48,11 @@ type node struct {
 	// branches belong to unions; tag identifies object branches.
 	branches []*node
 	tag      string
+	// untagged are the object branches if there is no tag.
+	untagged []*node
 	settled  bool
+	// tagNames are the names of the tag in answers; they can differ from the tag.
+	tagNames map[string]bool
 	// byTag and byKind find the branch of an answer.
 	byTag  map[string]*node
 	byKind map[kinds]*node
@@ -58,9 +63,16 @@ type node struct {
 }
 
 type member struct {
-	name     string
+	// name is that of the schema, sent that of the projection.
+	name, sent string
+
 	node     *node
 	required bool
+}
+
+// newMember returns a required member that is sent under its own name.
+func newMember(name string, n *node) member {
+	return member{name: name, sent: name, node: n, required: true}
 }
 
 // def is the target of references.

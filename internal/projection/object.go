@@ -13,7 +13,7 @@ func (r *restorer) object(n *node) *AnswerError {
 	for comma := r.i; r.next('}'); comma = r.i {
 		from := r.i
 		name := r.name()
-		i, known := n.byName[string(name)]
+		i, known := n.bySent[string(name)]
 		switch {
 		case known && r.kind() == nulls && n.members[i].dropsNull():
 			r.skip()
@@ -33,8 +33,11 @@ func (r *restorer) object(n *node) *AnswerError {
 			r.replace(from, r.i, inner)
 		default:
 			c.keep(r, comma, from)
+			if known {
+				r.rename(n.members[i], from)
+			}
 			if others != nil {
-				others.seen[string(name)] = true
+				others.seen[n.sourceName(string(name))] = true
 			}
 			if err := r.member(n, i, known); err != nil {
 				return err.under(string(name))
@@ -44,6 +47,24 @@ func (r *restorer) object(n *node) *AnswerError {
 	}
 	c.close(r)
 	return others.apart(n.restAs)
+}
+
+// rename restores the name of a member that was sent under another one.
+func (r *restorer) rename(m member, from int) {
+	if m.sent == m.name {
+		return
+	}
+	s := scanner{src: r.src, i: from}
+	s.literal()
+	r.replace(from, s.i, appendText(nil, m.name))
+}
+
+// sourceName returns the name in the schema of a member of an answer.
+func (n *node) sourceName(sent string) string {
+	if i, ok := n.bySent[sent]; ok {
+		return n.members[i].name
+	}
+	return sent
 }
 
 func (r *restorer) member(n *node, i int, known bool) *AnswerError {

@@ -28,11 +28,46 @@ const (
 	RuleEnum = "plain-enum"
 	// RuleItems: an array without items.
 	RuleItems = "items"
+	// RuleValue: a keyword with a value that the vendor does not support.
+	RuleValue = "unknown-value"
+	// RuleName: a name of a property that the vendor rejects.
+	RuleName = "property-name"
+	// RuleDepth, RuleProperties, RuleEnumValues, RuleText, RuleOptional and RuleUnions: a limit of the vendor.
+	RuleDepth      = "max-nesting-depth"
+	RuleProperties = "max-properties"
+	RuleEnumValues = "max-enum-values"
+	RuleText       = "max-text"
+	RuleOptional   = "max-optional"
+	RuleUnions     = "max-unions"
 	// RuleOrdering: propertyOrdering does not list each property once.
 	RuleOrdering = "property-ordering"
 )
 
-// Problem is a reason why a vendor cannot enforce a schema.
+// Rules of rewrites: what the vendor gets in place of the schema as written.
+const (
+	// RewriteDescription: a constraint becomes a sentence of the description.
+	RewriteDescription = "described"
+	// RewriteText: a value becomes JSON text in a string.
+	RewriteText = "json-text"
+	// RewriteEntries: an object becomes a list of keys and values.
+	RewriteEntries = "key-value-list"
+	// RewriteOthers: the unnamed members of an object become one member.
+	RewriteOthers = "other-members"
+	// RewriteNull: an optional member becomes required, and null stands for its absence.
+	RewriteNull = "null-for-absent"
+	// RewriteClosed: an object without a rule for unnamed members is closed.
+	RewriteClosed = "closed-object"
+	// RewriteAnyOf: oneOf becomes anyOf.
+	RewriteAnyOf = "one-of-as-any-of"
+	// RewriteMerged: the schemas of allOf become one.
+	RewriteMerged = "all-of-merged"
+	// RewriteRoot: the value becomes the member of an object.
+	RewriteRoot = "wrapped-root"
+	// RewriteName: a property gets another name.
+	RewriteName = "renamed-property"
+)
+
+// Problem is a reason why a vendor cannot enforce a schema, or a part that is rewritten for it.
 type Problem struct {
 	Vendor Vendor
 	// Path is a JSON pointer into the source schema.

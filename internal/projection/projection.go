@@ -12,13 +12,15 @@ import (
 // Projection is a schema in a vendor's dialect, with the conversion of answers. It is immutable and
 // safe for concurrent use.
 type Projection struct {
-	schema  json.RawMessage
-	root    *node
-	wrapped bool // the schema applies to the member of a wrapping object
+	schema json.RawMessage
+	// root is nil for a schema that is sent as written.
+	root     *node
+	rewrites []Problem
+	wrapped  bool // the schema applies to the member of a wrapping object
 }
 
-// wrapAs is the member that holds a value that is not an object, because all vendors require an
-// object at the root.
+// wrapAs is the member that holds a value that is not an object, for vendors that require an object
+// at the root.
 const wrapAs = "value"
 
 // Compile projects a JSON Schema for a vendor. The same source yields the same bytes. It returns
@@ -32,15 +34,21 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 		p.Vendor = v
 		return nil, []Problem{*p}
 	}
-	b := newBuilder(d, readSchema(source).known())
+	converted, _ := schema.Convert(source) // compiled before
+	b := newBuilder(d, readSchema(converted.Document).known())
+	b.source = converted.Source
 	root := b.whole()
 	if len(b.problems) > 0 {
-		return nil, sorted(b.problems)
+		return nil, b.sorted(b.problems)
 	}
 	p := &Projection{root: root.end()}
-	if p.root.shape != shapeObject || p.root.nullable {
+	if d.ObjectRoot && (p.root.shape != shapeObject || p.root.nullable) {
 		p.wrapped = true
-		p.root = &node{shape: shapeObject, members: []member{{wrapAs, root, true}}, byName: map[string]int{wrapAs: 0}}
+		p.root = &node{
+			shape: shapeObject, members: []member{newMember(wrapAs, root)},
+			byName: map[string]int{wrapAs: 0}, bySent: map[string]int{wrapAs: 0},
+		}
+		b.rewrite("", nil, RewriteRoot, "sent as the member %q of an object", wrapAs)
 	}
 	w := write(d, p.root)
 	for _, n := range w.never {
@@ -53,9 +61,9 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 		b.hold(w)
 	}
 	if len(b.problems) > 0 {
-		return nil, sorted(b.problems)
+		return nil, b.sorted(b.problems)
 	}
-	p.schema = w.out
+	p.schema, p.rewrites = w.out, b.sorted(b.rewrites)
 	mark(p.root)
 	return p, nil
 }
@@ -118,6 +126,18 @@ func (w *writer) origin(at string) string {
 		at = at[:i]
 	}
 }
+
+// sorted sorts problems, with the paths of the source.
+func (b *builder) sorted(ps []Problem) []Problem {
+	for i := range ps {
+		ps[i].Path = b.source(ps[i].Path)
+	}
+	return sorted(ps)
+}
+
+// Rewrites lists the parts of the schema that are sent in another form, some of them if there are
+// many.
+func (p *Projection) Rewrites() []Problem { return p.rewrites }
 
 // Schema returns the vendor's schema. The caller must not change it.
 func (p *Projection) Schema() json.RawMessage { return p.schema }

@@ -29,9 +29,9 @@ func wanted(t *testing.T) int {
 
 // limits are the only reasons why a drawn schema may have no projection.
 var limits = map[string]bool{
-	schema.RuleMaxNestingDepth: true,
-	schema.RuleMaxProperties:   true,
-	schema.RuleRecursiveRef:    true,
+	projection.RuleDepth:      true,
+	projection.RuleProperties: true,
+	schema.RuleRecursiveRef:   true,
 }
 
 // valuesPerSchema is how many values are drawn for each schema.

@@ -54,7 +54,10 @@ func (p *Projection) Restore(answer json.RawMessage) (json.RawMessage, error) {
 		if !ok {
 			return nil, &AnswerError{Reason: `want an object with the member "` + wrapAs + `"`}
 		}
-		answer, node = inner, p.root.members[0].node
+		if answer = inner; node == nil {
+			return answer, nil
+		}
+		node = p.root.members[0].node
 	}
 	if !node.end().works {
 		return answer, nil
@@ -131,13 +134,16 @@ func (r *restorer) value(n *node) *AnswerError {
 // branch returns the branch of a union for the next value; nil if it is ambiguous.
 func (r *restorer) branch(n *node) *node {
 	kind := r.kind()
-	if kind != objects || n.tag == "" {
+	switch {
+	case kind == objects && len(n.untagged) > 0:
+		return r.untaggedBranch(n)
+	case kind != objects || n.tag == "":
 		return n.byKind[kind]
 	}
 	at := r.i
 	defer func() { r.i = at }()
 	for r.i++; r.next('}'); r.skip() {
-		if name := r.name(); string(name) != n.tag || r.kind() != strs {
+		if name := r.name(); !n.tagNames[string(name)] || r.kind() != strs {
 			continue
 		}
 		return n.byTag[string(unquote(r.literal()))]

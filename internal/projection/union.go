@@ -3,8 +3,6 @@ package projection
 import (
 	"slices"
 	"strings"
-
-	"waybill.dev/waybill/protocol/schema"
 )
 
 // enum returns the node of a schema that lists its values.
@@ -107,6 +105,7 @@ func (b *builder) union(s *value) *node {
 	keyword := "anyOf"
 	if s.get("anyOf") == nil {
 		keyword = "oneOf"
+		b.rewrite(s.at, []string{"oneOf"}, RewriteAnyOf, "sent as anyOf")
 	} else if s.get("oneOf") != nil {
 		b.problem(s.at, RuleAllOf, "anyOf and oneOf hold together here; write one anyOf")
 		return b.text(s, anything)
@@ -182,12 +181,13 @@ func (b *builder) settle(n *node) {
 	}
 	plain := slices.DeleteFunc(slices.Clone(leaves), func(l *node) bool { return l.shape != shapeObject })
 	if len(plain) > 1 {
-		if n.tag = b.tagOf(n, plain); n.tag == "" {
-			return
+		if n.tag = b.tagOf(plain); n.tag == "" {
+			n.untagged = plain
 		}
 	}
-	if !distinct(leaves) {
+	if !distinct(leaves) || len(n.untagged) > 0 && !b.separate(n.untagged) {
 		n.asText(leaves)
+		b.rewrite(n.at, nil, RewriteText, "sent as JSON text in a string, because answers would not tell the branches apart")
 	}
 }
 
@@ -216,8 +216,9 @@ func (n *node) simplify() {
 // tagShare is the number of comparisons that cost as much as searching a branch for a tag.
 const tagShare = 8
 
-// tagOf returns the member that identifies object branches (OpenWOP envelope contract §4.2).
-func (b *builder) tagOf(n *node, plain []*node) string {
+// tagOf returns the member that identifies object branches (OpenWOP envelope contract §4.2); empty if
+// there is none.
+func (b *builder) tagOf(plain []*node) string {
 	values := map[string]bool{}
 	for _, m := range plain[0].members {
 		if _, ok := plain[0].pins(m.name); !ok {
@@ -238,8 +239,6 @@ func (b *builder) tagOf(n *node, plain []*node) string {
 			return m.name
 		}
 	}
-	b.problem(n.at, schema.RuleVariantDiscriminator,
-		`the branches cannot be told apart; give each the same required member of type "string" with an enum of exactly one value, another in each branch`)
 	return ""
 }
 

@@ -150,7 +150,7 @@ func (w *writer) entries(n *node, at string, optional bool) {
 	w.node(&node{
 		at:      n.at,
 		shape:   shapeObject,
-		members: []member{{entryKey, n.key, true}, {entryValue, n.item, true}},
+		members: []member{newMember(entryKey, n.key), newMember(entryValue, n.item)},
 	}, at+"/items", false, nil)
 }
 
@@ -170,7 +170,7 @@ func (w *writer) object(n *node, at string, optional bool) {
 		w.node(child, at+"/properties"+pointer(name), optional, nil)
 	}
 	for _, m := range n.members {
-		put(m.name, m.node, !m.required)
+		put(m.sent, m.node, !m.required)
 	}
 	if n.rest != nil {
 		put(n.restAs, n.rest, true)

@@ -155,8 +155,8 @@ type Follower interface {
 	// Follow calls handle with batches of frames with positions after pos, in order and without
 	// gaps, until ctx ends or handle fails. Frames that are unreadable, or do not match their hash,
 	// are passed to damaged and left out of their batch; damaged is called before the batch that
-	// contained the frame, in the same goroutine. Reads of a run find the frames passed to handle.
-	Follow(ctx context.Context, pos uint64, handle func(batch []*frame.Frame) error, damaged func(pos uint64, err error)) error
+	// contained the frame, in the same goroutine. Its run is zero if it is unreadable, too. Reads of a run find the frames passed to handle.
+	Follow(ctx context.Context, pos uint64, handle func(batch []*frame.Frame) error, damaged func(run subject.Run, pos uint64, err error)) error
 	// End returns the position of the log's last frame; 0 when empty.
 	End(ctx context.Context) (uint64, error)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"waybill.dev/waybill/protocol/schema/internal/judge"
-	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // Limits of a schema document. The largest published schemas have 166 KB.
@@ -19,7 +18,7 @@ const (
 	maxSchemaDepth = 64
 )
 
-// dialect is the only allowed value of $schema (OpenWOP envelope contract §4).
+// dialect is the version of JSON Schema that is compiled (OpenWOP envelope contract §4).
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
 // base is the URL of documents without $id. No loader supports its scheme.
@@ -31,10 +30,15 @@ type Schema struct {
 	weight  int
 	program *judge.Program
 	arrays  bool // type array at its root
+	source  Conversion
 }
 
 // Name returns the name the schema was compiled under.
 func (s *Schema) Name() string { return s.name }
+
+// Document returns the schema in the dialect: the compiled document itself, unless it was written for
+// an older draft or OpenAPI 3.0. The caller must not change it.
+func (s *Schema) Document() []byte { return s.source.Document }
 
 // Weight returns the cost of compiling the schema: 16 per subschema, 2 per other value, 1 per value
 // in a plain list, and more for long patterns and deep nesting.
@@ -57,7 +61,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("schema %q at %q: %s", e.Schema, e.Path, e.Reason)
 }
 
-// Compile reads a schema of dialect 2020-12. References may lead only into doc or to the dialect's
+// Compile reads a schema of dialect 2020-12, or one that Convert converts to it. Paths of errors and
+// violations are those of doc. References may lead only into doc or to the dialect's
 // own meta-schemas; format is asserted. The name is for messages. The error is an *Error.
 func Compile(name string, doc []byte) (*Schema, error) {
 	return CompileWithin(name, doc, maxWeight)
@@ -66,21 +71,23 @@ func Compile(name string, doc []byte) (*Schema, error) {
 // CompileWithin is Compile with a maximum weight. A heavier schema is rejected before it is
 // compiled.
 func CompileWithin(name string, doc []byte, most int) (*Schema, error) {
-	v, weight, err := parse(doc, min(most, maxWeight))
+	d, err := parse(doc, min(most, maxWeight))
+	if err == nil {
+		err = notASchema(d.value)
+	}
 	if err != nil {
 		err.Schema = name
+		err.Path = d.source.Source(err.Path)
 		return nil, err
 	}
-	if err := notASchema(v); err != nil {
-		err.Schema = name
-		return nil, err
-	}
-	program, cerr := compileProgram(base+url.PathEscape(name), v)
+	program, cerr := compileProgram(base+url.PathEscape(name), d.value)
 	if cerr != nil {
-		return nil, explain(name, cerr)
+		e := explain(name, cerr)
+		e.Path = d.source.Source(e.Path)
+		return nil, e
 	}
-	root, _ := v.(map[string]any)
-	return &Schema{name: name, weight: weight, program: program, arrays: root["type"] == "array"}, nil
+	root, _ := d.value.(map[string]any)
+	return &Schema{name: name, weight: d.weight, program: program, arrays: root["type"] == "array", source: d.source}, nil
 }
 
 // compileProgram compiles a document that is a valid schema.
@@ -112,29 +119,38 @@ func compileProgram(at string, doc any) (*judge.Program, error) {
 	return program, err
 }
 
-// parse limits, decodes and weighs a schema document.
-func parse(doc []byte, most int) (v any, weight int, wrong *Error) {
-	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxSchemaBytes, MaxDepth: maxSchemaDepth})
-	if err != nil {
-		return nil, 0, notJSON(err)
+// parsed is a schema document in the dialect.
+type parsed struct {
+	source Conversion
+	value  any
+	weight int
+}
+
+// parse limits, decodes, converts and weighs a schema document. The path of an error is that of the
+// converted document, if d has one.
+func parse(doc []byte, most int) (d parsed, wrong *Error) {
+	if d.source, d.value, wrong = convert(doc); wrong != nil {
+		return parsed{}, wrong
 	}
+	v := d.value
 	if path, ok := findHugeNumber(v); ok {
-		return nil, 0, &Error{Path: path, Reason: hugeNumber}
+		return d, &Error{Path: path, Reason: hugeNumber}
 	}
 	s := scale{most: most, weight: valuesWeight(v), patterns: map[string]bool{}, resources: map[string][]map[string]any{}}
 	for p := range walk(v) {
 		if s.position(p); s.weight > most {
-			return nil, 0, &Error{TooLarge: true, Reason: fmt.Sprintf("the schema has too many parts; it may weigh %d, with %d for a subschema and its value, %d for a value and %d for one in a plain list, and more for long patterns and places deep inside",
+			return d, &Error{TooLarge: true, Reason: fmt.Sprintf("the schema has too many parts; it may weigh %d, with %d for a subschema and its value, %d for a value and %d for one in a plain list, and more for long patterns and places deep inside",
 				most, schemaWeight+valueWeight, valueWeight, itemWeight)}
 		}
 		if wrong = s.understood(p); wrong != nil {
-			return nil, 0, wrong
+			return d, wrong
 		}
 	}
 	if wrong = s.unplaced(v); wrong != nil {
-		return nil, 0, wrong
+		return d, wrong
 	}
-	return v, s.weight, nil
+	d.weight = s.weight
+	return d, nil
 }
 
 // noLoader rejects every document that is not already loaded.

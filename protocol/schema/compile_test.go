@@ -111,7 +111,7 @@ func TestCompile_RefusesWithPlaceAndReason(t *testing.T) {
 			reason: "nowhere",
 		},
 		"other dialect": {
-			doc:    `{"$schema":"http://json-schema.org/draft-07/schema#"}`,
+			doc:    `{"$schema":"http://json-schema.org/draft-03/schema#"}`,
 			path:   "/$schema",
 			reason: "draft/2020-12",
 		},

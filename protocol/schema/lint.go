@@ -74,11 +74,11 @@ const maxNesting = 5
 // property named "not" is not a violation. Findings are sorted by path and rule; none means the
 // schema is inside the subset.
 func Lint(doc []byte, level Level) []Finding {
-	v, _, err := parse(doc, maxWeight)
+	d, err := parse(doc, maxWeight)
 	if err != nil {
-		return []Finding{{Path: err.Path, Rule: RuleNotSchema, Message: err.Reason}}
+		return []Finding{{Path: d.source.Source(err.Path), Rule: RuleNotSchema, Message: err.Reason}}
 	}
-	l := linter{refs: newReferences(v), tags: map[int][]string{}}
+	l := linter{refs: newReferences(d.value), tags: map[int][]string{}}
 	unions := l.refs.unions()
 	for _, p := range l.refs.positions {
 		l.keywords(p)
@@ -90,6 +90,9 @@ func Lint(doc []byte, level Level) []Finding {
 	}
 	if level >= LevelStrict {
 		l.whole()
+	}
+	for i := range l.findings {
+		l.findings[i].Path = d.source.Source(l.findings[i].Path)
 	}
 	slices.SortFunc(l.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
@@ -136,6 +139,6 @@ func instead(keyword string) string {
 func (l *linter) nesting(p *position) {
 	if p.step && p.depth == maxNesting+1 {
 		l.report(p.pointer(), RuleMaxNestingDepth,
-			fmt.Sprintf("nested deeper than %d steps of properties, items, anyOf and $defs; flatten the schema", maxNesting), OpenAI)
+			fmt.Sprintf("nested deeper than %d steps of properties, items, anyOf and $defs; flatten the schema", maxNesting))
 	}
 }

@@ -19,6 +19,8 @@ const (
 	maxSize    = 3 * maxStates
 	// classSize is the cost of parsing a named class, such as \pL.
 	classSize = 40
+	// blankSize is that of white space, which ECMA-262 defines in more letters.
+	blankSize = 4
 	// rangeShare is the number of letter ranges, textShare the bytes of text, that cost as much as
 	// a state.
 	rangeShare = 8
@@ -29,11 +31,16 @@ const (
 	textShare = 16
 )
 
-// pattern is a regular expression with a known cost.
+// pattern is a regular expression of Go's linear-time engine, with a known cost.
 type pattern struct {
 	*regexp.Regexp
-	parts []stretch
+
+	source string
+	parts  []stretch
 }
+
+// String returns the pattern as written.
+func (p *pattern) String() string { return p.source }
 
 // Steps returns the maximum number of states the engine visits in a text of n bytes.
 func (p *pattern) Steps(n int) int { return steps(p.parts, n) }
@@ -41,10 +48,8 @@ func (p *pattern) Steps(n int) int { return steps(p.parts, n) }
 // patterns caches the regular expressions of one document.
 type patterns map[string]jsonschema.Regexp
 
-// compile compiles a pattern for Go's linear-time engine. Features it lacks (lookaround, back
-// references) require backtracking, where a few bytes of a document could run for hours. Such
-// patterns
-// are rejected.
+// compile compiles a pattern of ECMA-262 for Go's linear-time engine if possible, else for one that
+// backtracks, within limits.
 func (ps patterns) compile(p string) (jsonschema.Regexp, error) {
 	if re, ok := ps[p]; ok {
 		return re, nil
@@ -53,19 +58,31 @@ func (ps patterns) compile(p string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return nil, err
 	}
-	re, err := regexp.Compile(p)
-	if err != nil {
-		return nil, notRE2(err)
+	var re jsonschema.Regexp
+	if m.backtracks {
+		re, err = newBacktracking(p)
+	} else {
+		var linear *regexp.Regexp
+		linear, err = regexp.Compile(fromECMA(p))
+		re = &pattern{linear, p, m.parts}
 	}
-	ps[p] = &pattern{re, m.parts}
-	return ps[p], nil
+	if err != nil {
+		return nil, notECMA(err)
+	}
+	ps[p] = re
+	return re, nil
 }
+
+// Pattern compiles a regular expression as Compile does those of a schema.
+func Pattern(p string) (jsonschema.Regexp, error) { return patterns{}.compile(p) }
 
 // measures holds the states of a pattern and the cost of compiling it, in units of a state; for a
 // whole pattern also where it is in which states.
 type measures struct {
 	states, size int
 	parts        []stretch
+	// backtracks: Go's engine cannot match it.
+	backtracks bool
 }
 
 // measure analyzes a pattern without creating its states.
@@ -77,9 +94,15 @@ func measure(p string) (measures, error) {
 	if read > maxSize {
 		return measures{}, fmt.Errorf("a pattern of very many named classes, or of long ranges without case; write what they have in common once")
 	}
-	tree, err := syntax.Parse(p, syntax.Perl)
+	tree, err := syntax.Parse(fromECMA(p), syntax.Perl)
+	if needsBacktracking(err) {
+		if _, wrong := newBacktracking(p); wrong != nil {
+			return measures{}, notECMA(wrong)
+		}
+		return measures{size: read + len(p)/backtrackBytes, backtracks: true}, nil
+	}
 	if err != nil {
-		return measures{}, notRE2(err)
+		return measures{}, notECMA(err)
 	}
 	m := measureOf(tree)
 	m.size += read + len(p)/textShare
@@ -99,7 +122,7 @@ var ranges = regexp.MustCompile(`-(?:\\x\{?([0-9A-Fa-f]+)|([^\x00-\x7f]))`)
 // readSize returns the cost of parsing a pattern. In case-insensitive mode each letter of a range
 // is looked up, and a hundred thousand letters have a case.
 func readSize(p string) int {
-	size := classSize * (strings.Count(p, `\p`) + strings.Count(p, `\P`))
+	size := classSize*(strings.Count(p, `\p`)+strings.Count(p, `\P`)) + blankSize*(strings.Count(p, `\s`)+strings.Count(p, `\S`))
 	if !flags.MatchString(p) {
 		return size
 	}
@@ -118,8 +141,8 @@ func readSize(p string) int {
 	return size
 }
 
-func notRE2(err error) error {
-	return fmt.Errorf("not a pattern in RE2 syntax, which has no lookaround and no back references: %w", err)
+func notECMA(err error) error {
+	return fmt.Errorf("not a regular expression of ECMA-262: %w", err)
 }
 
 // measureOf analyzes a part, with repetitions expanded.

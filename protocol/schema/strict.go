@@ -14,10 +14,14 @@ type constraints struct {
 	vendors  []string
 }
 
+// Which vendors reject a keyword changes; internal/projection has the whole table.
 var constrained = []constraints{
-	{RuleStringConstraint, []string{"minLength", "maxLength", "pattern", "format"}, []string{OpenAI, Anthropic}},
-	{RuleNumberConstraint, []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}, []string{OpenAI, Anthropic}},
-	{RuleArrayConstraint, []string{"minItems", "maxItems", "uniqueItems"}, []string{OpenAI}},
+	{RuleStringConstraint, []string{"minLength", "maxLength"}, []string{OpenAI, Anthropic}},
+	{RuleStringConstraint, []string{"pattern"}, []string{Anthropic}},
+	{RuleStringConstraint, []string{"format"}, nil},
+	{RuleNumberConstraint, []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}, []string{Anthropic}},
+	{RuleArrayConstraint, []string{"minItems", "maxItems"}, []string{Anthropic}},
+	{RuleArrayConstraint, []string{"uniqueItems"}, []string{OpenAI, Anthropic, Gemini}},
 }
 
 // strict applies the rules of LevelStrict that concern one position.
@@ -56,7 +60,7 @@ func (l *linter) whole() {
 		total += len(properties)
 	}
 	if total > maxTotalProperties {
-		l.report("", RuleMaxProperties, fmt.Sprintf("at most %d properties in the whole schema", maxTotalProperties), OpenAI)
+		l.report("", RuleMaxProperties, fmt.Sprintf("at most %d properties in the whole schema", maxTotalProperties))
 	}
 	l.recursion()
 }

@@ -72,7 +72,11 @@ func (s *Schema) Validate(doc []byte) []Violation {
 	case verdict == judge.Exhausted, len(found) == 0:
 		return []Violation{{Keyword: KeywordBudget, Message: "the document would take too many checks; make it smaller or nest it less"}}
 	default:
-		return finish(found)
+		vs := finish(found)
+		for i := range vs {
+			vs[i].SchemaPath = s.source.Source(vs[i].SchemaPath)
+		}
+		return vs
 	}
 }
 

@@ -1,9 +1,6 @@
 package schema
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // The weight of a document is the cost of compiling it: at most half a kilobyte and 2 µs per unit.
 const (
@@ -42,9 +39,6 @@ func (s *scale) position(p *position) {
 
 // understood returns errors of a position that the meta-schema would not report, or not as clearly.
 func (s *scale) understood(p *position) *Error {
-	if d, ok := p.object["$schema"].(string); ok && strings.TrimSuffix(d, "#") != dialect {
-		return &Error{Path: p.pointer("$schema"), Reason: "only the dialect " + dialect + " is understood"}
-	}
 	if text, ok := p.object["pattern"].(string); ok {
 		if err := s.pattern(text); err != nil {
 			return &Error{Path: p.pointer("pattern"), Reason: notTaken + err.Error()}

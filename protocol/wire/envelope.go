@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // EnvelopeStatus is the status of an envelope's outcome; a closed set.
 type EnvelopeStatus string
 
@@ -27,3 +29,11 @@ const (
 	KindSchemaResponse       = "schema.response"
 	KindError                = "error"
 )
+
+// Universals returns the kinds that every node accepts.
+func Universals() []string {
+	return []string{KindClarificationRequest, KindSchemaRequest, KindSchemaResponse, KindError}
+}
+
+// IsUniversal reports whether every node accepts a kind.
+func IsUniversal(kind string) bool { return slices.Contains(Universals(), kind) }

@@ -30,11 +30,6 @@ func (n *Node) Contract() (*EnvelopeContract, error) {
 	return c, nil
 }
 
-// universalKinds are accepted under any contract.
-func universalKinds() []string {
-	return []string{wire.KindClarificationRequest, wire.KindSchemaRequest, wire.KindSchemaResponse, wire.KindError}
-}
-
 // checkContract rejects a contract that is unreadable, which would accept nothing. It also rejects
 // a node that requests a kind its own contract refuses: a request does not widen the contract
 // (OpenWOP envelope contract §7).
@@ -56,7 +51,7 @@ func checkContract(n *Node, path string, found *problems) {
 		return
 	}
 	var asked string
-	if json.Unmarshal(members(n.Config)["envelopeType"], &asked) != nil || asked == "" || slices.Contains(universalKinds(), asked) {
+	if json.Unmarshal(members(n.Config)["envelopeType"], &asked) != nil || asked == "" || wire.IsUniversal(asked) {
 		return
 	}
 	if !slices.Contains(c.Accepts, asked) {

@@ -22,8 +22,8 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor"
-	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/seam"
 )
 
@@ -197,7 +197,7 @@ func TestListKinds_ListsNameVersionSchemaAndLimits(t *testing.T) {
 	versions := map[string]int32{}
 	for _, k := range resp.GetKinds() {
 		versions[k.GetName()] = k.GetVersion()
-		require.Equal(t, accept.IsUniversal(k.GetName()), k.GetUniversal())
+		require.Equal(t, wire.IsUniversal(k.GetName()), k.GetUniversal())
 		_, err := schema.Compile(k.GetName(), k.GetSchema())
 		require.NoError(t, err)
 	}

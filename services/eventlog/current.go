@@ -16,11 +16,13 @@ import (
 const retryAfter = time.Second
 
 // current returns a run's row including everything that was acknowledged before the call. A run of
-// another tenant is not found, because the tenant is part of the key.
+// another tenant is not found, because the tenant is part of the key. It asks the log for a position
+// only, whatever the size of the run.
 func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error) {
 	if !subject.Token(key.Tenant) || !subject.Token(key.RunID) {
 		return store.Run{}, runNotFound(key)
 	}
+	applied := s.ingest.Applied()
 	row, err := s.store.Run(ctx, key)
 	switch {
 	case err == nil && row.Status.Terminal():
@@ -28,15 +30,18 @@ func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error)
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return store.Run{}, s.failure(key, err)
 	}
-	last, lerr := s.log.Last(ctx, subject.Run{Tenant: key.Tenant, RunID: key.RunID})
-	if lerr != nil {
-		return store.Run{}, s.failure(key, lerr)
+	moved, endErr := s.catchUp(ctx, applied)
+	if endErr != nil {
+		return store.Run{}, endErr
 	}
-	if err := s.await(ctx, last.Pos); err != nil {
-		return store.Run{}, err
+	if moved {
+		row, err = s.store.Run(ctx, key)
 	}
-	if err != nil || row.Pos < last.Pos {
-		return s.row(ctx, key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return store.Run{}, s.missing(ctx, key)
+	case err != nil:
+		return store.Run{}, s.failure(key, err)
 	}
 	return row, damage(row)
 }
@@ -48,6 +53,29 @@ func (s *Service) row(ctx context.Context, key store.Key) (store.Run, error) {
 		return store.Run{}, s.failure(key, err)
 	}
 	return row, damage(row)
+}
+
+// missing returns the error for a run that the read model does not have. A run that the log has is not
+// reported as unknown.
+func (s *Service) missing(ctx context.Context, key store.Key) error {
+	_, err := s.log.Last(ctx, subject.Run{Tenant: key.Tenant, RunID: key.RunID})
+	if err == nil {
+		err = store.ErrNotFound
+	}
+	return s.failure(key, err)
+}
+
+// catchUp waits until the store has all that was acknowledged before the call. moved is false if it had
+// all of it at a position that was read before.
+func (s *Service) catchUp(ctx context.Context, applied uint64) (moved bool, err error) {
+	end, err := s.ends.get(ctx)
+	if err != nil {
+		return false, s.failure(store.Key{}, err)
+	}
+	if end <= applied {
+		return false, nil
+	}
+	return true, s.await(ctx, end)
 }
 
 // await waits up to the limit until the store has reached a position.

@@ -65,11 +65,8 @@ func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest)
 
 // caughtUp waits until the store has everything that was acknowledged before.
 func (s *Service) caughtUp(ctx context.Context) error {
-	end, err := s.log.End(ctx)
-	if err != nil {
-		return s.failure(store.Key{}, err)
-	}
-	return s.await(ctx, end)
+	_, err := s.catchUp(ctx, 0)
+	return err
 }
 
 // rows returns a page and the cursor of the next; empty means no more pages.

@@ -48,7 +48,13 @@ func newRig(t testing.TB) *rig {
 
 func openRig(t testing.TB, log *memory.Log, path string, cfg eventlog.Config) *rig {
 	t.Helper()
-	r := newStoppedRig(t, log, path, cfg)
+	return openRigOn(t, log, log, path, cfg)
+}
+
+// openRigOn is a rig whose service reads another log, which wraps the rig's.
+func openRigOn(t testing.TB, read eventlog.Log, log *memory.Log, path string, cfg eventlog.Config) *rig {
+	t.Helper()
+	r := newStoppedRigOn(t, read, log, path, cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.svc.Run(ctx) }()
@@ -63,11 +69,16 @@ func openRig(t testing.TB, log *memory.Log, path string, cfg eventlog.Config) *r
 // newStoppedRig is a rig whose Run has not been called.
 func newStoppedRig(t testing.TB, log *memory.Log, path string, cfg eventlog.Config) *rig {
 	t.Helper()
+	return newStoppedRigOn(t, log, log, path, cfg)
+}
+
+func newStoppedRigOn(t testing.TB, read eventlog.Log, log *memory.Log, path string, cfg eventlog.Config) *rig {
+	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path}, quiet, time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	faulty := &faultyStore{Store: s}
-	svc, err := eventlog.New(cfg, eventlog.Deps{Log: log, Store: faulty, Logger: quiet})
+	svc, err := eventlog.New(cfg, eventlog.Deps{Log: read, Store: faulty, Logger: quiet})
 	require.NoError(t, err)
 
 	srv := rpc.NewServer(quiet, nil, nil)

@@ -33,6 +33,7 @@ var shared = &harness.Shared{Setup: func(h *harness.Host) error { return h.Deplo
 
 func TestMain(m *testing.M) {
 	vendors = openAll()
+	addRootKinds(hostFiles)
 	dir, err := os.MkdirTemp("", "waybill-models")
 	if err == nil {
 		err = writeFiles(dir, hostFiles)
@@ -42,10 +43,11 @@ func TestMain(m *testing.M) {
 	}
 	hostDir = dir
 	// Process durability: the order of events must not depend on the disk's speed.
-	shared.Args, shared.Env = append(hostArgs(urls(vendors)), "--durability", "process", "--api-key", apiKey+"=acme:*", "--api-key", quietKey+"=quiet:*", "--hide-fallback", "quiet"), keys(vendors)
+	all := append([]*vendor{house}, vendors...)
+	shared.Args, shared.Env = append(hostArgs(urls(all)), "--durability", "process", "--api-key", apiKey+"=acme:*", "--api-key", quietKey+"=quiet:*", "--hide-fallback", "quiet"), keys(all)
 	m.Run()
 	log := shared.Close()
-	for _, v := range vendors {
+	for _, v := range all {
 		v.close()
 	}
 	_ = os.RemoveAll(dir) // a temporary directory
@@ -107,7 +109,7 @@ const (
 var hostFiles = map[string]string{
 	"kinds/" + kind + ".schema.json": answerSchema,
 	"models.json": `{"version":1,"asOf":"2026-01-31","models":[` + listed("openai", "gpt-4o", "gpt-4o-mini") + `,` +
-		listed("anthropic", "claude-opus-4-6", "claude-haiku-4-5") + `,` + listed("gemini", "gemini-2.5-flash", "gemini-2.5-flash-lite") + `]}`,
+		listed("anthropic", "claude-opus-4-6", "claude-haiku-4-5") + `,` + listed("gemini", "gemini-2.5-flash", "gemini-2.5-flash-lite") + `,` + listed("house", "house-7b", "house-7b-tools") + `]}`,
 	"packs/look/pack.json": `{"name":"vendor.acme.look","version":"1.0.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[` +
 		looker("openai", "openai", "gpt-4o") + `,` + looker("anthropic", "anthropic", "claude-opus-4-6") + `,` + looker("gemini", "gemini", "gemini-2.5-flash") + `,` +
 		looker("nobody", "anthropic", "claude-haiku-4-5") + `]}`,
@@ -166,6 +168,7 @@ func workflows() (out []string) {
 		out = append(out, workflow("look-"+id, node("look", "vendor.acme.look."+id, `{"prompt":"`+question+`"}`, `{"messages":{"type":"static","value":[
 			{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]}}`)))
 	}
+	out = append(out, rootWorkflows()...)
 	return append(out, workflow("talk", node("ask", "core.ai.callPrompt", `{"prompt":"`+question+`"}`, "{}")))
 }
 

@@ -17,18 +17,20 @@ const allVendors = "all"
 type lint struct {
 	level   schema.Level
 	vendors []projection.Vendor
+	// rewrites also lists what is sent in another form.
+	rewrites bool
 }
 
 // vendorsNamed reads --vendor.
 func vendorsNamed(name string) ([]projection.Vendor, error) {
-	known := projection.Vendors()
 	if name == allVendors {
-		return known, nil
+		return projection.Builtin(), nil
 	}
+	known := projection.Vendors()
 	if v := projection.Vendor(name); slices.Contains(known, v) {
 		return []projection.Vendor{v}, nil
 	}
-	return nil, fmt.Errorf("%w: --vendor %q: want openai, anthropic, gemini or %s", exit.ErrUsage, name, allVendors)
+	return nil, fmt.Errorf("%w: --vendor %q: want %s or one of %v", exit.ErrUsage, name, allVendors, known)
 }
 
 // schema returns the findings of one schema. A schema that does not compile is one, too.
@@ -43,6 +45,11 @@ func (l lint) schema(name string, doc []byte) []finding {
 	if _, err := schema.Compile(name, doc); err != nil {
 		return append(out, finding{Rule: schema.RuleNotSchema, Message: err.Error()})
 	}
+	if c, err := schema.Convert(doc); err == nil && l.rewrites {
+		for _, f := range c.Changes {
+			out = append(out, finding{Path: f.Path, Rule: f.Rule, Warning: true, Message: f.Message})
+		}
+	}
 	return append(out, l.projected(doc, out)...)
 }
 
@@ -51,7 +58,11 @@ func (l lint) schema(name string, doc []byte) []finding {
 func (l lint) projected(doc []byte, known []finding) []finding {
 	var out []finding
 	for _, v := range l.vendors {
-		_, problems := projection.Compile(doc, v)
+		projected, problems := projection.Compile(doc, v)
+		warning := projected != nil
+		if warning && l.rewrites {
+			problems = projected.Rewrites()
+		}
 		for _, p := range problems {
 			if slices.ContainsFunc(known, func(f finding) bool { return f.Rule == p.Rule && strings.HasPrefix(f.Path, p.Path) }) {
 				continue
@@ -59,7 +70,7 @@ func (l lint) projected(doc []byte, known []finding) []finding {
 			i := slices.IndexFunc(out, func(f finding) bool { return f.Path == p.Path && f.Rule == p.Rule && f.Message == p.Message })
 			if i < 0 {
 				i = len(out)
-				out = append(out, finding{Path: p.Path, Rule: p.Rule, Message: p.Message})
+				out = append(out, finding{Path: p.Path, Rule: p.Rule, Warning: warning, Message: p.Message})
 			}
 			out[i].Vendors = append(out[i].Vendors, string(v))
 		}

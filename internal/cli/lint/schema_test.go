@@ -97,3 +97,22 @@ func TestSchemaLint_RejectsInvalidFlags(t *testing.T) {
 		require.Equal(t, exit.Usage, exit.Status(err), "%s: %v", name, err)
 	}
 }
+
+// What is sent in another form, with vendors, place and rule; none of it fails the command.
+func TestSchemaLint_ListsRewrites(t *testing.T) {
+	t.Parallel()
+	doc := `{"type":"object","required":["a b"],"additionalProperties":false,"properties":{"a b":{"type":"string","minLength":2,"nullable":true}}}`
+	out, err := command(t, doc, "schema", "lint", "--rewrites", "-")
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"-: /properties/a b/nullable: warning: converted: converted: null is allowed",
+		"-: /properties/a b/minLength: warning: described [openai, anthropic]: minLength is put into the description, because it is not enforced",
+		"-: /properties/a b: warning: renamed-property [anthropic]: sent as a_b, because names of properties must match ^[a-zA-Z0-9_.-]{1,64}$",
+	}, strings.Split(strings.TrimSpace(out), "\n"))
+	out, err = command(t, doc, "schema", "lint", "--rewrites", "--vendor", "groq", "-")
+	require.NoError(t, err)
+	require.Contains(t, out, "described [groq]")
+	out, err = command(t, doc, "schema", "lint", "-")
+	require.NoError(t, err)
+	require.Empty(t, out)
+}

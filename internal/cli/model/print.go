@@ -60,6 +60,7 @@ func describe(w io.Writer, c *catalogue.Catalogue, e catalogue.Entry) error {
 	line("context", tokens(e.ContextTokens))
 	line("answer", tokens(e.OutputTokens))
 	line("schema", orDash(string(e.StructuredOutput)))
+	line("dialect", e.SchemaDialect)
 	line("sampling", yesOrNo(e.Sampling))
 	from := ""
 	if e.Prices == nil {

@@ -64,7 +64,7 @@ func TestReaders_RequestNoMoreThanTheServersPendingLimit(t *testing.T) {
 					return errAll
 				}
 				return nil
-			}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) })
+			}, func(_ subject.Run, pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) })
 			if errors.Is(err, errAll) {
 				return nil
 			}
@@ -155,7 +155,7 @@ func TestReaders_ReadTheLargestFrameOfTheServer(t *testing.T) {
 			return errAll
 		}
 		return nil
-	}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll, "Follow")
+	}, func(_ subject.Run, pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll, "Follow")
 }
 
 // Frames that were delivered but not read are buffered in memory, so few large ones are requested.
@@ -181,7 +181,7 @@ func TestFollow_BuffersFewFramesAheadOfItsReader(t *testing.T) {
 				return errAll
 			}
 			return nil
-		}, func(pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll)
+		}, func(_ subject.Run, pos uint64, err error) { t.Errorf("frame %d: %v", pos, err) }), errAll)
 	}
 	other, err := srv.Connect("other")
 	require.NoError(t, err)

@@ -26,7 +26,7 @@ const (
 
 // Follow reads the log in order; see runlog.Follower. It uses an ordered consumer: the server
 // stores no position for the reader, which stores its own.
-func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
+func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(subject.Run, uint64, error)) error {
 	c, end, err := natslink.Reader(ctx, l.js.Conn(), l.stream, js.OrderedConsumerConfig{
 		FilterSubjects: []string{subject.All},
 		DeliverPolicy:  js.DeliverByStartSequencePolicy,
@@ -90,10 +90,10 @@ func (l *Log) missing(ctx context.Context, from, to uint64) error {
 
 // drain forwards arriving messages.
 type drain struct {
-	next    uint64                      // the expected position
-	free    func(bytes int64)           // called when buffered bytes are released
-	damaged func(pos uint64, err error) // called for unreadable frames
-	missing func(from, to uint64) error // called for skipped positions
+	next    uint64                                       // the expected position
+	free    func(bytes int64)                            // called when buffered bytes are released
+	damaged func(run subject.Run, pos uint64, err error) // called for unreadable frames
+	missing func(from, to uint64) error                  // called for skipped positions
 }
 
 // run passes arrived messages to handle, as one batch each time.
@@ -137,9 +137,10 @@ func (d *drain) run(ctx context.Context, in <-chan js.Msg, closed <-chan struct{
 }
 
 func (d *drain) add(batch []*frame.Frame, m js.Msg) ([]*frame.Frame, error) {
+	run, _, _ := subject.Parse(m.Subject()) // zero if it is damaged
 	meta, err := m.Metadata()
 	if err != nil {
-		d.damaged(0, err)
+		d.damaged(run, 0, err)
 		return batch, nil
 	}
 	pos := meta.Sequence.Stream
@@ -151,12 +152,12 @@ func (d *drain) add(batch []*frame.Frame, m js.Msg) ([]*frame.Frame, error) {
 	d.next = pos + 1
 	f, err := frame.Parse(m.Subject(), m.Headers().Get, m.Data())
 	if err != nil {
-		d.damaged(pos, err)
+		d.damaged(run, pos, err)
 		return batch, nil
 	}
 	f.Pos, f.Stored = pos, meta.Timestamp
 	if err := f.Verify(); err != nil {
-		d.damaged(f.Pos, err)
+		d.damaged(run, f.Pos, err)
 		return batch, nil
 	}
 	return append(batch, f), nil

@@ -113,7 +113,7 @@ func TestFollow_ReturnsFramesOnDisk(t *testing.T) {
 	pos, err := l.Stage(t.Context(), opening("a", `{}`), 0)
 	require.NoError(t, err)
 	*fails = errors.New("the disk is broken")
-	damaged := func(uint64, error) { t.Error("nothing is damaged") }
+	damaged := func(subject.Run, uint64, error) { t.Error("nothing is damaged") }
 	err = l.Follow(t.Context(), 0, func([]*frame.Frame) error {
 		t.Error("shown before it is kept")
 		return nil

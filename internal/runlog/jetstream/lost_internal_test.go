@@ -87,7 +87,7 @@ func TestFollow_ChecksGapsWithTheLeader(t *testing.T) {
 			var got []uint64
 			d := drain{
 				free: func(int64) {},
-				next: 5, damaged: func(pos uint64, err error) { t.Errorf("%d: %v", pos, err) },
+				next: 5, damaged: func(_ subject.Run, pos uint64, err error) { t.Errorf("%d: %v", pos, err) },
 				missing: func(from, to uint64) error {
 					missing = append(missing, [2]uint64{from, to})
 					return tc.decides
@@ -178,7 +178,7 @@ func TestFollow_SkipsOnlyTheGapsOfTheLeader(t *testing.T) {
 					return enough
 				}
 				return nil
-			}, func(pos uint64, err error) { t.Errorf("%d: %v", pos, err) })
+			}, func(_ subject.Run, pos uint64, err error) { t.Errorf("%d: %v", pos, err) })
 			if !tc.passes {
 				require.ErrorIs(t, err, runlog.ErrUnavailable)
 				require.NotContains(t, got, uint64(all), "nothing behind the gap")

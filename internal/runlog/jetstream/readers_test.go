@@ -44,7 +44,7 @@ func TestLog_LeavesNoConsumersOnTheServer(t *testing.T) {
 			cancel()
 		}
 		return nil
-	}, func(uint64, error) {})
+	}, func(subject.Run, uint64, error) {})
 	require.ErrorIs(t, err, context.Canceled)
 	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 10*time.Second, time.Millisecond)
 }

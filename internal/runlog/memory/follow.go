@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 // followBatch bounds a batch, as the durable log does.
 const followBatch = 1024
 
 // Follow reads the log in order; see runlog.Follower.
-func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(uint64, error)) error {
+func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(subject.Run, uint64, error)) error {
 	for {
 		frames, changed, err := l.after(ctx, pos)
 		if err != nil {
@@ -57,11 +58,11 @@ func (l *Log) after(ctx context.Context, pos uint64) ([]*frame.Frame, <-chan str
 }
 
 // intact reports frames that do not verify, and removes them.
-func intact(frames []*frame.Frame, damaged func(uint64, error)) []*frame.Frame {
+func intact(frames []*frame.Frame, damaged func(subject.Run, uint64, error)) []*frame.Frame {
 	out := frames[:0:0]
 	for _, f := range frames {
 		if err := f.Verify(); err != nil {
-			damaged(f.Pos, err)
+			damaged(f.Run, f.Pos, err)
 			continue
 		}
 		out = append(out, f)

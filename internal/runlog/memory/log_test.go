@@ -79,7 +79,7 @@ func TestFailReads_FailsEveryReadUntilMended(t *testing.T) {
 	for name, read := range reads {
 		require.ErrorIs(t, read(), runlog.ErrUnavailable, name)
 	}
-	err := l.Follow(t.Context(), 0, func([]*frame.Frame) error { return nil }, func(uint64, error) {})
+	err := l.Follow(t.Context(), 0, func([]*frame.Frame) error { return nil }, func(subject.Run, uint64, error) {})
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
 	l.FailReads(nil)
 	for name, read := range reads {
@@ -93,7 +93,7 @@ func TestFailReads_EndsAFollowThatWaits(t *testing.T) {
 		l := memory.New()
 		done := make(chan error, 1)
 		go func() {
-			done <- l.Follow(t.Context(), 0, func([]*frame.Frame) error { return nil }, func(uint64, error) {})
+			done <- l.Follow(t.Context(), 0, func([]*frame.Frame) error { return nil }, func(subject.Run, uint64, error) {})
 		}()
 		synctest.Wait()
 		l.FailReads(runlog.ErrUnavailable)
@@ -117,7 +117,7 @@ func TestDamage_IsReportedAndSkipped(t *testing.T) {
 		require.Len(t, batch, 1)
 		require.Equal(t, pos, batch[0].Pos)
 		return stop
-	}, func(pos uint64, err error) {
+	}, func(_ subject.Run, pos uint64, err error) {
 		require.ErrorIs(t, err, frame.ErrDamaged)
 		bad = append(bad, pos)
 	})

@@ -28,8 +28,8 @@ func collect(t *testing.T, l Full, pos uint64, n int) []*frame.Frame {
 	return got
 }
 
-func noDamage(t *testing.T) func(uint64, error) {
-	return func(pos uint64, err error) { t.Errorf("frame at %d reported as damaged: %v", pos, err) }
+func noDamage(t *testing.T) func(subject.Run, uint64, error) {
+	return func(_ subject.Run, pos uint64, err error) { t.Errorf("frame at %d reported as damaged: %v", pos, err) }
 }
 
 func followIsGapless(t *testing.T, l Full) {

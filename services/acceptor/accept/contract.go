@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // contract accepts the universal kinds and the kinds that the node accepts. A
@@ -12,7 +13,7 @@ import (
 // contract §3.1, §7).
 func contract(_ context.Context, e *execution) (*Refusal, error) {
 	c := e.req.Contract
-	if c == nil || IsUniversal(e.env.Type) || slices.Contains(c.Accepts, e.env.Type) {
+	if c == nil || wire.IsUniversal(e.env.Type) || slices.Contains(c.Accepts, e.env.Type) {
 		return nil, nil
 	}
 	return &Refusal{

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -40,7 +41,7 @@ func TestContract_GatesKindsThatTheNodeDoesNotAccept(t *testing.T) {
 			r := refused(t, res, accept.Gated, fault.EnvelopeContractViolation)
 			require.Equal(t, note, r.RefusedType)
 			require.Equal(t, accept.DiscardAndWarn, r.Mode)
-			require.Subset(t, r.AllowedKinds, accept.Universals())
+			require.Subset(t, r.AllowedKinds, wire.Universals())
 			require.Subset(t, r.AllowedKinds, tc.contract.Accepts)
 			require.NotContains(t, r.AllowedKinds, note)
 			f.nothingRecorded()

@@ -41,20 +41,6 @@ const (
 	KindSurface = a2ui.Kind
 )
 
-// Universals lists the four universal kinds.
-func Universals() []string {
-	return []string{KindClarificationRequest, KindSchemaRequest, KindSchemaResponse, KindError}
-}
-
-// IsUniversal reports whether a kind is one of the four.
-func IsUniversal(kind string) bool {
-	switch kind {
-	case KindClarificationRequest, KindSchemaRequest, KindSchemaResponse, KindError:
-		return true
-	}
-	return false
-}
-
 // Request is one envelope in its context.
 type Request struct {
 	Target

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 )
 
 // kind accepts the universal kinds and the kinds that the host advertises. It runs
@@ -30,7 +31,7 @@ func (e *execution) refuseUnknownKind(name, message string) *Refusal {
 
 // withUniversals returns the four universal kinds, then the others.
 func withUniversals(kinds []string) []string {
-	out := Universals()
+	out := wire.Universals()
 	for _, k := range kinds {
 		if !slices.Contains(out, k) {
 			out = append(out, k)

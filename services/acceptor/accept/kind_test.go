@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
@@ -16,8 +17,8 @@ func TestKind_UnknownIsGatedWithTheCatalogue(t *testing.T) {
 	f := newFixture(t)
 	res := f.accept(doc("vendor.acme.other", `{}`))
 	r := refused(t, res, accept.Gated, fault.UnknownEnvelopeKind)
-	want := append(append(accept.Universals(), kinds.Core()...), note)
-	slices.Sort(want[len(accept.Universals()):])
+	want := append(append(wire.Universals(), kinds.Core()...), note)
+	slices.Sort(want[len(wire.Universals()):])
 	require.Equal(t, want, r.AllowedKinds)
 	all := `["clarification.request","schema.request","schema.response","error","media.audio","media.file","media.image","ui.a2ui-surface","vendor.acme.note"]`
 	require.JSONEq(t, `{

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/acceptor/accept"
 )
 
 // withReasoning has a payload of every kind with a reasoning member.
@@ -69,5 +68,5 @@ func TestRoute_EventTypesAreAClosedListWithoutApprovals(t *testing.T) {
 			require.False(t, strings.HasPrefix(string(e.Type), "approval."), e.Type)
 		}
 	}
-	require.Len(t, payloads, len(accept.Universals())+3, "every universal kind, a vendor's, a surface and a medium")
+	require.Len(t, payloads, len(wire.Universals())+3, "every universal kind, a vendor's, a surface and a medium")
 }

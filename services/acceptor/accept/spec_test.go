@@ -264,7 +264,7 @@ func edgeOffendingValue(t *testing.T) {
 
 func edgeUniversalListed(t *testing.T) {
 	accepted(t, newFixture(t).accept(doc("error", `{"code":"x","message":"y"}`), func(r *accept.Request) {
-		r.Contract = &accept.Contract{Accepts: accept.Universals()}
+		r.Contract = &accept.Contract{Accepts: wire.Universals()}
 	}))
 }
 

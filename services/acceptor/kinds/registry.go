@@ -15,10 +15,12 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/a2ui"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -71,7 +73,7 @@ type Registry struct {
 // New makes a registry with the protocol's kinds.
 func New(lint Lint) (*Registry, error) {
 	r := &Registry{lint: lint, kinds: map[string]Kind{}}
-	for _, name := range append(accept.Universals(), Core()...) {
+	for _, name := range append(wire.Universals(), Core()...) {
 		doc, err := protocolSchema(name)
 		if err != nil {
 			return nil, fmt.Errorf("embedded schema of %s: %w", name, err)
@@ -80,7 +82,7 @@ func New(lint Lint) (*Registry, error) {
 			Name:      name,
 			Version:   protocolVersion,
 			Schema:    doc,
-			Universal: accept.IsUniversal(name),
+			Universal: wire.IsUniversal(name),
 		})
 		if err != nil {
 			return nil, err
@@ -94,7 +96,7 @@ func protocolSchema(name string) ([]byte, error) {
 	switch {
 	case name == accept.KindSurface: // the schema that interrupts use for surfaces
 		return a2ui.Schema(), nil
-	case accept.IsUniversal(name):
+	case wire.IsUniversal(name):
 		return protocolKinds.ReadFile("universal/" + name + suffix)
 	default:
 		return protocolKinds.ReadFile("core/" + name + suffix)
@@ -102,7 +104,7 @@ func protocolSchema(name string) ([]byte, error) {
 }
 
 // Register adds a vendor kind. The warnings list where its schema leaves the Tier-1
-// subset. Errors: fault.ValidationError for a name that is not a vendor kind's or is
+// subset, and what vendors refuse or get in another form. Errors: fault.ValidationError for a name that is not a vendor kind's or is
 // registered, a negative version, a document that is not a JSON Schema, and at
 // LintStrict for any warning.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
@@ -130,6 +132,7 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	if warnings, err = r.lintSchema(name, doc); err != nil {
 		return nil, err
 	}
+	warnings = append(warnings, r.reviewSchema(name, doc)...)
 	r.kinds[name] = kind
 	return warnings, nil
 }
@@ -157,6 +160,21 @@ func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
 	return out, nil
 }
 
+// reviewSchema lists what vendors refuse of a schema, and what models answer in another shape.
+func (r *Registry) reviewSchema(name string, doc []byte) []string {
+	if r.lint == LintOff {
+		return nil
+	}
+	var out []string
+	for _, found := range projection.Review(doc, projection.Builtin()...) {
+		if !found.Notable() {
+			continue
+		}
+		out = append(out, fmt.Sprintf("kind %s: schema: %s: %s", name, found.Rule, found))
+	}
+	return out
+}
+
 // vendorList lists the vendors that cannot enforce the schema.
 func vendorList(vendors []string) string {
 	if len(vendors) == 0 {
@@ -171,7 +189,7 @@ func compile(k Kind) (Kind, error) {
 	if err != nil {
 		return Kind{}, fault.New(fault.ValidationError, "kind %s: not a usable JSON Schema: %s", k.Name, err)
 	}
-	k.compiled = compiled
+	k.compiled, k.Schema = compiled, compiled.Document()
 	return k, nil
 }
 

@@ -2,6 +2,7 @@ package kinds_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -9,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
-	"waybill.dev/waybill/services/acceptor/accept"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
@@ -34,10 +35,10 @@ func registry(t testing.TB, lint kinds.Lint) *kinds.Registry {
 func TestNew_HasTheKindsOfTheProtocolAtVersionOne(t *testing.T) {
 	t.Parallel()
 	r := registry(t, kinds.LintStrict)
-	require.ElementsMatch(t, append(accept.Universals(), kinds.Core()...), r.Names())
+	require.ElementsMatch(t, append(wire.Universals(), kinds.Core()...), r.Names())
 	for _, k := range r.All() {
 		require.Equal(t, 1, k.Version)
-		require.Equal(t, accept.IsUniversal(k.Name), k.Universal)
+		require.Equal(t, wire.IsUniversal(k.Name), k.Universal)
 		found, ok := r.Find(k.Name)
 		require.True(t, ok)
 		require.Equal(t, 1, found.Version)
@@ -96,6 +97,19 @@ func TestRegister_AcceptsVendorKindsOnly(t *testing.T) {
 	}
 }
 
+// OpenWOP envelope contract §4: kinds are served in 2020-12, whatever they were written in.
+func TestRegister_ConvertsOlderSchemas(t *testing.T) {
+	t.Parallel()
+	r := registry(t, kinds.LintOff)
+	_, err := r.Register(name, 1, []byte(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"string","nullable":true}`))
+	require.NoError(t, err)
+	i := slices.IndexFunc(r.All(), func(k kinds.Kind) bool { return k.Name == name })
+	require.JSONEq(t, `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":["string","null"]}`, string(r.All()[i].Schema))
+	k, ok := r.Find(name)
+	require.True(t, ok)
+	require.Empty(t, k.Payload.Validate([]byte(`null`)))
+}
+
 // OpenWOP envelope contract §20, tierOneSubsetCompliance.
 func TestRegister_LintsByLevel(t *testing.T) {
 	t.Parallel()
@@ -112,6 +126,8 @@ func TestRegister_LintsByLevel(t *testing.T) {
 		"oneOf, strict (§4.2)": {kinds.LintStrict, variants, false, false},
 		"oneOf, warn":          {kinds.LintWarn, variants, true, true},
 		"oneOf, off":           {kinds.LintOff, variants, true, false},
+		"renamed, warn":        {kinds.LintWarn, `{"type":"object","properties":{"a b":{"type":"string"}},"required":["a b"],"additionalProperties":false}`, true, true},
+		"scalar, warn":         {kinds.LintWarn, `{"enum":["yes","no"]}`, true, true},
 	}
 	for label, tc := range tests {
 		t.Run(label, func(t *testing.T) {

@@ -3,6 +3,7 @@ package seam
 import (
 	"slices"
 
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -18,7 +19,7 @@ type catalogue struct {
 func (c catalogue) Find(name string) (accept.Kind, bool) {
 	k, known := c.host.Find(name)
 	if c.supported != nil {
-		if !accept.IsUniversal(name) && !slices.Contains(*c.supported, name) {
+		if !wire.IsUniversal(name) && !slices.Contains(*c.supported, name) {
 			return accept.Kind{}, false
 		}
 		if !known {

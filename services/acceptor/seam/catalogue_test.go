@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/acceptor/accept"
 )
 
@@ -15,7 +16,7 @@ import (
 type hostKinds struct{}
 
 func (hostKinds) Find(name string) (accept.Kind, bool) {
-	if accept.IsUniversal(name) {
+	if wire.IsUniversal(name) {
 		return accept.Kind{Name: name, Version: 1, Payload: refusing{}}, true
 	}
 	if name == "vendor.own.kind" {
@@ -24,7 +25,7 @@ func (hostKinds) Find(name string) (accept.Kind, bool) {
 	return accept.Kind{}, false
 }
 
-func (hostKinds) Names() []string { return append(accept.Universals(), "vendor.own.kind") }
+func (hostKinds) Names() []string { return append(wire.Universals(), "vendor.own.kind") }
 
 // refusing rejects every payload.
 type refusing struct{}

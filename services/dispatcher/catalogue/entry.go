@@ -43,6 +43,9 @@ type Traits struct {
 	ContextTokens    int        `json:"contextTokens,omitempty"`
 	OutputTokens     int        `json:"outputTokens,omitempty"`
 	StructuredOutput Structured `json:"structuredOutput,omitempty"`
+	// SchemaDialect names the dialect that schemas are projected to: a vendor of internal/projection,
+	// or as-written. Empty uses the provider's.
+	SchemaDialect string `json:"schemaDialect,omitempty"`
 	// Sampling is false for a model that rejects or ignores temperature and topP by default; nil
 	// means unknown.
 	Sampling *bool `json:"sampling,omitempty"`

@@ -5,21 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // acceptAnswer turns a clean answer into the node's result.
 func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
-	docs := e.restoreDocuments(extractDocuments(a.Text))
 	switch {
 	case e.expected.value != nil:
-		return e.acceptValue(a, docs, out)
+		return e.acceptValue(a, e.extract(a.Text), out)
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
-		return e.acceptEnvelopes(ctx, a, docs, out)
+		return e.acceptEnvelopes(ctx, a, e.extract(a.Text), out)
 	default:
 		return out.completeNode(textOutput(a.Text))
 	}
@@ -31,19 +30,18 @@ func textOutput(text string) node.Output {
 	}}
 }
 
-// acceptValue accepts the first document that satisfies the node's output schema. Nulls that the
-// schema does not allow count as absent, as in payloads.
-func (e *emission) acceptValue(a answer, docs []document, out *outbox) verdict {
-	if len(docs) == 0 {
-		return verdict{failure: parseFailure()}
+// acceptValue accepts the last document that satisfies the node's output schema. Nulls that the schema
+// does not allow count as absent, as in payloads.
+func (e *emission) acceptValue(a answer, x extraction, out *outbox) verdict {
+	if len(x.documents) == 0 {
+		return verdict{failure: parseFailure(a.Text, x)}
 	}
-	d := docs[0]
-	value, violations := schema.UnifyNulls(d.raw, e.expected.value.Validate)
+	d, violations := chooseValue(x.documents, e.expected.value)
+	a.addRecoveryEvent(d, out)
 	if len(violations) > 0 {
 		return verdict{failure: schemaFailure(violations)}
 	}
-	a.addRecoveryEvent(d, out)
-	return out.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": value}})
+	return out.completeNode(node.Output{Ports: map[string]json.RawMessage{"output": d.raw}})
 }
 
 // addRecoveryEvent records that lenient parsing was needed, without any of the text.
@@ -56,8 +54,8 @@ func (a answer) addRecoveryEvent(d document, out *outbox) {
 
 // acceptEnvelopes passes each envelope of the answer to the accept pipeline, in order. If one of
 // them fails the node, the rest is not processed.
-func (e *emission) acceptEnvelopes(ctx context.Context, a answer, docs []document, out *outbox) verdict {
-	candidates, err := e.findCandidates(ctx, docs, a.Result)
+func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, out *outbox) verdict {
+	candidates, err := e.findCandidates(ctx, x.documents, a.Result)
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
@@ -65,10 +63,17 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, docs []documen
 		if e.expected.kind == "" { // without a requested kind, the text is the answer
 			return out.completeNode(textOutput(a.Text))
 		}
-		return verdict{failure: parseFailure()}
+		return verdict{failure: parseFailure(a.Text, x)}
 	}
 	a.addRecoveryEvent(candidates[0].doc, out)
-	t := turn{emission: e, attempt: a.attempt, round: a.round, size: len(candidates)}
+	kind, err := e.unrequested(ctx, candidates)
+	switch {
+	case err != nil:
+		return verdict{done: &Result{Interrupted: err}}
+	case kind != "":
+		return verdict{failure: driftFailure(kind, e.expected.kind)}
+	}
+	t := turn{emission: e, attempt: a.attempt, round: a.round, size: len(candidates), fresh: map[string]int{}}
 	for i, c := range candidates {
 		if v, ended := t.acceptEnvelope(ctx, i, c, out); ended {
 			return v
@@ -91,6 +96,9 @@ type turn struct {
 	attempt, round int
 	size           int // envelopes in the answer
 	accepted       []acceptedEnvelope
+	// fresh counts the accepted envelopes of a kind that no previous owner recorded: the task counts
+	// those (OpenWOP envelope contract §8).
+	fresh map[string]int
 	// recorded are the sequences of the accepted envelopes' events.
 	recorded []int
 	// fragments counts partial envelopes. They are streamed and are no answer (OpenWOP envelope
@@ -117,14 +125,16 @@ func asksClarification(accepted []acceptedEnvelope) bool {
 // the next one.
 func (t *turn) acceptEnvelope(ctx context.Context, index int, c candidate, out *outbox) (v verdict, ended bool) {
 	p := t.task.position(t.round, index)
+	hints, dropped := keepHints(c.body["meta"])
+	noteHints(out, dropped)
 	o, err := t.journal.Accept(ctx, AcceptRequest{
 		NodeID:          t.task.Input.NodeID,
-		Envelope:        c.complete(p, t.schemaVersion(ctx, c.kind), t.task.Trust, t.deps.Clock()),
+		Envelope:        c.complete(p, t.schemaVersion(ctx, c.kind), hints, t.task.Trust, t.deps.Clock()),
 		Contract:        t.contract,
 		TurnCount:       len(t.accepted),
 		Answer:          t.answerPart(index),
-		SchemaRounds:    t.attempt - 1,
-		Clarifications:  t.task.Clarifications,
+		SchemaRounds:    t.attempt - 1 + t.fresh[wire.KindSchemaRequest],
+		Clarifications:  t.task.Clarifications + t.fresh[wire.KindClarificationRequest],
 		QuestionTimeout: t.task.QuestionTimeout,
 		Traceparent:     t.task.Trace.Attempt(t.task.Input.NodeID, t.task.Attempt),
 		Preceding:       slices.Clone(out.events),
@@ -166,6 +176,9 @@ func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (
 		t.fragments++
 		return verdict{}, false
 	case o.Status == wire.EnvelopeAccepted:
+		if _, counted := t.task.Recorded[cause]; !counted {
+			t.fresh[c.kind]++
+		}
 		t.accepted = append(t.accepted, acceptedEnvelope{Type: c.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
 		t.recorded = append(t.recorded, o.Sequence)
 		return verdict{}, false
@@ -173,6 +186,9 @@ func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (
 		return t.failBreached(o, cause, out), true
 	}
 	if f, retry := outcomeFailure(o); retry {
+		if c.kind == wire.KindSchemaRequest && f.reason == reasonTypeDrift {
+			f.detail = "it requests the schema of an unknown type; known are " + strings.Join(o.AllowedKinds, ", ")
+		}
 		return verdict{failure: f}, true
 	}
 	if o.Status == wire.EnvelopeGated {

@@ -32,6 +32,10 @@ type config struct {
 	TopP         *float64        `json:"topP"`
 	Seed         *int64          `json:"seed"`
 	Stop         []string        `json:"stop"`
+	// Turn is the form of an answer: auto, payload or envelopes; empty is auto.
+	Turn string `json:"turn"`
+	// RepairJSON repairs an answer that is almost JSON.
+	RepairJSON bool `json:"repairJson"`
 	// Thoughts requests that the model's thinking is shown, if it has any.
 	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`

@@ -55,7 +55,7 @@ func TestEdgeCase03_ProseAfterValidJSONIsWalkedOver(t *testing.T) {
 		offset string
 	}{
 		"after":             {`{"valid":true} That is all.`, `{"valid":true}`, `"byteOffset":0`},
-		"before and after":  {`So: {"valid":true}. Or {"valid":false}?`, `{"valid":true}`, `"byteOffset":4`},
+		"before and after":  {`So: {"valid":true}. Or {"valid":false}?`, `{"valid":false}`, `"byteOffset":23`},
 		"a brace in a text": {`{"valid":true,"why":"a } and \" { within"} }`, `{"valid":true,"why":"a } and \" { within"}`, `"byteOffset":0`},
 		"a brace in prose":  {`As {they} say: {"valid":true}!`, `{"valid":true}`, `"byteOffset":15`},
 	}
@@ -70,11 +70,11 @@ func TestEdgeCase03_ProseAfterValidJSONIsWalkedOver(t *testing.T) {
 	}
 }
 
-func TestEdgeCase04_OfTwoFencedBlocksAValueIsTheFirstAndEnvelopesAreAll(t *testing.T) {
+func TestEdgeCase04_OfTwoFencedBlocksAValueIsTheLastAndEnvelopesAreAll(t *testing.T) {
 	t.Parallel()
 	const note, other = "```json\n{\"type\":\"vendor.x.ticket\",\"payload\":{\"i\":1}}\n```", "```\n{\"type\":\"vendor.x.ticket\",\"payload\":{\"i\":2}}\n```"
-	v := value(t, mock.Entry{Content: "First ```sh\nnot json\n``` then ```json\n{\"valid\":true}\n``` or ```json\n{\"valid\":false}\n```"})
-	require.JSONEq(t, `{"valid":true}`, string(v.result.Output.Ports["output"]), "the first that parses")
+	v := value(t, mock.Entry{Content: "First ```sh\nnot json\n``` then ```json\n{\"valid\":true}\n``` or ```json\n{\"valid\":false}\n``` but not ```json\n{\"valid\":7}\n```"})
+	require.JSONEq(t, `{"valid":false}`, string(v.result.Output.Ports["output"]), "the last that satisfies the schema")
 	require.Contains(t, v.payload(t, wire.EventEnvelopeRecovery), `"path":"markdown-fence"`)
 
 	var payloads []string

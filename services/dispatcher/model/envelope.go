@@ -1,10 +1,10 @@
 package model
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strconv"
 	"time"
 
@@ -28,77 +28,6 @@ func (c candidate) fragment() bool {
 		IsPartial bool `json:"isPartial"`
 	}
 	return strictjson.Read(c.body["partial"], &partial) == nil && partial.IsPartial
-}
-
-// findEnvelopes reads a model's documents as envelopes. An object with type and payload is one
-// envelope, an array of such objects several. Any other object is the payload of the requested kind
-// (OpenWOP envelope contract §2.2).
-func findEnvelopes(docs []document, asked string) []candidate {
-	var out []candidate
-	for _, d := range docs {
-		if bytes.HasPrefix(d.raw, []byte("[")) {
-			out = append(out, findInArray(d, asked)...)
-			continue
-		}
-		if e, ok := readEnvelope(d, asked); ok {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-func findInArray(d document, asked string) []candidate {
-	var items []json.RawMessage
-	if json.Unmarshal(d.raw, &items) != nil {
-		return nil
-	}
-	var out []candidate
-	for _, raw := range items {
-		e, ok := readEnvelope(document{raw: raw, path: d.path, offset: d.offset}, "")
-		if !ok {
-			return payloadOnly(d, asked) // any other array is a payload
-		}
-		out = append(out, e)
-	}
-	if len(out) == 0 {
-		return payloadOnly(d, asked)
-	}
-	return out
-}
-
-func payloadOnly(d document, asked string) []candidate {
-	if e, ok := payloadCandidate(d, asked); ok {
-		return []candidate{e}
-	}
-	return nil
-}
-
-func readEnvelope(d document, asked string) (candidate, bool) {
-	var body map[string]json.RawMessage
-	if json.Unmarshal(d.raw, &body) != nil {
-		return candidate{}, false
-	}
-	var kind string
-	_, hasPayload := body["payload"]
-	if hasPayload && json.Unmarshal(body["type"], &kind) == nil && kind != "" {
-		malformed := strictjson.Check(d.raw, unlimited(d.raw)) != nil
-		return candidate{doc: d, body: body, kind: kind, malformed: malformed}, true
-	}
-	return payloadCandidate(d, asked)
-}
-
-// unlimited returns limits that doc cannot exceed: the shape step enforces size and depth.
-func unlimited(doc []byte) strictjson.Limits {
-	return strictjson.Limits{MaxBytes: len(doc), MaxDepth: len(doc)}
-}
-
-func payloadCandidate(d document, asked string) (candidate, bool) {
-	if asked == "" {
-		return candidate{}, false
-	}
-	return candidate{doc: d, kind: asked, body: map[string]json.RawMessage{
-		"type": wire.AppendString(nil, asked), "payload": d.raw,
-	}}, true
 }
 
 // envelopePosition identifies an envelope within its run. Its ids are derived from it, so that a
@@ -148,21 +77,25 @@ func (c candidate) causationID(p envelopePosition) string {
 // that replay depends on, the node, and the trust. A model cannot declare itself trusted (OpenWOP
 // envelope contract §12). A malformed document stays unchanged and is rejected by the shape step
 // (§26 case 5).
-func (c candidate) complete(p envelopePosition, version int, trust wire.Trust, now time.Time) []byte {
+func (c candidate) complete(
+	p envelopePosition, version int, hints map[string]json.RawMessage, trust wire.Trust, now time.Time,
+) []byte {
 	if c.malformed {
 		return c.doc.raw
 	}
 	body := map[string]json.RawMessage{}
 	for k, v := range c.body {
-		body[k] = v
+		if k == "payload" || string(v) != "null" { // null is absence
+			body[k] = v
+		}
 	}
-	if v := body["schemaVersion"]; len(v) == 0 || string(v) == "null" { // null is absence
+	if _, ok := body["schemaVersion"]; !ok {
 		body["schemaVersion"] = json.RawMessage(strconv.Itoa(version))
 	}
 	body["correlationId"] = wire.AppendString(nil, p.correlationID(c.kind))
 	body["envelopeId"] = wire.AppendString(nil, p.envelopeID(c.kind))
 	body["nodeId"] = wire.AppendString(nil, p.nodeID)
-	body["meta"] = completeMeta(body["meta"], trust, now)
+	body["meta"] = completeMeta(hints, trust, now)
 	b, err := json.Marshal(body)
 	if err != nil {
 		return c.doc.raw // not JSON; the shape step rejects it
@@ -170,21 +103,11 @@ func (c candidate) complete(p envelopePosition, version int, trust wire.Trust, n
 	return b
 }
 
-func completeMeta(given json.RawMessage, trust wire.Trust, now time.Time) json.RawMessage {
-	meta := map[string]json.RawMessage{}
-	if len(given) > 0 && json.Unmarshal(given, &meta) != nil {
-		return given // the shape step rejects it with its path
-	}
-	if meta == nil {
-		meta = map[string]json.RawMessage{}
-	}
-	delete(meta, "traceparent") // a model must not choose the trace or whether it is exported
+// completeMeta returns a meta with the hints and with what the host decides.
+func completeMeta(hints map[string]json.RawMessage, trust wire.Trust, now time.Time) json.RawMessage {
+	meta := maps.Clone(hints)
 	meta["source"] = json.RawMessage(`"ai-generation"`)
 	meta["ts"] = wire.AppendString(nil, wire.FormatTime(now))
 	meta["contentTrust"] = wire.AppendString(nil, string(wire.Trusted.Meet(trust)))
-	b, err := json.Marshal(meta)
-	if err != nil {
-		return given
-	}
-	return b
+	return strictjson.RenderPlain(meta)
 }

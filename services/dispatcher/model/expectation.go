@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
@@ -30,14 +31,24 @@ type expectation struct {
 	// schema is the schema of the answer, instruction the sentence of the prompt about it.
 	schema      json.RawMessage
 	instruction string
+	// turn is the schema of a list of envelopes, if the model is to answer with one.
+	turn json.RawMessage
+}
+
+// requested returns the schema that the model is to satisfy.
+func (w expectation) requested() json.RawMessage {
+	if w.turn != nil {
+		return w.turn
+	}
+	return w.schema
 }
 
 // acceptsAnyText reports whether any answer is acceptable.
-func (w expectation) acceptsAnyText() bool { return w.kind == "" && w.value == nil }
+func (w expectation) acceptsAnyText() bool { return w.kind == "" && w.value == nil && w.turn == nil }
 
 // containsDocument reports whether a truncated answer still contains a usable document.
 func (w expectation) containsDocument(text string) bool {
-	return !w.acceptsAnyText() && len(extractDocuments(text)) > 0
+	return !w.acceptsAnyText() && len(extract(text).documents) > 0
 }
 
 // unsafeName matches characters that vendors do not allow in a schema's name.
@@ -88,7 +99,7 @@ func (l *Loop) expectValue(outputSchema json.RawMessage) (expectation, *wire.Nod
 	return expectation{
 		value:       v.schema,
 		name:        v.name,
-		schema:      outputSchema,
+		schema:      v.schema.Document(),
 		instruction: "Answer with one JSON document that satisfies the given schema.",
 	}, nil
 }
@@ -99,11 +110,11 @@ func (l *Loop) requestExpected(req provider.Request, want expectation) provider.
 	if want.acceptsAnyText() {
 		return req
 	}
-	req.SchemaName = schemaName(want.name)
+	req.SchemaName = schemaName(firstNonEmpty(want.name, projection.TurnMember))
 	if l.generatesMedia(want.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}) {
 		return req
 	}
-	req.Schema = want.schema
+	req.Schema = want.requested()
 	req.System = prependInstruction(req.System, want.instruction+l.reasoningHint(want.schema))
 	return req
 }

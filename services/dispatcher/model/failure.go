@@ -1,11 +1,15 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
@@ -60,8 +64,45 @@ func contentFailure(res provider.Result, f failure) failure {
 	return f
 }
 
-func parseFailure() failure {
-	return failure{reason: reasonParse, code: fault.EnvelopeInvalid, detail: "it holds no JSON document"}
+// parseFailure describes an answer without a document: the place of the first error of what is almost
+// JSON, and none of the text.
+func parseFailure(text string, x extraction) failure {
+	f := failure{reason: reasonParse, code: fault.EnvelopeInvalid}
+	switch {
+	case x.broken >= 0:
+		f.detail = syntaxProblem(text, x.broken)
+	case x.thought:
+		f.detail = "it ends after its thinking, without an answer"
+	case strings.TrimSpace(text) == "":
+		f.detail = "it is empty"
+	default:
+		f.detail = "it is text, not a JSON document"
+	}
+	return f
+}
+
+// syntaxProblem describes the first syntax error of the document at start.
+func syntaxProblem(text string, start int) string {
+	doc := []byte(text[start:])
+	wrong, ok := errors.AsType[*strictjson.Error](strictjson.Check(doc, unlimited(doc)))
+	if !ok {
+		return "its JSON document is not complete"
+	}
+	at := wrong.Offset
+	before := bytes.TrimRight(doc[:at], " \t\r\n")
+	if at < len(doc) && (doc[at] == '}' || doc[at] == ']') && bytes.HasSuffix(before, []byte(",")) {
+		return fmt.Sprintf("its JSON has a trailing comma at byte %d", start+len(before)-1)
+	}
+	return fmt.Sprintf("its JSON is broken at byte %d: %s", start+at, wrong.Reason)
+}
+
+// driftFailure describes an answer of a kind that the node did not ask for.
+func driftFailure(kind, requested string) failure {
+	return failure{
+		reason: reasonTypeDrift,
+		code:   fault.EnvelopeInvalid,
+		detail: fmt.Sprintf("it is an envelope of type %s; want %s", kind, requested),
+	}
 }
 
 func fragmentFailure() failure {

@@ -32,9 +32,12 @@ type strict struct {
 	lenient bool
 }
 
-func (strict) Dialect() projection.Vendor { return projection.OpenAI }
-
-func (s strict) RequiresDialect() bool { return !s.lenient }
+func (s strict) Dialect() projection.Vendor {
+	if s.lenient {
+		return projection.AsWritten
+	}
+	return projection.OpenAI
+}
 
 // ask runs a core.ai.structuredOutput node with the mock's model m.
 func ask(t *testing.T, c *catalogue.Catalogue, dialect bool, config string, entries ...mock.Entry) rig {
@@ -176,8 +179,59 @@ func TestLoop_RefusesWhatCannotBeProjected(t *testing.T) {
 
 	const deep = `{"outputSchema":{"type":"object","properties":{"a":{"allOf":[{"type":"string"},{"not":{"type":"string"}}]}}}}`
 	r = askOf(t, nil, true, true, deep, mock.Entry{Content: `{}`})
-	require.Nil(t, r.result.Err, "a provider that does not require its dialect receives the original schema")
+	require.Nil(t, r.result.Err, "a server of one's own receives the original schema")
 	require.Contains(t, string(r.spy.reqs[0].Schema), "allOf")
+	require.True(t, r.spy.reqs[0].AsWritten)
+}
+
+// The catalogue names the dialect of a model.
+func TestLoop_TakesTheDialectOfTheCatalogue(t *testing.T) {
+	t.Parallel()
+	const config = `{"outputSchema":{"type":"object","required":["a"],"properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}}}}`
+	answer := mock.Entry{Content: `{"a":"xx","b":null}`}
+	r := askOf(t, traits(t, `"schemaDialect":"groq"`), true, true, config, answer)
+	require.Nil(t, r.result.Err)
+	require.Empty(t, projection.LintFor(projection.Groq, r.spy.reqs[0].Schema))
+	require.False(t, r.spy.reqs[0].AsWritten)
+	require.JSONEq(t, `{"a":"xx"}`, string(r.result.Output.Ports["output"]))
+
+	r = askOf(t, traits(t, `"schemaDialect":"vllm"`), true, true, config, answer)
+	require.Contains(t, string(r.spy.reqs[0].Schema), `"minLength":2`)
+
+	r = askOf(t, traits(t, `"schemaDialect":"as-written"`), true, false, config, mock.Entry{Content: `{"a":"xx"}`})
+	require.Nil(t, r.result.Err)
+	require.True(t, r.spy.reqs[0].AsWritten)
+	require.JSONEq(t, `{"type":"object","required":["a"],"properties":{"a":{"type":"string","minLength":2},"b":{"type":"integer"}}}`, string(r.spy.reqs[0].Schema))
+
+	r = askOf(t, traits(t, `"schemaDialect":"groq"`), true, true, `{"outputSchema":{"not":{}}}`, answer)
+	require.Equal(t, "response_schema_invalid", r.result.Err.Code)
+	require.Contains(t, r.result.Err.Message, `groq at "/not"`)
+}
+
+// A tool's arguments are an object, also for a schema that is sent as it is written.
+func TestLoop_WrapsAValueForATool(t *testing.T) {
+	t.Parallel()
+	tool := traits(t, `"capabilities":["structured-output"],"structuredOutput":"tool"`)
+	r := askOf(t, tool, true, true, `{"outputSchema":{"enum":["yes","no"]}}`, mock.Entry{Content: `{"value":"maybe"}`}, mock.Entry{Content: `{"value":"no"}`})
+	require.Nil(t, r.result.Err)
+	require.JSONEq(t, `"no"`, string(r.result.Output.Ports["output"]))
+	require.JSONEq(t, `{"type":"object","properties":{"value":{"enum":["yes","no"]}},"required":["value"],"additionalProperties":false}`, string(r.spy.reqs[0].Schema))
+}
+
+// A model that answers the bare value, although it was asked for the wrapped one, is understood.
+func TestLoop_TakesBareAndWrappedScalars(t *testing.T) {
+	t.Parallel()
+	for schema, value := range map[string]string{
+		`{"enum":["yes","no"]}`: `"yes"`, `{"type":"integer"}`: `7`, `{"type":"boolean"}`: `true`, `{"type":"string"}`: `"s"`, `{"type":"array","items":{"type":"integer"}}`: `[1]`,
+	} {
+		for _, text := range []string{value, `{"value":` + value + `}`} {
+			r := ask(t, nil, true, `{"outputSchema":`+schema+`}`, mock.Entry{Content: text})
+			require.Nil(t, r.result.Err, "%s %s", schema, text)
+			require.JSONEq(t, value, string(r.result.Output.Ports["output"]))
+		}
+		r := askOf(t, nil, true, true, `{"outputSchema":`+schema+`}`, mock.Entry{Content: value})
+		require.Nil(t, r.result.Err, schema)
+	}
 }
 
 // A workflow that names the provider is rejected before a run is created.

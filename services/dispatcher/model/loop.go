@@ -90,8 +90,11 @@ type Loop struct {
 	deps          Deps
 	projections   projections
 	outputSchemas outputSchemas
-	reasonings    reasonings
-	configs       configs
+	// requestedSchemas are those of kinds.
+	requestedSchemas requestedSchemas
+	turnForms        turnForms
+	reasonings       reasonings
+	configs          configs
 }
 
 // New makes a loop.
@@ -111,6 +114,9 @@ func New(cfg Config, d Deps) *Loop {
 // Run executes a model node: it settles what the calls have in common, then makes the calls.
 func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	cfg, bad := l.configs.parse(t.Input.Config)
+	if bad == nil {
+		bad = cfg.checkForm()
+	}
 	if bad != nil {
 		return Result{Err: bad}
 	}
@@ -121,7 +127,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if res, ok := t.resultFromLog(cfg.EnvelopeType, b.maxAttempts); ok { // whichever model and key would be used now
 		return res
 	}
-	s, bad, err := l.prepare(ctx, t, cfg)
+	s, bad, err := l.prepare(ctx, t, cfg, b.limits)
 	if bad != nil || err != nil {
 		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}

@@ -31,6 +31,8 @@ type spec struct {
 	ceiling int
 	// streams means that the answer is recorded while it arrives.
 	streams bool
+	// repairs means that broken JSON is repaired before the model is asked again.
+	repairs bool
 	// verbosity is how much of the model's thoughts is recorded.
 	verbosity string
 	// composition is the prompt from templates; nil without templates.
@@ -39,7 +41,9 @@ type spec struct {
 
 // prepare renders the prompt, resolves model, provider and key, adds the expected schema, and fits
 // the request to the model and its vendor.
-func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wire.NodeError, err error) {
+func (l *Loop) prepare(
+	ctx context.Context, t Task, cfg config, limits Limits,
+) (s spec, bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
 	composed, bad := l.composePrompt(t)
@@ -68,6 +72,7 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 		contract:    cfg.contractOf(t),
 		provider:    to.provider,
 		streams:     cfg.streamsAnswer(t.TypeID),
+		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed,
 	}
@@ -76,15 +81,54 @@ func (l *Loop) prepare(ctx context.Context, t Task, cfg config) (s spec, bad *wi
 	if s.expected, bad, err = l.expect(ctx, t.TypeID, cfg); bad != nil || err != nil {
 		return spec{}, bad, err
 	}
-	req, s.ceiling = l.fitToModel(l.requestExpected(req, s.expected))
-	if s.projection, bad = l.projectSchema(&s.task, s.provider, req); bad != nil {
-		return spec{}, bad, nil
+	forms, err := l.forms(ctx, cfg, &s, req, limits)
+	if err != nil {
+		return spec{}, nil, err
 	}
-	if s.projection != nil {
-		req.Schema = s.projection.Schema()
+	for _, form := range forms { // the last one that the vendor takes
+		if bad = l.requestForm(&s, req, form); bad == nil {
+			break
+		}
 	}
-	s.request = req
-	return s, nil, nil
+	return s, bad, nil
+}
+
+// forms returns the forms in which an answer can be requested, the preferred one first.
+func (l *Loop) forms(
+	ctx context.Context, cfg config, s *spec, req provider.Request, limits Limits,
+) ([]expectation, error) {
+	payload := s.expected
+	if payload.value != nil || payload.kind == "" && s.contract == nil || cfg.Turn == formPayload ||
+		l.generatesMedia(payload.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}) {
+		return []expectation{payload}, nil
+	}
+	_, strict := s.provider.(provider.Strict)
+	strict = strict && !l.deps.Catalogue.WithoutSchema(req.Provider, req.Model)
+	if !strict && cfg.Turn != formEnvelopes && payload.kind != "" {
+		return []expectation{payload}, nil
+	}
+	form, err := l.turnForm(ctx, payload.kind, s.contract, limits)
+	if err != nil || len(form.schema) == 0 {
+		return []expectation{payload}, err
+	}
+	turn := payload
+	turn.turn, turn.instruction = form.schema, form.instruction
+	if payload.kind == "" || cfg.Turn == formEnvelopes {
+		return []expectation{turn}, nil
+	}
+	return []expectation{turn, payload}, nil
+}
+
+// requestForm adds a form of the answer to the request of the first call. It fails if the vendor does
+// not take its schema.
+func (l *Loop) requestForm(s *spec, req provider.Request, form expectation) *wire.NodeError {
+	req, ceiling := l.fitToModel(l.requestExpected(req, form))
+	req, projected, bad := l.projectSchema(&s.task, s.provider, req)
+	if bad != nil {
+		return bad
+	}
+	s.expected, s.projection, s.ceiling, s.request = form, projected, ceiling, req
+	return nil
 }
 
 // target is where the calls of an emission go.

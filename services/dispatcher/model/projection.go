@@ -13,22 +13,49 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
-// projectSchema converts a request's schema to the vendor's dialect; nil sends it unchanged.
-// restoreDocuments converts the answer back.
-func (l *Loop) projectSchema(t *Task, p provider.Provider, req provider.Request) (*projection.Projection, *wire.NodeError) {
-	s, ok := p.(provider.Strict)
-	if !ok || len(req.Schema) == 0 {
-		return nil, nil
+// projectSchema converts a request's schema to the dialect of its model, and records the conversion of
+// answers. restoreDocuments converts the answer back.
+func (l *Loop) projectSchema(
+	t *Task, p provider.Provider, req provider.Request,
+) (provider.Request, *projection.Projection, *wire.NodeError) {
+	v := l.dialectOf(p, req.Model)
+	switch {
+	case v == "" || len(req.Schema) == 0:
+		return req, nil, nil
+	case v == projection.AsWritten:
+		req.AsWritten = true
+		if req.Via != provider.ViaTool {
+			return req, nil, nil
+		}
+		wrapped := projection.Wrap(req.Schema)
+		if wrapped != nil {
+			req.Schema = wrapped.Schema()
+		}
+		return req, wrapped, nil
 	}
-	projected, problems := l.projections.compile(req.Schema, s.Dialect())
-	if projected == nil && s.RequiresDialect() {
+	projected, problems := l.projections.compile(req.Schema, v)
+	if projected == nil {
 		bad := schemaNotAccepted(t.shownModel(req, provider.Result{}).Provider, problems)
 		if t.withholdsModel() {
 			bad.Message = "the schema cannot be put to the model" // the problems name its vendor
 		}
-		return nil, bad
+		return req, nil, bad
 	}
-	return projected, nil
+	req.Schema = projected.Schema()
+	return req, projected, nil
+}
+
+// dialectOf returns the dialect of a model: the one in the catalogue, else its provider's; empty for a
+// provider without one.
+func (l *Loop) dialectOf(p provider.Provider, model string) projection.Vendor {
+	s, ok := p.(provider.Strict)
+	if !ok {
+		return ""
+	}
+	if e, ok := l.deps.Catalogue.Lookup(p.ID(), model); ok && e.SchemaDialect != "" {
+		return projection.Vendor(e.SchemaDialect)
+	}
+	return s.Dialect()
 }
 
 // Check returns why a node can never be answered: its schema cannot be converted for the provider
@@ -39,12 +66,15 @@ func (l *Loop) Check(typeID string, raw json.RawMessage) *wire.NodeError {
 	if bad != nil || typeID != node.TypeStructuredOutput || len(cfg.OutputSchema) == 0 {
 		return nil // the node fails when it starts
 	}
-	p, _ := l.deps.Models.Lookup(cfg.Provider)
-	s, ok := p.(provider.Strict)
-	if !ok || !s.RequiresDialect() || l.deps.Catalogue.WithoutSchema(cfg.Provider, cfg.Model) {
+	p, ok := l.deps.Models.Lookup(cfg.Provider)
+	if !ok || l.deps.Catalogue.WithoutSchema(cfg.Provider, cfg.Model) {
 		return nil
 	}
-	if found, problems := l.projections.compile(cfg.OutputSchema, s.Dialect()); found == nil {
+	v := l.dialectOf(p, cfg.Model)
+	if v == "" || v == projection.AsWritten {
+		return nil
+	}
+	if found, problems := l.projections.compile(cfg.OutputSchema, v); found == nil {
 		return schemaNotAccepted(cfg.Provider, problems)
 	}
 	return nil
@@ -66,6 +96,19 @@ func problemList(problems []projection.Problem) string {
 		parts = append(parts, fmt.Sprintf("%s at %q: %s", p.Vendor, p.Path, p.Message))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// extract finds the documents of an answer, in the original schema. A node can ask that broken JSON is
+// repaired.
+func (s *spec) extract(text string) extraction {
+	x := extract(text)
+	if s.repairs {
+		if d, ok := x.repair(text); ok {
+			x.documents = []document{d}
+		}
+	}
+	x.documents = s.restoreDocuments(x.documents)
+	return x
 }
 
 // restoreDocuments converts documents of a projected answer back to the original schema. A document

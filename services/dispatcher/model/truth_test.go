@@ -51,7 +51,7 @@ func TestTruthTable_EveryRow(t *testing.T) {
 		"clean, parses, validates: accept":                             {good, "provider.usage", "", "", false, []int{100}},
 		"clean, after lenient parse, validates: accept, recovery":      {fenced, "provider.usage envelope.recovery.applied", "", "", false, []int{100}},
 		"clean, parses, does not validate: schema-violation":           {bad, again, "schema-violation", "", true, []int{100, 100}},
-		"clean, recovered, does not validate: schema-violation":        {mock.Entry{Content: "```\n{\"valid\":1}\n```"}, again, "schema-violation", "", true, []int{100, 100}},
+		"clean, recovered, does not validate: schema-violation":        {mock.Entry{Content: "```\n{\"valid\":1}\n```"}, "provider.usage envelope.recovery.applied envelope.retry.attempted provider.usage", "schema-violation", "", true, []int{100, 100}},
 		"clean, does not parse: parse-error":                           {broken, again, "parse-error", "", true, []int{100, 100}},
 		"clean, says nothing: parse-error":                             {mock.Entry{}, again, "parse-error", "", true, []int{100, 100}},
 		"truncated, does not parse: truncation":                        {cut, moreRoom, "truncation", "", false, []int{100, 200}},
@@ -121,9 +121,9 @@ func TestFragment_IsNotCarriedOverATruncation(t *testing.T) {
 func TestFragment_IsThatOfTheLatestAnswer(t *testing.T) {
 	t.Parallel()
 	r := value(t, broken, bad, good)
-	require.Contains(t, string(r.spy.reqs[1].Messages[1].Content), "no JSON document")
+	require.Contains(t, string(r.spy.reqs[1].Messages[1].Content), "its JSON is broken at byte")
 	require.Len(t, r.spy.reqs[2].Messages, 2)
-	require.NotContains(t, string(r.spy.reqs[2].Messages[1].Content), "no JSON document")
+	require.NotContains(t, string(r.spy.reqs[2].Messages[1].Content), "its JSON is broken at byte")
 	require.Contains(t, string(r.spy.reqs[2].Messages[1].Content), "/properties/valid")
 }
 

@@ -45,19 +45,41 @@ func (c Catalog) reviewSchemas(def *workflow.Definition, models *catalogue.Catal
 		asked, _ := strictjson.String(cfg["provider"])
 		model, _ := strictjson.String(cfg["model"])
 		at := locateSchema(i, own)
-		switch s := all.check(text); {
+		s := all.check(text)
+		switch {
 		case s == nil:
 		case s.compileError != "":
 			found = append(found, at.newProblem(schema.RuleNotSchema, "", s.compileError))
 		case asked != "":
-			if v := projection.Vendor(asked); slices.Contains(projection.Vendors(), v) && !models.WithoutSchema(asked, model) {
+			if v := dialectOf(models, asked, model); v != "" {
 				found = append(found, at.projectionProblems(s, v)...)
+				warned = append(warned, at.rewrites(s, v)...)
 			}
 		case own[outputSchema] != nil: // the schema of its type belongs to the pack
-			warned = append(warned, at.projectionProblems(s, projection.Vendors()...)...)
+			warned = append(warned, at.projectionProblems(s, projection.Builtin()...)...)
+			warned = append(warned, at.rewrites(s, projection.Builtin()...)...)
 		}
 	}
 	return found, warned
+}
+
+// dialectOf returns the dialect of a provider's model: the one in the catalogue, else the vendor's of
+// that name; empty for models that get the schema as it is written, or as text.
+func dialectOf(models *catalogue.Catalogue, provider, model string) projection.Vendor {
+	e, known := models.Lookup(provider, model)
+	v := projection.Vendor(provider)
+	switch {
+	case known && e.StructuredOutput == catalogue.StructuredNone:
+		return ""
+	case known && e.SchemaDialect != "":
+		v = projection.Vendor(e.SchemaDialect)
+	case !slices.Contains(projection.Builtin(), v):
+		return ""
+	}
+	if v == projection.AsWritten {
+		return ""
+	}
+	return v
 }
 
 // schemaLocation is the path that is reported for a problem with a node's schema.
@@ -96,7 +118,7 @@ func (at schemaLocation) projectionProblems(s *checkedSchema, vendors ...project
 	var different []projection.Problem // without the vendor
 	whose := map[projection.Problem][]string{}
 	for _, v := range vendors {
-		for _, p := range s.problemsFor(v) {
+		for _, p := range s.resultFor(v).problems {
 			p.Vendor = ""
 			if whose[p] == nil {
 				different = append(different, p)
@@ -106,6 +128,20 @@ func (at schemaLocation) projectionProblems(s *checkedSchema, vendors ...project
 	}
 	for _, p := range different {
 		out = append(out, at.newProblem(p.Rule, p.Path, fmt.Sprintf("not supported by %s: %s", strings.Join(whose[p], " and "), p.Message)))
+	}
+	return out
+}
+
+// rewrites lists what models answer in another shape.
+func (at schemaLocation) rewrites(s *checkedSchema, vendors ...projection.Vendor) (out []workflow.Problem) {
+	var all []projection.Problem
+	for _, v := range vendors {
+		all = append(all, s.resultFor(v).rewrites...)
+	}
+	for _, r := range projection.Group(all, false) {
+		if r.Notable() {
+			out = append(out, at.newProblem(r.Rule, r.Paths[0], r.String()))
+		}
 	}
 	return out
 }
@@ -120,8 +156,11 @@ type schemaCache struct {
 type checkedSchema struct {
 	text         json.RawMessage
 	compileError string // why the schema is invalid
-	problems     map[projection.Vendor][]projection.Problem
+	results      map[projection.Vendor]projectionResult
 }
+
+// projectionResult is what a vendor refuses of a schema, and what is rewritten for it.
+type projectionResult struct{ problems, rewrites []projection.Problem }
 
 // check checks a schema once; nil if there are too many.
 func (s *schemaCache) check(text json.RawMessage) *checkedSchema {
@@ -132,7 +171,7 @@ func (s *schemaCache) check(text json.RawMessage) *checkedSchema {
 		return nil
 	}
 	s.left -= len(text)
-	l := &checkedSchema{text: text, problems: map[projection.Vendor][]projection.Problem{}}
+	l := &checkedSchema{text: text, results: map[projection.Vendor]projectionResult{}}
 	if _, err := schema.Compile(outputSchema, text); err != nil {
 		l.compileError = err.Error()
 	}
@@ -140,12 +179,15 @@ func (s *schemaCache) check(text json.RawMessage) *checkedSchema {
 	return l
 }
 
-// problemsFor returns why a vendor does not support the schema.
-func (l *checkedSchema) problemsFor(v projection.Vendor) []projection.Problem {
-	problems, known := l.problems[v]
+// resultFor projects the schema for a vendor.
+func (l *checkedSchema) resultFor(v projection.Vendor) projectionResult {
+	r, known := l.results[v]
 	if !known {
-		_, problems = projection.Compile(l.text, v)
-		l.problems[v] = problems
+		var p *projection.Projection
+		if p, r.problems = projection.Compile(l.text, v); p != nil {
+			r.rewrites = p.Rewrites()
+		}
+		l.results[v] = r
 	}
-	return problems
+	return r
 }

@@ -44,7 +44,15 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 		"of whatever the run says": {node.TypeStructuredOutput, "", treeSchema, nil, []string{tree}},
 		"no provider":              {node.TypeStructuredOutput, "", emptySchema, nil, []string{empty}},
 		"none":                     {node.TypeStructuredOutput, "", `{"type":7}`, []string{none}, nil},
-		"a node of another type":   {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
+		"a name that is renamed": {
+			node.TypeStructuredOutput, "anthropic", `{"type":"object","required":["a b"],"properties":{"a b":{"type":"string"}}}`, nil,
+			[]string{`/nodes/0/config/outputSchema/properties/a b: renamed-property: rewritten for anthropic at "/properties/a b": sent as a_b, because names of properties must match ^[a-zA-Z0-9_.-]{1,64}$`},
+		},
+		"a scalar": {
+			node.TypeStructuredOutput, "openai", `{"type":"integer"}`, nil,
+			[]string{`/nodes/0/config/outputSchema: wrapped-root: rewritten for openai at "": sent as the member "value" of an object`},
+		},
+		"a node of another type": {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

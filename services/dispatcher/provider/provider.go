@@ -33,6 +33,8 @@ type Request struct {
 	Messages []Message
 	// Schema is the JSON Schema of the answer; nil for free text.
 	Schema json.RawMessage
+	// AsWritten means that Schema is the author's, not one in a strict mode's dialect.
+	AsWritten bool
 	// Via is how the vendor gets the schema; empty uses its response format.
 	Via SchemaVia
 	// SchemaName is the schema's name at the vendor: [a-zA-Z0-9_-]{1,64}, the same for the same

@@ -187,6 +187,39 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 	return nil
 }
 
+// mark stores that frames of runs cannot be read. A run that ended before its damaged frame keeps what
+// it has.
+func (i *Ingester) mark(ctx context.Context, lost []unreadable) error {
+	tail, err := i.store.Tail(ctx)
+	if err != nil {
+		return err
+	}
+	b := store.Batch{Tail: tail}
+	res := result{}
+	for _, l := range lost {
+		i.proj.hot.Delete(l.key)
+		run, err := i.proj.load(ctx, l.key)
+		if err != nil {
+			return err
+		}
+		if run == nil || run.Damage != "" || run.State.Status.Terminal() || run.Head.Pos > l.pos {
+			continue // without a record, marked by a later frame, or applied before
+		}
+		run.Lose(l.pos, l.cause)
+		b.Runs = append(b.Runs, run.Row())
+		res.touch(l.key)
+	}
+	if len(b.Runs) == 0 {
+		return nil
+	}
+	if err := i.insist(ctx, func() error { return i.store.Apply(ctx, b) }); err != nil {
+		return err
+	}
+	res.batch = b
+	i.publish(res)
+	return nil
+}
+
 // publish notifies waiters and followers of a committed batch.
 func (i *Ingester) publish(res result) {
 	i.counts.frames.Add(int64(len(res.applied)))

@@ -5,6 +5,9 @@ import (
 	"errors"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/eventlog/project"
+	"waybill.dev/waybill/services/eventlog/store"
 )
 
 const (
@@ -14,6 +17,13 @@ const (
 	maxBatch = 4096
 )
 
+// unreadable is a damaged frame of a run.
+type unreadable struct {
+	key   store.Key
+	pos   uint64
+	cause error
+}
+
 // arrival is a message from the log's reader: a batch, or the position of an unreadable frame.
 type arrival struct {
 	frames []*frame.Frame
@@ -21,6 +31,8 @@ type arrival struct {
 	// after them.
 	upTo    uint64
 	damaged uint64
+	// lost is the unreadable frame if its run is known.
+	lost *unreadable
 }
 
 // stream applies the log after a position until an error or until ctx ends.
@@ -57,13 +69,16 @@ func (i *Ingester) read(ctx context.Context, pos uint64, in chan<- arrival) erro
 	}
 	return i.log.Follow(ctx, pos, func(batch []*frame.Frame) error {
 		return pass(arrival{frames: batch, upTo: max(batch[len(batch)-1].Pos, skipped)})
-	}, func(pos uint64, err error) {
-		// The log cannot always name the frame's run. The run is marked when its next frame does
-		// not fit.
+	}, func(run subject.Run, pos uint64, err error) {
 		i.counts.damaged.Add(1)
-		i.slog.Error("frame of the run log is damaged", "position", pos, "error", err)
+		i.slog.Error("frame of the run log is damaged", "position", pos,
+			"tenant", run.Tenant, "run_id", run.RunID, "error", err)
 		skipped = max(skipped, pos)
-		_ = pass(arrival{damaged: pos}) // an ended context ends Follow
+		a := arrival{damaged: pos}
+		if run != (subject.Run{}) { // otherwise the run is marked when its next frame does not fit
+			a.lost = &unreadable{key: project.Key(run), pos: pos, cause: err}
+		}
+		_ = pass(a) // an ended context ends Follow
 	})
 }
 
@@ -71,16 +86,28 @@ func (i *Ingester) read(ctx context.Context, pos uint64, in chan<- arrival) erro
 func (i *Ingester) applyAll(ctx context.Context, in <-chan arrival) error {
 	for a := range in {
 		frames, reach := a.frames, a.reach(i.progress.applied())
+		var lost []unreadable
+		if a.lost != nil {
+			lost = append(lost, *a.lost)
+		}
 		for more := true; more && len(frames) < maxBatch; {
 			select {
 			case next, ok := <-in:
 				frames, reach, more = append(frames, next.frames...), next.reach(reach), ok
+				if next.lost != nil {
+					lost = append(lost, *next.lost)
+				}
 			default:
 				more = false
 			}
 		}
 		if len(frames) > 0 {
 			if err := i.apply(ctx, frames); err != nil {
+				return err
+			}
+		}
+		if len(lost) > 0 {
+			if err := i.mark(ctx, lost); err != nil {
 				return err
 			}
 		}

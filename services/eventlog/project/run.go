@@ -110,8 +110,13 @@ func (r *Run) Apply(f *frame.Frame) (err error) {
 	return nil
 }
 
+// Lose marks the run: a frame of it cannot be read.
+func (r *Run) Lose(pos uint64, cause error) {
+	r.Damage = fmt.Sprintf("frame at log position %d: %v", pos, cause)
+}
+
 func (r *Run) broken(f *frame.Frame, cause error) error {
-	r.Damage = fmt.Sprintf("frame at log position %d: %v", f.Pos, cause)
+	r.Lose(f.Pos, cause)
 	return fmt.Errorf("%w: run %s: %s", ErrBroken, r.ID.RunID, r.Damage)
 }
 

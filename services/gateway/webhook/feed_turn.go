@@ -11,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
@@ -115,7 +116,7 @@ func (t *feedTurn) follow(ctx context.Context) error {
 			cancel(err)
 		}
 	})
-	err := t.Log.Follow(ctx, from, func(batch []*frame.Frame) error { return t.offerBatch(ctx, batch) }, func(pos uint64, err error) {
+	err := t.Log.Follow(ctx, from, func(batch []*frame.Frame) error { return t.offerBatch(ctx, batch) }, func(_ subject.Run, pos uint64, err error) {
 		t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
 	})
 	cancel(err)

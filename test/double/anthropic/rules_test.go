@@ -191,6 +191,9 @@ func TestServer_ChecksStrictSchemas(t *testing.T) {
 		{`{"type":"object","properties":{"n":{"$ref":"#/$defs/d"},"m":{"$ref":"#/$defs/d"}},"required":["n"],"additionalProperties":false,"$defs":{"d":{"type":"string"}}}`, ""},
 		{object(many(24, `{"type":"string"}`), ``), ""},
 		{`{"type":"object","properties":{` + many(20, `{"$ref":"#/$defs/d"}`) + `},"additionalProperties":false,"$defs":{"d":{"type":["string","null"]}}}`, ""},
+		{object(`"a":{"type":"array","minItems":1,"items":{"type":"string","format":"date"}}`, `"a"`), ""},
+		{object(`"a":{"type":"array","minItems":2,"items":{"type":"string"}}`, `"a"`), "'minItems' values other than 0 or 1"},
+		{object(`"a":{"type":"string","format":"regex"}`, `"a"`), "'format' value 'regex'"},
 		{`[]`, "valid dictionary"},
 		{`{"anyOf":[{"type":"object"}]}`, "root must be of type 'object'"},
 		{`{"type":"object","properties":{"a":{"type":"string"}}}`, "'additionalProperties' must be explicitly set to false"},
@@ -207,7 +210,7 @@ func TestServer_ChecksStrictSchemas(t *testing.T) {
 		{object(many(25, `{"type":"string"}`), ``), "too many optional parameters (25)"},
 		{object(many(17, `{"type":["string","null"]}`), ``), "too many parameters with union types (17"},
 	}
-	for _, keyword := range []string{"oneOf", "allOf", "not", "if", "prefixItems", "propertyNames", "minLength", "maximum", "minItems", "uniqueItems", "format", "pattern"} {
+	for _, keyword := range []string{"oneOf", "allOf", "not", "if", "prefixItems", "propertyNames", "minLength", "maximum", "maxItems", "uniqueItems", "pattern"} {
 		rows = append(rows, row{object(`"a":{"type":"string","`+keyword+`":1}`, `"a"`), "For 'string' type, property '" + keyword + "' is not supported"})
 	}
 	for _, r := range rows {

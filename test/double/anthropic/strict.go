@@ -13,8 +13,13 @@ import (
 var forbidden = []string{
 	"oneOf", "allOf", "not", "if", "then", "else", "dependencies", "dependentRequired", "dependentSchemas", "prefixItems", "propertyNames",
 	"patternProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "minContains", "maxContains", "minProperties", "maxProperties",
-	"minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-	"minItems", "maxItems", "uniqueItems",
+	"minLength", "maxLength", "pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+	"maxItems", "uniqueItems",
+}
+
+// formats are the values of format that strict mode takes.
+var formats = []string{
+	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid",
 }
 
 // Limits of the schemas that the vendor compiles.
@@ -63,6 +68,12 @@ func (w *strictWalk) schema(v any, seen []string) string {
 		if s[name] != nil {
 			return fmt.Sprintf("For '%s' type, property '%s' is not supported", typeOf(s), name)
 		}
+	}
+	if n, ok := s["minItems"].(float64); ok && n > 1 {
+		return fmt.Sprintf("For 'array' type, 'minItems' values other than 0 or 1 are not supported: %v", n)
+	}
+	if f, ok := s["format"].(string); ok && !slices.Contains(formats, f) {
+		return fmt.Sprintf("For 'string' type, 'format' value '%s' is not supported", f)
 	}
 	if ref, ok := s["$ref"].(string); ok {
 		return w.ref(ref, seen)

@@ -3,6 +3,7 @@ package judge
 import (
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -62,6 +63,8 @@ type run struct {
 	program *Program
 	left    int  // units
 	spent   bool // units used up: later causes do not count
+	// matching is the time of bounded matches.
+	matching time.Duration
 	// quiet: causes are not recorded.
 	quiet int
 	// trying: causes may be dropped, as in a branch of a union.

@@ -3,6 +3,7 @@ package judge
 import (
 	"encoding/json"
 	"math/big"
+	"time"
 	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -109,14 +110,41 @@ func (r *run) text(s *jsonschema.Schema, v string) bool {
 // for a text of a length.
 type Stepped interface{ Steps(length int) int }
 
+// Bounded is a regular expression whose cost is known only afterwards. ended is false if it exceeded
+// its own limits.
+type Bounded interface {
+	MatchBounded(text string) (ok bool, took time.Duration, ended bool)
+}
+
+// maxMatching limits the time of all bounded matches of a document. Ordinary ones take microseconds,
+// so the result does not depend on the machine's load.
+const maxMatching = 250 * time.Millisecond
+
 // matches pays for a regular expression and applies it.
 func (r *run) matches(re jsonschema.Regexp, text string) bool {
+	if bounded, ok := re.(Bounded); ok {
+		return r.matchesBounded(bounded, text)
+	}
 	steps := 1 + len(text)
 	if stepped, ok := re.(Stepped); ok {
 		steps = stepped.Steps(len(text))
 	}
 	const bytePrice = 2
 	return r.pay(bytePrice*(1+len(text))+steps/patternShare) && re.MatchString(text)
+}
+
+// matchesBounded applies a regular expression and pays for it. One without a result uses up the
+// budget: the document is neither valid nor invalid then.
+func (r *run) matchesBounded(re Bounded, text string) bool {
+	const bytePrice = 8 // the engine copies the text
+	if !r.pay(bytePrice * (1 + len(text))) {
+		return false
+	}
+	ok, took, ended := re.MatchBounded(text)
+	if r.matching += took; !ended || r.matching > maxMatching {
+		r.spent = true
+	}
+	return ok && !r.spent
 }
 
 // numeric applies the keywords for numbers.

@@ -61,9 +61,6 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is the subset of JSON Schema in the vendor's strict mode.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
 
-// RequiresDialect is true: the vendor rejects or ignores anything else.
-func (*Provider) RequiresDialect() bool { return true }
-
 // Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 

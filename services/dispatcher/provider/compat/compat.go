@@ -13,8 +13,8 @@
 //	Request -> params (the vendor's words) -> stream of chunks -> answer (text, stop, usage)
 //	                                      \-> failure (status or break) -> *provider.Error
 //
-// The response schema is sent unchanged in strict mode: as response format, or as the one tool that
-// the model must call.
+// The response schema is sent unchanged, as response format or as the one tool that the model must
+// call. Strict mode is on if the schema was projected.
 package compat
 
 import (
@@ -65,11 +65,14 @@ func New(cfg Config) (*Provider, error) {
 // ID names the provider.
 func (p *Provider) ID() string { return p.server.ID }
 
-// Dialect is the strict mode of schemas: OpenAI's, which compatible servers follow.
-func (p *Provider) Dialect() projection.Vendor { return projection.OpenAI }
-
-// RequiresDialect is true for OpenAI. What other servers support is only known to their operators.
-func (p *Provider) RequiresDialect() bool { return p.cfg.Dialect == DialectOpenAI }
+// Dialect is OpenAI's strict mode. What other servers support is only known to their operators, who
+// can name a dialect in the model catalogue.
+func (p *Provider) Dialect() projection.Vendor {
+	if p.cfg.Dialect == DialectOpenAI {
+		return projection.OpenAI
+	}
+	return projection.AsWritten
+}
 
 // Close drops idle connections. Calls in progress continue, and streams that have not ended with
 // their answer continue for up to a second.

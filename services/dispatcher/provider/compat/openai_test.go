@@ -102,9 +102,27 @@ func TestOpenAI_TunesModelsThatAreNotAskedToThink(t *testing.T) {
 
 func TestProvider_IsStrictAsOpenAI(t *testing.T) {
 	t.Parallel()
-	for _, dialect := range []compat.Dialect{compat.DialectCompatible, compat.DialectOpenAI} {
+	for dialect, want := range map[compat.Dialect]projection.Vendor{
+		compat.DialectCompatible: projection.AsWritten, compat.DialectOpenAI: projection.OpenAI,
+	} {
 		var strict provider.Strict = dialectRig(t, dialect, nil)
-		require.Equal(t, projection.OpenAI, strict.Dialect())
+		require.Equal(t, want, strict.Dialect())
+	}
+}
+
+// A schema as written may break the rules of strict modes.
+func TestProvider_IsNotStrictAboutASchemaAsWritten(t *testing.T) {
+	t.Parallel()
+	for via, want := range map[provider.SchemaVia]string{
+		provider.ViaFormat: `"strict":false,"schema":{"type":"object"}`, provider.ViaTool: `"strict":false,"parameters":{"type":"object"}`,
+	} {
+		r := dialectRig(t, compat.DialectCompatible, nil)
+		req := ask()
+		req.Schema, req.Via, req.AsWritten = json.RawMessage(`{"type":"object"}`), via, true
+		r.call(t, req)
+		for _, part := range strings.Split(want, ",") {
+			require.Contains(t, string(r.server.Requests()[0].Body), part)
+		}
 	}
 }
 

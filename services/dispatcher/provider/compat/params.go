@@ -89,12 +89,13 @@ func schemaName(req provider.Request) string {
 	return req.SchemaName
 }
 
-// setSchema enforces the request's schema strictly, in the requested way.
+// setSchema enforces the request's schema in the requested way. A schema as written may break the
+// rules of strict modes, which servers with such a mode would reject.
 func setSchema(p *openai.ChatCompletionNewParams, req provider.Request) {
 	name := schemaName(req)
 	if req.Via != provider.ViaTool {
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-			Name: name, Strict: openai.Bool(true), Schema: req.Schema,
+			Name: name, Strict: openai.Bool(!req.AsWritten), Schema: req.Schema,
 		}}
 		return
 	}
@@ -108,7 +109,7 @@ func setSchema(p *openai.ChatCompletionNewParams, req provider.Request) {
 	p.Tools = []openai.ChatCompletionToolUnionParam{param.Override[openai.ChatCompletionToolUnionParam](struct {
 		Type     string   `json:"type"`
 		Function function `json:"function"`
-	}{"function", function{name, true, req.Schema}})}
+	}{"function", function{name, !req.AsWritten, req.Schema}})}
 	p.ToolChoice = openai.ToolChoiceOptionFunctionToolChoice(openai.ChatCompletionNamedToolChoiceFunctionParam{Name: name})
 	p.ParallelToolCalls = openai.Bool(false) // strict mode does not support parallel calls
 }

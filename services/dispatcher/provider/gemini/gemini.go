@@ -68,9 +68,6 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
 func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
 
-// RequiresDialect is true: the vendor rejects or ignores anything else.
-func (*Provider) RequiresDialect() bool { return true }
-
 // Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }
 

@@ -134,15 +134,17 @@ func answer(req provider.Request) (string, error) {
 
 // compile reads a schema within the limits of package schema.
 func compile(raw json.RawMessage) (*jsonschema.Schema, error) {
-	if _, err := schema.Compile("answer", raw); err != nil {
+	compiled, err := schema.Compile("answer", raw)
+	if err != nil {
 		return nil, err
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(compiled.Document()))
 	if err != nil {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
+	c.UseRegexpEngine(schema.Pattern)
 	if err := c.AddResource("schema:///answer", doc); err != nil {
 		return nil, err
 	}

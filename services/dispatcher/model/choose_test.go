@@ -1,0 +1,191 @@
+package model_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
+)
+
+// kindList has kinds of several forms.
+type kindList map[string]string
+
+func (c kindList) Kind(_ context.Context, name string) (model.Kind, bool, error) {
+	source, ok := c[name]
+	return model.Kind{Name: name, Version: 1, Schema: json.RawMessage(source)}, ok, nil
+}
+
+func (kindList) Limits(context.Context) (model.Limits, error) {
+	return model.Limits{EnvelopesPerTurn: 5, SchemaRounds: 2, ClarificationRounds: 3}, nil
+}
+
+var kindsOfForms = kindList{
+	"vendor.x.task":  `{"type":"object","additionalProperties":false,"required":["title"],"properties":{"title":{"type":"string"}}}`,
+	"vendor.x.other": `{"type":"object","required":["v"],"properties":{"v":{"type":"integer"}}}`,
+	"vendor.x.order": `{"type":"object","additionalProperties":false,"required":["type","payload"],
+		"properties":{"type":{"enum":["created"]},"payload":{"type":"object","required":["id"]}}}`,
+	"vendor.x.any":   `{"type":"object","required":["type","payload"],"properties":{"type":{"type":"string"},"payload":{"type":"object"}}}`,
+	"vendor.x.level": `{"enum":["low","high"]}`,
+	"vendor.x.count": `{"type":"integer"}`,
+	"vendor.x.list":  `{"type":"array","items":{"type":"string"}}`,
+	"error":          `{"type":"object"}`,
+	"clarification.request": `{"type":"object","required":["questions"],
+		"properties":{"questions":{"type":"array"}}}`,
+	"schema.request": `{"type":"object"}`,
+}
+
+// accepted is an envelope as the pipeline got it.
+type accepted struct {
+	Type    string
+	Payload json.RawMessage
+	Meta    map[string]json.RawMessage
+}
+
+// answerKind runs a node that asks for a kind; its model gives these answers.
+func answerKind(t *testing.T, config string, answers ...string) (rig, []accepted) {
+	t.Helper()
+	var script []mock.Entry
+	for _, text := range answers {
+		script = append(script, mock.Entry{Content: text})
+	}
+	scripts := mock.NewMemory()
+	p := &spy{Provider: mock.New(scripts)}
+	require.NoError(t, scripts.Program(t.Context(), "acme", "n", script))
+	reg, err := provider.NewRegistry(p)
+	require.NoError(t, err)
+	loop := model.New(model.Config{
+		MaxAttempts: 3, Multiplier: 2, Timeout: 5 * time.Second,
+		Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 100},
+	}, model.Deps{Models: reg, Schemas: kindsOfForms, Clock: func() time.Time { return time.Unix(1_700_000_000, 0) }})
+	var seen []accepted
+	j := &journal{accept: func(req model.AcceptRequest) (model.Outcome, error) {
+		var e accepted
+		require.NoError(t, json.Unmarshal(req.Envelope, &e))
+		seen = append(seen, e)
+		return acceptAll(req)
+	}}
+	res := loop.Run(t.Context(), model.Task{
+		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
+		Input: node.Input{NodeID: "n", Config: json.RawMessage(config), Ports: map[string]json.RawMessage{}},
+	}, j)
+	require.NoError(t, res.Interrupted)
+	return rig{journal: j, spy: p, result: res}, seen
+}
+
+// What the node asks for decides whether an answer is an envelope or a payload, then the schema does
+// (RFC 0031 §A, OpenWOP envelope contract §2.2).
+func TestChoose_WhatWasAskedForDecides(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kind, answer string
+		want         []string // type and payload of each envelope
+	}{
+		"a payload":                              {"vendor.x.task", `{"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"an envelope":                            {"vendor.x.task", `{"type":"vendor.x.task","payload":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"an error":                               {"vendor.x.task", `{"type":"error","payload":{"code":"c"}}`, []string{"error", `{"code":"c"}`}},
+		"a payload with type and payload":        {"vendor.x.order", `{"type":"created","payload":{"id":"7"}}`, []string{"vendor.x.order", `{"type":"created","payload":{"id":"7"}}`}},
+		"such a payload in its envelope":         {"vendor.x.order", `{"type":"vendor.x.order","payload":{"type":"created","payload":{"id":"7"}}}`, []string{"vendor.x.order", `{"type":"created","payload":{"id":"7"}}`}},
+		"an error beside such a kind":            {"vendor.x.order", `{"type":"error","payload":{"code":"c"}}`, []string{"error", `{"code":"c"}`}},
+		"a payload like an error":                {"vendor.x.any", `{"type":"error","payload":{"code":"E1","message":"disk full"}}`, []string{"vendor.x.any", `{"type":"error","payload":{"code":"E1","message":"disk full"}}`}},
+		"a text":                                 {"vendor.x.level", `"high"`, []string{"vendor.x.level", `"high"`}},
+		"a fenced text":                          {"vendor.x.level", "```json\n\"high\"\n```", []string{"vendor.x.level", `"high"`}},
+		"a number":                               {"vendor.x.count", `42`, []string{"vendor.x.count", `42`}},
+		"a list":                                 {"vendor.x.list", `["a","b"]`, []string{"vendor.x.list", `["a","b"]`}},
+		"an empty list":                          {"vendor.x.list", `[]`, []string{"vendor.x.list", `[]`}},
+		"several envelopes":                      {"vendor.x.task", `[{"type":"vendor.x.task","payload":{"title":"a"}},{"type":"error","payload":{}}]`, []string{"vendor.x.task", `{"title":"a"}`, "error", `{}`}},
+		"a remark beside an envelope":            {"vendor.x.task", "As of [1]: {\"type\":\"vendor.x.task\",\"payload\":{\"title\":\"a\"}}", []string{"vendor.x.task", `{"title":"a"}`}},
+		"a draft, then the payload":              {"vendor.x.task", `{"title":"draft"} no: {"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"another object, then the payload":       {"vendor.x.task", `{"note":"x"} {"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"the payload, then another object":       {"vendor.x.task", `{"title":"a"} {"note":"x"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a payload as JSON text":                 {"vendor.x.task", `"{\"title\":\"a\"}"`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"an envelope as JSON text":               {"vendor.x.task", `"{\"type\":\"error\",\"payload\":{}}"`, []string{"error", `{}`}},
+		"a payload, then a question after prose": {"vendor.x.task", `{"title":"a"}` + "\n" + `{"type":"error","payload":{}}`, []string{"vendor.x.task", `{"title":"a"}`, "error", `{}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, seen := answerKind(t, `{"envelopeType":"`+tc.kind+`","expectsStreaming":false}`, tc.answer)
+			require.Nil(t, r.result.Err)
+			var got []string
+			for _, e := range seen {
+				got = append(got, e.Type, string(e.Payload))
+			}
+			require.Equal(t, tc.want, got)
+			require.Len(t, r.spy.reqs, 1)
+		})
+	}
+}
+
+// Without a contract a node accepts the kind that it asks for and the universal ones. Any other answer
+// is asked for again, and nothing of it is recorded.
+func TestChoose_AnotherKindIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	const other = `{"type":"vendor.x.other","payload":{"v":1}}`
+	for _, answer := range []string{other, `[{"type":"vendor.x.task","payload":{"title":"a"}},` + other + `]`} {
+		r, seen := answerKind(t, `{"envelopeType":"vendor.x.task","expectsStreaming":false}`, answer, `{"title":"b"}`)
+		require.Nil(t, r.result.Err)
+		require.Len(t, seen, 1, "nothing of the first answer")
+		require.JSONEq(t, `{"nodeId":"n","attempt":2,"reason":"type-drift",
+			"previousError":"it is an envelope of type vendor.x.other; want vendor.x.task"}`, r.payload(t, wire.EventEnvelopeRetryAttempted))
+	}
+	r, seen := answerKind(t, `{"envelopeType":"vendor.x.task","expectsStreaming":false,"envelopeContract":{"accepts":["vendor.x.task","vendor.x.other"]}}`, other)
+	require.Nil(t, r.result.Err, "its contract accepts it")
+	require.Len(t, seen, 1)
+}
+
+// Bad hints are dropped and noted; they never make an envelope invalid (OpenWOP envelope contract §13).
+func TestHints_NeverKill(t *testing.T) {
+	t.Parallel()
+	for meta, want := range map[string]struct{ kept, noted string }{
+		`{"rendering":{"display":"card","title":"a"}}`:     {`{"display":"card","title":"a"}`, ``},
+		`{"rendering":{"display":"hologram","title":"a"}}`: {`{"title":"a"}`, `["/meta/rendering/display"]`},
+		`{"rendering":{"display":7}}`:                      {``, `["/meta/rendering/display"]`},
+		`{"rendering":{"colour":"red"}}`:                   {``, `["/meta/rendering/*"]`},
+		`{"rendering":{"display":"code","lang":null}}`:     {`{"display":"code"}`, ``},
+		`{"rendering":"card"}`:                             {``, `["/meta/rendering"]`},
+		`{"rendering":null,"label":null}`:                  {``, ``},
+		`{"label":7}`:                                      {``, `["/meta/label"]`},
+		`{"acme":{"k":1},"confidence":0.5}`:                {``, `["/meta/*"]`},
+		`"card"`:                                           {``, `["/meta"]`},
+		`null`:                                             {``, ``},
+		`{"source":"user","contentTrust":"trusted","ts":5,"traceparent":"x"}`: {``, ``},
+	} {
+		r, seen := answerKind(t, `{"envelopeType":"vendor.x.task","expectsStreaming":false}`,
+			`{"type":"vendor.x.task","payload":{"title":"a"},"meta":`+meta+`}`)
+		require.Nil(t, r.result.Err, meta)
+		require.Len(t, r.spy.reqs, 1, meta)
+		require.Equal(t, want.kept, string(seen[0].Meta["rendering"]), meta)
+		require.Equal(t, `"ai-generation"`, string(seen[0].Meta["source"]))
+		if want.noted == "" {
+			require.NotContains(t, r.names(), "log.appended", meta)
+			continue
+		}
+		require.Contains(t, r.payload(t, wire.EventLogAppended), `"fields":{"paths":`+want.noted+`}`, meta)
+	}
+}
+
+// The limits of questions and schema rounds count within the turn (OpenWOP envelope contract §8).
+func TestTurn_CountsWithinTheTurn(t *testing.T) {
+	t.Parallel()
+	for kind, count := range map[string]func(model.AcceptRequest) int{
+		"clarification.request": func(r model.AcceptRequest) int { return r.Clarifications },
+		"schema.request":        func(r model.AcceptRequest) int { return r.SchemaRounds },
+	} {
+		one := `{"type":"` + kind + `","payload":{"questions":[],"envelopeType":"vendor.x.ticket"}}`
+		var counts []int
+		execute(t, node.TypeCallPrompt, `{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`,
+			func(r model.AcceptRequest) (model.Outcome, error) {
+				counts = append(counts, count(r))
+				return acceptAll(r)
+			}, mock.Entry{Content: "[" + one + "," + one + "," + one + "]"})
+		require.GreaterOrEqual(t, len(counts), 3)
+		require.Equal(t, []int{0, 1, 2}, counts[:3], kind)
+	}
+}

@@ -1,0 +1,244 @@
+package model
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+const (
+	task   = `{"title":"Call the printer","urgent":true}`
+	sketch = `{"title":"draft","urgent":false}`
+)
+
+func taskSchema(t testing.TB) *schema.Schema {
+	t.Helper()
+	s, err := schema.Compile("task", []byte(`{"type":"object","additionalProperties":false,"required":["title","urgent"],
+		"properties":{"title":{"type":"string"},"urgent":{"type":"boolean"},"parts":{"type":"array","items":{"$ref":"#"}}}}`))
+	require.NoError(t, err)
+	return s
+}
+
+// answerOf returns the value of an answer, or what the model is told.
+func answerOf(t testing.TB, s *schema.Schema, text string) (value, problem string) {
+	t.Helper()
+	x := extract(text)
+	for _, d := range x.documents {
+		require.True(t, json.Valid(d.raw), "%q in %q", d.raw, text)
+		if d.path != pathText {
+			require.True(t, strings.HasPrefix(text[d.offset:], string(d.raw)), "%d is not the offset of %q in %q", d.offset, d.raw, text)
+		}
+	}
+	if len(x.documents) == 0 {
+		return "", parseFailure(text, x).detail
+	}
+	d, violations := chooseValue(x.documents, s)
+	if len(violations) > 0 {
+		return "", schemaFailure(violations).detail
+	}
+	return string(d.raw), ""
+}
+
+func TestExtract_FindsTheAnswer(t *testing.T) {
+	t.Parallel()
+	s := taskSchema(t)
+	for name, text := range map[string]string{
+		"alone":                         task,
+		"byte order mark":               "\uFEFF" + task,
+		"line ends":                     "\r\n" + task + "\n\n",
+		"prose before":                  "Here it is: " + task,
+		"prose after":                   task + "\nThat is all.",
+		"prose with brackets after":     task + " (see [1] and {this})",
+		"prose braces":                  "Fill {title} and {urgent}: " + task,
+		"odd brace in prose":            "A brace { is odd, and a \" quote. " + task,
+		"many braces in prose":          strings.Repeat("{x} [y] ", 2000) + task,
+		"citation":                      "According to [1], this is the task: " + task,
+		"citations":                     "[1] read [2, 3] answer " + task + " [4]",
+		"markdown link":                 "See [the manual](http://x.test/{a}): " + task,
+		"echo of the input":             "Input: " + sketch + "\nOutput: " + task,
+		"schema repeated":               `The schema {"type":"object","properties":{"title":{"type":"string"}}} wants: ` + task,
+		"two objects":                   sketch + task,
+		"two objects in lines":          sketch + "\n" + task,
+		"second does not satisfy":       task + "\n" + `{"note":"done"}`,
+		"fence":                         "```json\n" + task + "\n```",
+		"fence without language":        "```\n" + task + "\n```",
+		"fence in one line":             "```json " + task + "```",
+		"fence without space":           "```" + task + "```\nand more",
+		"fence of capitals":             "```JSON\n" + task + "\n```",
+		"fence that is not closed":      "```json\n" + task,
+		"fence with a comment":          "```json\n// the answer\n" + task + "\n```",
+		"tildes":                        "~~~json\n" + task + "\n~~~",
+		"two fences":                    "First try:\n```json\n" + sketch + "\n```\nOn reflection:\n```json\n" + task + "\n```",
+		"fence of another language":     "```sh\nls {a,b}\n```\n```json\n" + task + "\n```",
+		"broken fence, then a good one": "```json\n{\"title\":\"draft\",}\n```\nBetter:\n```json\n" + task + "\n```",
+		"inline code":                   "Set `title` and `{urgent}`: " + task,
+		"quote":                         "> " + task,
+		"thinking":                      "<think>Maybe " + sketch + " would do? No.</think>\n\n" + task,
+		"thinking, capitals":            "<THINK>" + sketch + "</THINK>" + task,
+		"thinking not opened":           "Maybe " + sketch + " would do? No.\n</think>\n" + task,
+		"thinking not opened, broken":   "Maybe {\"title\":\"a\", would do?\n</think>\n" + task,
+		"thinking with odd brackets":    "<think>a { and \" and [</think>" + task,
+		"thinking twice":                "<think>" + sketch + "</think> so <think>" + sketch + "</think>" + task,
+		"thinking after prose":          "Let me see. <think>" + sketch + "</think>" + task,
+		"thinking in a fence":           "<think>```json\n" + sketch + "\n```</think>```json\n" + task + "\n```",
+		"thinking, other words":         "<thinking>" + sketch + "</thinking>" + task,
+		"reasoning":                     "<reasoning>" + sketch + "</reasoning>" + task,
+		"thinking of Mistral":           "[THINK]" + sketch + "[/THINK]" + task,
+		"thinking of Kimi":              "◁think▷" + sketch + "◁/think▷" + task,
+		"thinking of Seed":              "<seed:think>" + sketch + "</seed:think>" + task,
+		"channels":                      "<|channel|>analysis<|message|>" + sketch + "<|end|><|start|>assistant<|channel|>final<|message|>" + task + "<|return|>",
+		"channel of the answer alone":   sketch + "<|channel|>final<|message|>" + task,
+		"thought mark":                  "<|begin_of_thought|>" + sketch + "<|end_of_thought|>" + task,
+		"JSON in a string":              string(quoted(task)),
+		"JSON in a string in prose":     "```json\n" + string(quoted(task)) + "\n```",
+		"special tokens around":         "<s>" + task + "</s>",
+		"end mark":                      task + "<|im_end|>",
+		"answer tags":                   "<answer>" + task + "</answer>",
+		"HTML":                          "<pre><code>" + task + "</code></pre>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, problem := answerOf(t, s, text)
+			require.Empty(t, problem)
+			require.JSONEq(t, task, got)
+		})
+	}
+}
+
+func quoted(s string) []byte {
+	b, _ := json.Marshal(s)
+	return b
+}
+
+// A mark, a fence or a document within a string of the answer belongs to the answer.
+func TestExtract_LeavesStringsAlone(t *testing.T) {
+	t.Parallel()
+	for _, title := range []string{
+		"use </think> tags", "<think>", "```json\n{}\n```", "{", "}", `a "quoted" word`, `\`, sketch, "[1]", "<|channel|>final", "◁/think▷",
+	} {
+		want := `{"title":` + string(quoted(title)) + `,"urgent":true}`
+		for _, text := range []string{want, "Here: " + want, "```json\n" + want + "\n```", "<think>hm</think>" + want, want + " done"} {
+			got, problem := answerOf(t, taskSchema(t), text)
+			require.Empty(t, problem, text)
+			require.JSONEq(t, want, got, text)
+		}
+	}
+}
+
+// What the model is told names the place, and nothing of its answer.
+func TestExtract_TellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                            "it is empty",
+		" \n":                         "it is empty",
+		"I cannot do that.":           "it is text, not a JSON document",
+		"<think>" + sketch:            "it ends after its thinking, without an answer",
+		"<think>hm</think>":           "it ends after its thinking, without an answer",
+		sketch + "</think> no":        "it ends after its thinking, without an answer",
+		`{"title":"a",}`:              "its JSON has a trailing comma at byte 12",
+		`So: {"title":"a" , }`:        "its JSON has a trailing comma at byte 17",
+		`{'title': 'a'}`:              "its JSON is broken at byte 1: want a member name in double quotes here",
+		`{title: "a"}`:                "its JSON is broken at byte 1: want a member name in double quotes here",
+		`{"title":"a" "urgent":1}`:    "its JSON is broken at byte 13: want a comma or the end of the object here",
+		`{"title":"Call "x" y"}`:      "its JSON is broken at byte 16: want a comma or the end of the object here",
+		`{"title":True}`:              "its JSON is broken at byte 9: want a JSON value here",
+		`{"title":"a"`:                "its JSON is broken at byte 12: the document ends too early; want a comma or the end of the object",
+		"```json\n{\"title\":\n```":   "its JSON is broken at byte 18: want a JSON value here",
+		`[{"title":"a","urgent":`:     "its JSON is broken at byte 23: the document ends too early; want a JSON value",
+		sketch + ` no: {"title":"a",`: "its JSON is broken at byte 50: the document ends too early; want a member name in double quotes",
+	} {
+		got, problem := answerOf(t, taskSchema(t), text)
+		require.Empty(t, got, text)
+		require.Equal(t, want, problem, text)
+	}
+}
+
+// Good answers are wrapped, prefixed, repeated and cut at each byte: the result is the right answer or
+// a failure, and never a part of the answer, a draft or the input.
+func TestExtract_NeverGivesWrongData(t *testing.T) {
+	t.Parallel()
+	s := taskSchema(t)
+	answers := []string{
+		task,
+		`{"title":"a","urgent":true,"parts":[{"title":"b","urgent":false},{"title":"c","urgent":true,"parts":[]}]}`,
+		`{"parts":[{"title":"b","urgent":false}],"title":"a } \" ]","urgent":true}`,
+		"{\n  \"title\": \"é \\u00e9 {[\",\n  \"urgent\": true\n}",
+	}
+	before := []string{"", "Sure: ", "```json\n", "<think>" + sketch + "</think>", "Input: " + sketch + " Output: ", "[1] {x} ", sketch + "\n</think>\n"}
+	after := []string{"", " Done.", "\n```", "\n```\nAnything else?", "<|im_end|>"}
+	for _, answer := range answers {
+		for _, head := range before {
+			for _, tail := range after {
+				got, problem := answerOf(t, s, head+answer+tail)
+				require.Empty(t, problem, "%q", head+answer+tail)
+				require.JSONEq(t, answer, got, "%q", head+answer+tail)
+			}
+			for cut := strings.IndexByte(answer, '"') + 1; cut < len(answer); cut++ {
+				got, _ := answerOf(t, s, head+answer[:cut])
+				require.Empty(t, got, "%q", head+answer[:cut])
+				got, _ = answerOf(t, s, head+answer[:cut]+"\n```\nThat is it.")
+				require.Empty(t, got, "%q", head+answer[:cut])
+			}
+			for _, bad := range []string{answer[:len(answer)-1] + ",}", "[" + answer, strings.Replace(answer, ":", "", 1), strings.Replace(answer, `"`, "'", 2)} {
+				got, _ := answerOf(t, s, head+bad)
+				require.Empty(t, got, "%q", head+bad)
+			}
+		}
+	}
+}
+
+func TestExtract_IsBoundedForHostileAnswers(t *testing.T) {
+	t.Parallel()
+	const n = 200_000
+	for _, piece := range []string{"[", "{", `{"`, `{"a":`, "[1,", "[x", "```", "```{", "<think>", "</think>", "◁think▷", "{x:", `["`, "<|channel|>", "`{`"} {
+		extract(strings.Repeat(piece, n/len(piece))) // the timeout of the test is the assertion
+		extract(strings.Repeat(piece, n/len(piece)) + task)
+	}
+}
+
+func FuzzExtract(f *testing.F) {
+	f.Add("```json\n" + task + "\n``` or <think>" + sketch + "</think>[1]")
+	f.Add(`{"title":"a",} {"title":"b"`)
+	f.Fuzz(func(t *testing.T, text string) {
+		x := extract(text)
+		for _, d := range x.documents {
+			if !json.Valid(d.raw) || !strings.HasPrefix(text[d.offset:], string(d.raw)) {
+				t.Fatalf("%q is no document at %d of %q", d.raw, d.offset, text)
+			}
+		}
+		if len(x.documents) > 0 && x.broken >= 0 {
+			t.Fatalf("documents beside a broken one in %q", text)
+		}
+	})
+}
+
+func TestRepair_CorrectsTheNotationOnly(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"title":"a","urgent":true,}`:                        `{"title":"a","urgent":true}`,
+		`{'title': 'a', 'urgent': True}`:                      `{"title":"a","urgent":true}`,
+		"{\"title\":\"a\nb\",\"urgent\":true}":                `{"title":"a\nb","urgent":true}`,
+		`{"title":"Call "the" printer","urgent":true}`:        `{"title":"Call \"the\" printer","urgent":true}`,
+		`{title: "a", urgent: false} // done`:                 `{"title":"a","urgent":false}`,
+		"Here:\n```json\n{\"title\":\"a\" \"urgent\":1}\n```": `{"title":"a","urgent":1}`,
+		`{"title":"a",} That is {all}.`:                       "", // the remark could belong to it
+		`{"title":"a","parts":[{"title":"b"}],"urgent":tr`:    "",
+		`{"title":"a","parts":[{"title":"b"},{"title":"c"`:    "",
+		`{"title":"a`: "",
+		strings.Repeat(`{"a":`, 100) + "1," + strings.Repeat("}", 100): "",
+		`{"title":"` + strings.Repeat("a", maxRepairBytes) + `",}`:     "",
+		"no JSON at all": "",
+	} {
+		d, ok := extract(text).repair(text)
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.JSONEq(t, want, string(d.raw), text)
+			require.Equal(t, pathRepair, d.path)
+			require.Equal(t, strings.IndexByte(text, '{'), d.offset)
+		}
+	}
+}
