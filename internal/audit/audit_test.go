@@ -427,3 +427,51 @@ func TestRecord_OmitsDetailsThatAreTooLarge(t *testing.T) {
 	require.Contains(t, string(r.lines(t, "acme")[0]), `"details":{"omittedBytes":`)
 	require.ErrorContains(t, r.Record(t.Context(), "acme", audit.Entry{Action: "cancelled"}), "run.cancelled")
 }
+
+// A damaged checkpoint is not extended, and does not affect other tenants.
+func TestRun_StopsCheckpointsOfATenantWhoseLastOneIsDamaged(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(line []byte) []byte{
+		"peaks under another name": func(l []byte) []byte { return bytes.Replace(l, []byte(`"peaks"`), []byte(`"pgaks"`), 1) },
+		"a changed size":           func(l []byte) []byte { return bytes.Replace(l, []byte(`"size":`), []byte(`"size":1`), 1) },
+		"a negative size":          func(l []byte) []byte { return bytes.Replace(l, []byte(`"size":`), []byte(`"size":-`), 1) },
+		"a changed peak":           func(l []byte) []byte { return flipHex(l, `"peaks":["`) },
+		"a changed root":           func(l []byte) []byte { return flipHex(l, `"merkleRoot":"`) },
+		"a changed signature":      func(l []byte) []byte { return bytes.Replace(l, []byte(`"signature":"`), []byte(`"signature":"AAAA`), 1) },
+		"a changed sequence":       func(l []byte) []byte { return bytes.Replace(l, []byte(`"atSequence":`), []byte(`"atSequence":1`), 1) },
+		"no document":              func([]byte) []byte { return []byte("\x00\x00") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			r.record(t, "acme", every)
+			r.record(t, "beta", every)
+			r.anchored(t, "acme", 1)
+			r.anchored(t, "beta", 1)
+			r.store.Tamper(audit.List{Tenant: "acme", Kind: audit.Checkpoints}, func(_ int, line []byte) []byte { return change(line) })
+			r.record(t, "acme", every)
+			r.record(t, "beta", every)
+			r.anchored(t, "beta", 2)
+			require.Equal(t, []string{"acme"}, r.Broken())
+			m, err := r.store.Last(t.Context(), audit.List{Tenant: "acme", Kind: audit.Checkpoints})
+			require.NoError(t, err)
+			require.Equal(t, r.checkpoints(t, "acme"), 1, "%s", m.Lines)
+		})
+	}
+}
+
+// flipHex changes the digit after a text.
+func flipHex(line []byte, after string) []byte {
+	out := bytes.Clone(line)
+	out[bytes.Index(out, []byte(after))+len(after)] ^= 1
+	return out
+}
+
+func (r *rig) checkpoints(t *testing.T, tenant string) (n int) {
+	t.Helper()
+	require.NoError(t, r.store.Scan(t.Context(), audit.List{Tenant: tenant, Kind: audit.Checkpoints}, 0, func(*audit.Message) bool {
+		n++
+		return true
+	}))
+	return n
+}

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -63,13 +66,43 @@ func (l *Log) checkpointAll(ctx context.Context, seen map[string]uint64) error {
 		if seen[tenant] == n {
 			continue
 		}
-		done, err := l.checkpointTenant(ctx, tenant)
-		errs = append(errs, err)
+		var done bool
+		err := lifecycle.Contain(l.log, "audit checkpoint", func() (err error) {
+			done, err = l.checkpointTenant(ctx, tenant)
+			return err
+		}, "tenant", tenant)
+		if err = l.judge(tenant, err); err != nil {
+			errs = append(errs, err)
+		}
 		if done {
 			seen[tenant] = n
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// judge records that a tenant's log is damaged, and returns other errors. A damaged log gets entries,
+// but no checkpoints: they would sign the damage.
+func (l *Log) judge(tenant string, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil:
+		delete(l.broken, tenant)
+	case !errors.Is(err, ErrDamaged) && !errors.Is(err, lifecycle.ErrPanic):
+		return err
+	case l.broken[tenant] == "":
+		l.broken[tenant] = err.Error()
+		l.log.Error("the audit log of a tenant is damaged: it gets no checkpoints until it is restored from a backup", "tenant", tenant, "error", err)
+	}
+	return nil
+}
+
+// Broken returns the tenants whose audit log is damaged, sorted.
+func (l *Log) Broken() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.broken))
 }
 
 // checkpointTenant makes the due checkpoints of a tenant; done reports that all entries
@@ -85,8 +118,11 @@ func (l *Log) checkpointTenant(ctx context.Context, tenant string) (done bool, e
 			return false, err
 		}
 		end, err := tipOf(m)
-		if err != nil || end.next == last.Tree.Size {
+		switch {
+		case err != nil || end.next == last.Tree.Size:
 			return err == nil, err
+		case end.next < last.Tree.Size:
+			return false, fmt.Errorf("%w: %s has entries up to %d, and a checkpoint of entry %d", ErrDamaged, tenant, end.next-1, last.AtSequence)
 		}
 		size := (last.Tree.Size/l.cfg.Every + 1) * l.cfg.Every
 		if size > end.next {
@@ -113,9 +149,25 @@ func (l *Log) lastCheckpoint(ctx context.Context, tenant string) (s storedCheckp
 		return storedCheckpoint{}, 0, err
 	}
 	if err := json.Unmarshal(m.Lines[0], &s); err != nil {
-		return storedCheckpoint{}, 0, fmt.Errorf("%w: the last checkpoint of %s cannot be read", ErrDamaged, tenant)
+		return storedCheckpoint{}, 0, fmt.Errorf("%w: the last checkpoint of %s, at %d, cannot be read", ErrDamaged, tenant, m.Pos)
+	}
+	if err := s.check(l.key); err != nil {
+		return storedCheckpoint{}, 0, fmt.Errorf("%w: the last checkpoint of %s, at %d: %w", ErrDamaged, tenant, m.Pos, err)
 	}
 	return s, m.Pos, nil
+}
+
+// check returns why a checkpoint cannot be extended; nil if it can.
+func (s *storedCheckpoint) check(key *Key) error {
+	switch {
+	case !s.Tree.sound():
+		return errors.New("its tree is not one")
+	case s.Tree.Size != s.AtSequence+1 || s.Tree.root() != s.MerkleRoot:
+		return errors.New("its tree does not have its root")
+	case !key.verify(s.MerkleRoot, s.Signature):
+		return errors.New("it is not signed with the key of this host")
+	}
+	return nil
 }
 
 // makeCheckpoint makes the checkpoint over the first size entries. It extends the tree of

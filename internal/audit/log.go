@@ -52,6 +52,8 @@ type Log struct {
 	writers     map[string]*tenantWriter
 	backlog     []backlogItem
 	backlogSize int // entries in backlog
+	// broken are the tenants whose log is damaged, and how.
+	broken map[string]string
 }
 
 // maxReaders limits concurrent reads and verifications. Each is a consumer of the store.
@@ -61,7 +63,7 @@ const maxReaders = 4
 func New(cfg Config, d Deps) *Log {
 	return &Log{
 		cfg: cfg, store: d.Store, key: d.Key, scrub: d.Scrub, clock: d.Clock, log: d.Logger,
-		checkpointDue: make(chan struct{}, 1), readers: make(chan struct{}, maxReaders), writers: map[string]*tenantWriter{},
+		checkpointDue: make(chan struct{}, 1), readers: make(chan struct{}, maxReaders), writers: map[string]*tenantWriter{}, broken: map[string]string{},
 	}
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math/bits"
 )
 
 // tree is an append-only Merkle tree. Pairs are hashed over their concatenated lower-case
@@ -27,6 +28,16 @@ func (t *tree) add(leaf string) {
 	}
 	t.Peaks = append(t.Peaks, leaf)
 	t.Size++
+}
+
+// sound reports whether a tree that was read has the form of one, which add relies on.
+func (t *tree) sound() bool {
+	for _, p := range t.Peaks {
+		if b, err := hex.DecodeString(p); err != nil || len(b) != sha256.Size {
+			return false
+		}
+	}
+	return t.Size >= 0 && bits.OnesCount64(uint64(t.Size)) == len(t.Peaks) //nolint:gosec // G115: not negative
 }
 
 // root returns the root in hex, "" for an empty tree.

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/host/natsstore"
 	"waybill.dev/waybill/internal/host/peer"
 	"waybill.dev/waybill/internal/lifecycle"
@@ -21,6 +22,8 @@ type core struct {
 	stores *natsstore.Stores
 	// clients call the services of the host, in this process or in others.
 	clients peer.Clients
+	// audit is nil if there is no audit log.
+	audit *audit.Log
 	// spans is nil unless spans are exported.
 	spans *tracing.Exporter
 	// closers run last first.

@@ -47,8 +47,8 @@ func (h *Host) openLog(ctx context.Context) error {
 		users = natsUsers(specs)
 	}
 	var err error
-	h.nats, err = natsd.Start(natsd.Config{
-		Dir: natsDir(h.opts.DataDir), Sync: h.opts.Log.Durability == DurabilitySync, Hashed: natsstore.HashedStreams,
+	h.nats, err = natsd.Start(ctx, natsd.Config{
+		Dir: natsDir(h.opts.DataDir), Sync: h.opts.Log.Durability == DurabilitySync, Layout: natsstore.Layout{},
 		Addr: h.opts.Log.NATSAddr, Users: users, Log: h.log,
 	}, rand.Text())
 	if err != nil {

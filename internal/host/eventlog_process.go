@@ -80,7 +80,7 @@ func RunEventLog(ctx context.Context, o EventLogProcess, log *slog.Logger) error
 		}
 		if n := lost(); n != logged {
 			logged = n
-			p.log.Error("the run log has lost records", "records", n)
+			p.log.Error(lostMessage, "records", n, "positions", p.stores.Log.Missing(ctx))
 		}
 		return errors.Join(err, s.Ready())
 	}, nil)

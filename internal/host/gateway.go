@@ -17,8 +17,8 @@ import (
 const maxStreams = 10_000
 
 // newGateway creates the gateway and its servers; nothing is served before p.start. ready returns why
-// the host cannot serve.
-func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode string, ready func() error) error {
+// the host cannot serve, warnings what is wrong with a host that serves.
+func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode string, ready func() error, warnings func() []string) error {
 	specs, err := parseAPIKeys(p.opts.APIKeys)
 	if err != nil {
 		return err
@@ -31,10 +31,11 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	if err != nil {
 		return err
 	}
-	log, err := c.openAudit(&p.opts.Audit, key.DataDir)
+	c.audit, err = c.openAudit(&p.opts.Audit, key.DataDir)
 	if err != nil {
 		return err
 	}
+	p.broken = c.brokenAudits()
 	if p.webhooks, err = c.newWebhooks(p, secret, answers); err != nil {
 		return err
 	}
@@ -57,10 +58,11 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 			Records:     c.stores.Records,
 			AuditKeys:   c.stores.AuditKeys,
 		},
-		Audit:    log,
+		Audit:    c.audit,
 		Webhooks: p.webhooks,
 		Spans:    c.spans,
 		Ready:    ready,
+		Warnings: warnings,
 		Clock:    time.Now,
 		Logger:   c.log,
 	})

@@ -113,7 +113,7 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	if err := g.openStores(ctx, &g.opts.NATS, "gateway", jetstream.DefaultConfig(), g.notReady.Set, needs...); err != nil {
 		return err
 	}
-	return g.newGateway(ctx, g.public, g.opts.Key, session.Production, g.reason)
+	return g.newGateway(ctx, g.public, g.opts.Key, session.Production, g.reason, g.auditWarnings)
 }
 
 // reason returns why the gateway is not ready, as shown to callers; nil if it is ready.

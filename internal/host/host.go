@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/packs"
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natsd"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -143,13 +147,14 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 		return err
 	}
 	h.clients.Dispatcher = dispatcherv1.NewDispatcherClient(h.serveLocally("dispatcher", h.dispatcher.Register))
-	return h.newGateway(ctx, h.public, h.key, session.Dev, h.notReady)
+	return h.newGateway(ctx, h.public, h.key, session.Dev, h.notReady, h.warnings)
 }
 
 // Start serves, registers the workflows of files, and returns once the host can execute runs. The
 // host has stopped if it returns an error.
 func (h *Host) Start(ctx context.Context) error {
-	h.public.start(&h.group, append(h.dispatcher.Collectors(), h.events.Collectors()...)...)
+	h.public.start(&h.group, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
+	h.group.Start(lifecycle.Part{Name: "losses of the log", Run: h.watchLosses})
 	if err := h.untilReady(ctx); err != nil {
 		return h.Stop(err)
 	}

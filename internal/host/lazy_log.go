@@ -40,7 +40,7 @@ func (p *process) openRunLog(ctx context.Context, o *AcceptorProcess) (*lazyLog,
 	r := &lazyLog{}
 	p.later(r.close)
 	if o.NATS.URL == "" {
-		srv, err := p.embedNATS(o)
+		srv, err := p.embedNATS(ctx, o)
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (p *process) openRunLog(ctx context.Context, o *AcceptorProcess) (*lazyLog,
 	return r, nil
 }
 
-func (p *process) embedNATS(o *AcceptorProcess) (*natsd.Server, error) {
+func (p *process) embedNATS(ctx context.Context, o *AcceptorProcess) (*natsd.Server, error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("--data-dir %s: %w", o.DataDir, err)
 	}
@@ -87,10 +87,10 @@ func (p *process) embedNATS(o *AcceptorProcess) (*natsd.Server, error) {
 		return nil, err
 	}
 	p.later(unlock)
-	srv, err := natsd.Start(natsd.Config{
+	srv, err := natsd.Start(ctx, natsd.Config{
 		Dir:    natsDir(o.DataDir),
 		Sync:   true,
-		Hashed: natsstore.HashedStreams,
+		Layout: natsstore.Layout{},
 		Log:    p.log,
 	}, rand.Text())
 	if err != nil {

@@ -41,7 +41,7 @@ var labels = map[string]string{
 	"openwop_node_type":      "type id of the node; the first 200 that a process meets, then `other`",
 	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
 	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
-	"outcome":                "`accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before",
+	"outcome":                "of an envelope: `accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before. Of [damage](../operations.md#the-data-directory): `repaired`, `kept` or `lost`",
 	"reason":                 "of a refusal: `requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin. Of a [waiting run](../fair-shares.md): `capacity`, `concurrency` or `rate`",
 	"provider":               "who was asked; the first 50 that a process meets, then `other`",
 }
@@ -86,7 +86,9 @@ func metricsPage(t *testing.T) string {
 		{"gateway", h.public.gateway.Collectors()},
 		{"gateway", h.public.webhooks.Collectors()},
 		{"acceptor", accepts.Collectors()},
-		{"eventlog of `serve`", []prometheus.Collector{lostRecords(func() uint64 { return 0 })}},
+		{"gateway", []prometheus.Collector{h.brokenAudits()}},
+		{"eventlog", []prometheus.Collector{lostRecords(func() uint64 { return 0 })}},
+		{"`waybill dev`", []prometheus.Collector{newDamagedRecords(h.nats)}},
 		{"all of `serve`", []prometheus.Collector{state.Gauge()}},
 	} {
 		for _, c := range of.collectors {

@@ -32,6 +32,7 @@ type publicServer struct {
 	webhooks                    *webhook.Service
 	grpc                        *grpc.Server
 	http                        *http.Server
+	broken                      prometheus.Collector // of audit logs
 }
 
 // listen listens on the addresses before anything else is opened, so that a busy port fails first.
@@ -86,6 +87,7 @@ func (p *publicServer) start(group *lifecycle.Group, collectors ...prometheus.Co
 	reg.MustRegister(collectors...)
 	reg.MustRegister(p.gateway.Collectors()...)
 	reg.MustRegister(p.webhooks.Collectors()...)
+	reg.MustRegister(p.broken)
 	group.Start(probe.ServeOperator(p.metrics, probe.OperatorMux(reg)))
 }
 

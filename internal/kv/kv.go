@@ -16,6 +16,9 @@ var ErrConflict = errors.New("key was changed by another writer")
 // ErrUnavailable means that the store could not be reached in time.
 var ErrUnavailable = errors.New("key-value store unavailable")
 
+// ErrDamaged means that the key's value is lost, because a file of the store was damaged.
+var ErrDamaged = errors.New("the stored value is damaged")
+
 // Entry is a value and the revision it was written at.
 type Entry struct {
 	Key      string
@@ -26,7 +29,8 @@ type Entry struct {
 // Store stores records under keys. Keys consist of letters, digits, "-", "_", "=" and ".", which
 // separates their parts.
 type Store interface {
-	// Get returns the entry. Errors: ErrNotFound, ErrUnavailable.
+	// Get returns the entry. Errors: ErrNotFound, ErrUnavailable, and ErrDamaged, with the entry's
+	// revision, at which it can be replaced.
 	Get(ctx context.Context, key string) (Entry, error)
 	// Put writes the value unconditionally. Errors: ErrUnavailable.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
@@ -38,6 +42,6 @@ type Store interface {
 	Delete(ctx context.Context, key string, revision uint64) error
 	// Watch calls handle for every entry whose key starts with prefix (ending in "."), first the
 	// present ones, then changes, until ctx ends. ready is closed once the present ones were
-	// handled. A deleted key has a nil Value.
+	// handled. A deleted key has a nil Value. Damaged entries are left out.
 	Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(Entry)) error
 }

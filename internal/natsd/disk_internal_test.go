@@ -32,7 +32,7 @@ func watched(t *testing.T) (*Server, *platter) {
 
 func serverAt(t *testing.T, dir string) *Server {
 	t.Helper()
-	s, err := Start(Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
+	s, err := Start(t.Context(), Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	return s
@@ -323,7 +323,7 @@ func TestOnDisk_ReportsAServerThatIsDown(t *testing.T) {
 // Without Sync no caller waits.
 func TestOnDisk_WithoutSyncPromisesNothing(t *testing.T) {
 	t.Parallel()
-	s, err := Start(Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	s, err := Start(t.Context(), Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	require.NoError(t, s.OnDisk(t.Context(), "NONE", 1, true))

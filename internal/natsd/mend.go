@@ -2,169 +2,270 @@ package natsd
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 
-	"github.com/minio/highwayhash"
+	"golang.org/x/sync/errgroup"
 )
 
-// A record in the server's block files: total length with the highest bit for headers, sequence,
-// time, length of the subject, subject, message, checksum.
-const (
-	recordHead  = 22
-	checksum    = highwayhash.Size64
-	headersBit  = 1 << 31
-	longest     = 32 << 20 // the server accepts no longer record
-	blockSuffix = ".blk"
-)
-
-// mend keeps the server from truncating a stream at a flipped bit.
+// mender puts damaged files right before the server reads them.
 //
-// After a kill the server reads its files again and ends a file at a wrong checksum, as if that
-// write were torn. Every acknowledged record after it is lost. But a record with other records
-// after it cannot be torn. mend gives such a record the checksum of its present content. Readers
-// detect the wrong content by their own hashes, so one run is lost instead of all later ones.
-// Therefore mend is only for streams with such hashes.
-func mend(dir string, streams []string, log *slog.Logger) error {
-	for _, stream := range streams {
-		folder := filepath.Join(dir, "jetstream", "$G", "streams", stream, "msgs")
-		files, err := filepath.Glob(strings.ReplaceAll(folder, "$", "[$]") + "/*" + blockSuffix)
+// The server does not expect damage inside a file. At a wrong checksum it cuts the file off, with
+// all acknowledged records after it; a consumer stops there; and a high bit in a sequence is taken
+// for billions of deleted messages, each of which it notes in memory. So every record is checked
+// against its checksum first. A flipped bit is found by trying each, which also tells it from a torn
+// write. What cannot be put right is set aside, and its record stays without content, or goes, so
+// that the records around it are served. See docs/adr/0043.
+type mender struct {
+	dir     string // of the streams
+	layout  Layout
+	journal *journal
+	all     bool // check all files now
+
+	mu   sync.Mutex // guards the fields below
+	left int        // of work
+	size int64      // of the block files
+	rest []blockFile
+	// stale are the streams whose index does not fit their blocks any more.
+	stale map[string]bool
+}
+
+// blockFile is a block file of a stream.
+type blockFile struct {
+	stream string
+	number int
+	newest bool
+	size   int64
+}
+
+func (f blockFile) path(dir string) string {
+	return newFolder(filepath.Join(dir, f.stream), nil).block(f.number)
+}
+
+// soon is how many bytes of files that the server wrote nothing to since it last stopped are checked
+// before it starts: the work of a fraction of a second. The others are checked while it runs.
+const soon = 256 << 20
+
+func newMender(storeDir string, layout Layout, j *journal) *mender {
+	return &mender{dir: streamsDir(storeDir), layout: layout, journal: j, left: work, stale: map[string]bool{}}
+}
+
+// mend checks the files of all streams.
+func (m *mender) mend(ctx context.Context) error {
+	streams, err := os.ReadDir(m.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var now []blockFile
+	trusted := int64(0)
+	for _, s := range streams {
+		if !s.IsDir() || strings.HasPrefix(s.Name(), ".") {
+			continue
+		}
+		if err := m.config(s.Name()); err != nil {
+			return err
+		}
+		files, changed, err := m.blocks(s.Name())
 		if err != nil {
 			return err
 		}
-		index, err := os.Stat(filepath.Join(folder, "index.db"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+		for i, f := range files {
+			m.size += f.size
+			if !changed[i] && !f.newest && !m.all {
+				if trusted += f.size; trusted > soon {
+					m.rest = append(m.rest, f)
+					continue
+				}
+			}
+			now = append(now, f)
 		}
-		for _, file := range files {
-			st, err := os.Stat(file)
-			if err != nil {
-				return err
+	}
+	return m.check(ctx, now)
+}
+
+// blocks lists the block files of a stream, the newest first, and whether the server may have written
+// to each since it noted their state in its index.
+func (m *mender) blocks(stream string) (files []blockFile, changed []bool, err error) {
+	folder := filepath.Join(m.dir, stream, "msgs")
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	index, err := os.Stat(filepath.Join(folder, indexFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(blockNumber(b.Name()), blockNumber(a.Name())) })
+	for _, e := range entries {
+		n := blockNumber(e.Name())
+		if n == 0 {
+			continue
+		}
+		st, err := e.Info()
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, blockFile{stream: stream, number: n, newest: len(files) == 0, size: st.Size()})
+		changed = append(changed, index == nil || st.ModTime().After(index.ModTime()))
+	}
+	return files, changed, nil
+}
+
+// indexFile is where the server notes the state of a stream when it stops. Without it, the server
+// reads the blocks.
+const indexFile = "index.db"
+
+// The configuration of a stream or consumer, and its checksum.
+const (
+	configFile = "meta.inf"
+	configSum  = "meta.sum"
+)
+
+// check checks block files, several at a time.
+func (m *mender) check(ctx context.Context, files []blockFile) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, f := range files {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
-			if index != nil && !st.ModTime().After(index.ModTime()) {
-				continue // the server trusts what it wrote about it when it was stopped
-			}
-			if err := mendFile(file, stream, log); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
+			return m.block(f)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for stream := range m.stale {
+		if err := os.Remove(filepath.Join(m.dir, stream, "msgs", indexFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
 }
 
-func mendFile(file, stream string, log *slog.Logger) error {
-	number, err := strconv.Atoi(strings.TrimSuffix(filepath.Base(file), blockSuffix))
-	if err != nil {
-		return nil //nolint:nilerr // not the server's
-	}
-	buf, err := os.ReadFile(file) //nolint:gosec // G304: in the data directory
+// block checks a block file and puts it right.
+func (m *mender) block(f blockFile) error {
+	path := f.path(m.dir)
+	buf, err := os.ReadFile(path) //nolint:gosec // G304: in the data directory
 	if err != nil {
 		return err
 	}
-	b := newBlock(buf, stream, number)
-	damaged, err := b.mend()
-	if err != nil || len(damaged) == 0 {
-		return err
+	if f.size = int64(len(buf)); len(buf) == 0 {
+		return nil
 	}
-	log.Error("a file of the log is damaged: records are kept although their content is wrong, and their runs are quarantined when they are read",
-		"file", file, "offsets", damaged)
-	f, err := os.OpenFile(file, os.O_WRONLY, 0) //nolint:gosec // G304: in the data directory
+	b := newBlock(buf, f.stream, f.number, m.layout)
+	if b.whole() {
+		return nil
+	}
+	m.mu.Lock() // one at a time, as they share the work
+	defer m.mu.Unlock()
+	found, cut := b.mend(&m.left)
+	if len(found) == 0 {
+		return nil
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0) //nolint:gosec // G304: in the data directory
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(b.buf, 0)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// block is the content of a file.
-type block struct {
-	buf []byte
-	key [sha256.Size]byte
-}
-
-func newBlock(buf []byte, stream string, number int) *block {
-	return &block{buf: buf, key: sha256.Sum256(fmt.Appendf(nil, "%s-%d", stream, number))}
-}
-
-// mend corrects the checksums of all records before the last one, and returns the offsets of those
-// that were wrong.
-func (b *block) mend() (damaged []int, err error) {
-	for at := 0; at < len(b.buf); {
-		size := b.size(at)
-		if size > 0 && b.fits(at, size) {
-			at += size
-			continue
+	for _, d := range found {
+		d.File = path
+		if err = m.journal.add(d.Damage, d.damaged); err != nil {
+			break
 		}
-		next := b.next(at)
-		if next == 0 {
-			return damaged, nil // a torn write, or indistinguishable from one
+		if d.Offset == cut {
+			err = file.Truncate(int64(cut))
+		} else {
+			_, err = file.WriteAt(b.buf[d.Offset:d.Offset+d.Bytes], int64(d.Offset))
 		}
-		damaged = append(damaged, at)
-		if size != next-at { // its length is wrong
-			length := uint32(next-at) | binary.LittleEndian.Uint32(b.buf[at:])&headersBit //nolint:gosec // G115: a block is small
-			binary.LittleEndian.PutUint32(b.buf[at:], length)
-			if b.size(at) == 0 {
-				return nil, fmt.Errorf("the record at %d cannot be separated from its neighbours: restore the log from a backup", at)
-			}
+		if err != nil {
+			break
 		}
-		copy(b.buf[next-checksum:next], b.sum(at, next-at))
-		at = next
+		// Cutting the newest block leaves the index: the server needs the last sequence in it.
+		m.stale[f.stream] = m.stale[f.stream] || d.Outcome != Repaired && !(f.newest && d.Offset == cut)
 	}
-	return damaged, nil
+	if !m.stale[f.stream] {
+		delete(m.stale, f.stream)
+	}
+	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// size returns the length that the record at an offset states; 0 if it is impossible.
-func (b *block) size(at int) int {
-	if at+recordHead+checksum > len(b.buf) {
-		return 0
+// config checks the configuration files of a stream and its consumers. The server leaves out a
+// stream or a consumer whose file it cannot read, and stops a stream if a consumer's file has a
+// member that it does not know.
+func (m *mender) config(stream string) error {
+	dir := filepath.Join(m.dir, stream)
+	if err := m.checkConfig(dir, stream, stream); err != nil {
+		return err
 	}
-	head := b.buf[at:]
-	size := int(binary.LittleEndian.Uint32(head) &^ headersBit)
-	subject := int(binary.LittleEndian.Uint16(head[20:]))
-	if binary.LittleEndian.Uint32(head)&headersBit != 0 {
-		subject += 4
+	consumers, err := os.ReadDir(filepath.Join(dir, "obs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if size < recordHead+subject+checksum || size > longest || at+size > len(b.buf) {
-		return 0
+	for _, c := range consumers {
+		at := filepath.Join(dir, "obs", c.Name())
+		if err := errors.Join(m.checkConfig(at, stream, stream+"/"+c.Name()), m.checkPosition(at, stream)); err != nil {
+			return err
+		}
 	}
-	return size
+	return nil
 }
 
-// fits reports whether a record matches its checksum.
-func (b *block) fits(at, size int) bool {
-	return bytes.Equal(b.sum(at, size), b.buf[at+size-checksum:at+size])
-}
-
-// sum returns the checksum of a record's content.
-func (b *block) sum(at, size int) []byte {
-	h, err := highwayhash.NewDigest64(b.key[:])
+func (m *mender) checkConfig(dir, stream, name string) error {
+	file, sumFile := filepath.Join(dir, configFile), filepath.Join(dir, configSum)
+	conf, err := os.ReadFile(file) //nolint:gosec // G304: in the data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the host creates it
+	}
 	if err != nil {
-		return nil // the key has the right length
+		return err
 	}
-	head, data := b.buf[at:], b.buf[at+recordHead:at+size-checksum]
-	subject := int(binary.LittleEndian.Uint16(head[20:]))
-	_, _ = h.Write(head[4:20])
-	_, _ = h.Write(data[:subject])
-	if binary.LittleEndian.Uint32(head)&headersBit != 0 {
-		subject += 4
+	sum, err := os.ReadFile(sumFile) //nolint:gosec // G304: in the data directory
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	_, _ = h.Write(data[subject:])
-	return h.Sum(nil)
-}
-
-// next returns the offset of the next intact record after the one at an offset; 0 if none follows.
-func (b *block) next(at int) int {
-	for to := at + recordHead + checksum; to < len(b.buf); to++ {
-		if size := b.size(to); size > 0 && b.fits(to, size) {
-			return to
-		}
+	hash := keyedHash(name)
+	hexSum := func() string {
+		hash.Reset()
+		_, _ = hash.Write(conf)
+		return hex.EncodeToString(hash.Sum(nil))
 	}
-	return 0
+	if hexSum() == string(sum) {
+		return nil
+	}
+	was := bytes.Clone(conf)
+	d := Damage{Stream: stream, File: file, Bytes: len(conf), Outcome: Repaired, What: "a flipped bit of a configuration was put right"}
+	switch at := flipBack(conf, func() bool { return hexSum() == string(sum) }); {
+	case at >= 0:
+		d.Offset = at
+		return errors.Join(m.journal.add(d, was), os.WriteFile(file, conf, 0o600))
+	case json.Valid(conf): // damage of the checksum, or a crash between the writes of both files
+		d.File, d.Bytes, d.What = sumFile, len(sum), "the checksum of a configuration was wrong"
+		return errors.Join(m.journal.add(d, sum), os.WriteFile(sumFile, []byte(hexSum()), 0o600))
+	}
+	d.Outcome, d.What = Lost, "a configuration cannot be read, and is made again"
+	if err := m.journal.add(d, was); err != nil {
+		return err
+	}
+	err = os.Remove(sumFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(file))
 }

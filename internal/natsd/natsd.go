@@ -35,17 +35,15 @@ type Config struct {
 	// Sync makes OnDisk wait until writes are on disk. Without it the server flushes on a timer,
 	// and a power cut may lose the last moments.
 	Sync bool
-	// Hashed are the streams whose readers detect damage by their own hashes.
-	Hashed []string
+	// Layout tells what the records of streams look like; nil accepts every record that matches its
+	// checksum.
+	Layout Layout
 	// Addr is the listen address for external clients; empty disables it.
 	Addr string
 	// Users may connect to Addr.
 	Users []User
 	Log   *slog.Logger
 }
-
-// readyTimeout limits the start. Recovering a store of several gigabytes takes seconds.
-const readyTimeout = 60 * time.Second
 
 // HostUser is the user of the host's own connections. No tenant can have this name.
 const HostUser = "=waybill"
@@ -56,15 +54,24 @@ type Server struct {
 	cfg      Config
 	password string
 
-	mu   sync.Mutex // guards srv and disk
+	mu   sync.Mutex // guards the fields below
 	srv  *server.Server
 	disk *disk // of srv
+	// unchecked are files that are checked while the server runs. suspicious makes the next start
+	// check all files.
+	unchecked  []blockFile
+	suspicious bool
+	damage     []Damage
 }
 
-// Start starts the server. It is ready when Start returns.
-func Start(cfg Config, password string) (*Server, error) {
+// Start puts damaged files right and starts the server. It is ready when Start returns. If ctx ends,
+// or the start takes too long or too much memory, Start returns an error, and the process must end.
+func Start(ctx context.Context, cfg Config, password string) (*Server, error) {
+	if cfg.Layout == nil {
+		cfg.Layout = anyLayout{}
+	}
 	s := &Server{cfg: cfg, password: password}
-	srv, err := s.launch()
+	srv, err := s.launch(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -75,11 +82,9 @@ func Start(cfg Config, password string) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) launch() (*server.Server, error) {
+// run starts the server. It returns when the streams are recovered.
+func (s *Server) run(log server.Logger, within time.Duration) (*server.Server, error) {
 	cfg := s.cfg
-	if err := mend(cfg.Dir, cfg.Hashed, cfg.Log); err != nil {
-		return nil, fmt.Errorf("embedded nats: %w", err)
-	}
 	opts := &server.Options{
 		ServerName: "waybill", JetStream: true, StoreDir: cfg.Dir,
 		NoLog: true, NoSigs: true, DontListen: cfg.Addr == "", MaxPayload: runlog.MaxFrameBytes,
@@ -107,10 +112,11 @@ func (s *Server) launch() (*server.Server, error) {
 		end(srv)
 		return nil, fmt.Errorf("embedded nats: %w", err)
 	}
+	srv.SetLogger(log, false, false)
 	srv.Start()
-	if !srv.ReadyForConnections(readyTimeout) {
+	if !srv.ReadyForConnections(within) {
 		end(srv)
-		return nil, fmt.Errorf("embedded nats: not ready after %s (store %s)", readyTimeout, cfg.Dir)
+		return nil, fmt.Errorf("embedded nats: not ready after %s (store %s)", within, cfg.Dir)
 	}
 	if !srv.JetStreamEnabled() {
 		end(srv)
@@ -147,6 +153,14 @@ func listen(opts *server.Options, addr string) error {
 
 // InboxPrefix is the prefix for a reading user's replies, so that no user sees another's.
 func InboxPrefix(user string) string { return natsperm.Reader{User: user}.Inbox() }
+
+// Damage returns the damage of files that was found at the last start and those before it; see
+// Damaged.
+func (s *Server) Damage() []Damage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.damage
+}
 
 // Addr is the listen address; empty if there is none.
 func (s *Server) Addr() string { return s.cfg.Addr }
@@ -217,6 +231,12 @@ func (s *Server) Stop() {
 		end(srv)
 	}
 	s.files().close()
+	if srv == nil {
+		return
+	}
+	if err := writeSums(s.cfg.Dir); err != nil {
+		s.cfg.Log.Warn("damage of the log's files until the next start cannot be found", "error", err, "dir", s.cfg.Dir)
+	}
 }
 
 func end(srv *server.Server) {

@@ -30,7 +30,7 @@ func start(t *testing.T, change func(*natsd.Config)) *natsd.Server {
 	if change != nil {
 		change(&cfg)
 	}
-	s, err := natsd.Start(cfg, "secret")
+	s, err := natsd.Start(t.Context(), cfg, "secret")
 	require.NoError(t, err)
 	t.Cleanup(s.Stop)
 	return s
@@ -98,7 +98,7 @@ func TestStart_ReportsAWrongAddress(t *testing.T) {
 	for addr, want := range map[string]string{
 		"localhost": "want host:port", "127.0.0.1:many": "port must be a number", "127.0.0.1:70000": "from 0 to 65535",
 	} {
-		_, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: addr, Log: slog.New(slog.DiscardHandler)}, "secret")
+		_, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Addr: addr, Log: slog.New(slog.DiscardHandler)}, "secret")
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, addr)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ const (
 // ErrStorage means that the server runs but cannot write. After a failed write, for example on a full disk,
 // it accepts and answers nothing until it is reopened.
 var ErrStorage = errors.New("embedded nats: the storage of the run log has failed")
+
+// errDamaged: a file was found to be damaged while the server runs.
+var errDamaged = errors.New("embedded nats: a file is damaged")
 
 // Ready returns why the log cannot be written; nil if it can.
 func (s *Server) Ready() error {
@@ -44,16 +48,23 @@ func (s *Server) Watch(ctx context.Context) error {
 	var settling sync.WaitGroup
 	defer settling.Wait()
 	settling.Go(func() { s.settle(ctx) }) // concurrent, so that a slow disk does not delay the checks
+	damaged := make(chan error, 1)
+	settling.Go(func() {
+		if s.checkRest(ctx) {
+			damaged <- errDamaged
+		}
+	})
 	var failing alarm
 	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return nil
+		case err = <-damaged:
 		case <-t.C:
-		}
-		err := s.Ready()
-		if !failing.rings(err) {
-			continue
+			if err = s.Ready(); !failing.rings(err) {
+				continue
+			}
 		}
 		s.cfg.Log.Error("the run log will be opened again", "error", err, "dir", s.cfg.Dir)
 		s.reopen(ctx)
@@ -111,7 +122,7 @@ func (s *Server) reopen(ctx context.Context) {
 // Restart stops the server if it runs, and starts it on the same files.
 func (s *Server) Restart() error {
 	s.Stop()
-	srv, err := s.launch()
+	srv, err := s.launch(context.Background())
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
@@ -119,4 +130,28 @@ func (s *Server) Restart() error {
 	defer s.mu.Unlock()
 	s.srv, s.disk = srv, newDisk(s.cfg.Dir)
 	return nil
+}
+
+// checkRest checks the files that were not checked before the start, and reports whether one is
+// damaged. Damage is put right while the server is down.
+func (s *Server) checkRest(ctx context.Context) bool {
+	s.mu.Lock()
+	files := s.unchecked
+	s.mu.Unlock()
+	for _, f := range files {
+		if ctx.Err() != nil {
+			return false
+		}
+		path := f.path(streamsDir(s.cfg.Dir))
+		buf, err := os.ReadFile(path)
+		if err != nil || newBlock(buf, f.stream, f.number, s.cfg.Layout).whole() {
+			continue // the server may have deleted it
+		}
+		s.cfg.Log.Error("a file of the log is damaged", "stream", f.stream, "file", path)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.suspicious = true
+		return true
+	}
+	return false
 }

@@ -23,7 +23,7 @@ const silent = "silent"
 
 func connect(t *testing.T) (srv *natsd.Server, nc *nats.Conn, asked chan struct{}) {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	nc, err = srv.Connect("test")

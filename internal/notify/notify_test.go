@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, natsdtest.LeftBehind()...
 // hubs returns the hubs of two processes on one broker.
 func hubs(t *testing.T) (one, two *notify.Hub) {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	var out []*notify.Hub

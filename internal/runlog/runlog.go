@@ -159,4 +159,7 @@ type Follower interface {
 	Follow(ctx context.Context, pos uint64, handle func(batch []*frame.Frame) error, damaged func(run subject.Run, pos uint64, err error)) error
 	// End returns the position of the log's last frame; 0 when empty.
 	End(ctx context.Context) (uint64, error)
+	// Newest returns the position of the last frame that is there. It is before End if the log has lost
+	// its last frames and knows that it had them.
+	Newest(ctx context.Context) (uint64, error)
 }

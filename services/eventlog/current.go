@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -43,7 +44,34 @@ func (s *Service) current(ctx context.Context, key store.Key) (store.Run, error)
 	case err != nil:
 		return store.Run{}, s.failure(key, err)
 	}
+	if err := s.lostRun(ctx, row); err != nil {
+		return store.Run{}, err
+	}
 	return row, damage(row)
+}
+
+// lostRun returns the error for a run in the store that the log has lost, or whose last frames it has
+// lost; nil if there is no sign of that. It asks only a log that is known to have lost frames. A log
+// that ends before the row's position may be that of a leader that does not know yet that it was
+// replaced.
+func (s *Service) lostRun(ctx context.Context, row store.Run) error {
+	if log, ok := s.log.(interface{ Lost() uint64 }); !ok || log.Lost() == 0 {
+		return nil
+	}
+	last, err := s.log.Last(ctx, subject.Run{Tenant: row.Tenant, RunID: row.RunID})
+	gone := errors.Is(err, runlog.ErrNotFound)
+	if !gone && (err != nil || last.Pos >= row.Pos) {
+		return nil
+	}
+	end, err := s.log.End(ctx)
+	switch {
+	case err == nil && end >= row.Pos:
+		s.slog.Error("the last frame of a run is lost", "tenant", row.Tenant, "run_id", row.RunID, "stream", subject.Stream, "sequence", row.Pos)
+		return damaged(row.Key).With("lastSequence", row.Head).Wrap(fmt.Errorf("the log has no frame at %d", row.Pos))
+	case gone:
+		return unavailable("the run log ends before what was read of it").Wrap(err)
+	}
+	return nil
 }
 
 // row reads a row that is known to exist in the log.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ends asks the log for its end, once for all callers that wait at the same time. A caller gets the
+// ends asks the log for its newest position, once for all callers that wait at the same time. A caller gets the
 // answer to a question that was sent after it came: an earlier one may not know what the caller was
 // told is stored.
 type ends struct {

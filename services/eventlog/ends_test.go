@@ -28,12 +28,12 @@ func (l *countingLog) Last(ctx context.Context, run subject.Run) (*frame.Frame, 
 	return l.Log.Last(ctx, run)
 }
 
-func (l *countingLog) End(ctx context.Context) (uint64, error) {
+func (l *countingLog) Newest(ctx context.Context) (uint64, error) {
 	l.ends.Add(1)
 	if l.hold != nil {
 		<-l.hold
 	}
-	return l.Log.End(ctx)
+	return l.Log.Newest(ctx)
 }
 
 // A read of a run asks the log for its end, never for a frame, and readers that wait at the same time

@@ -102,7 +102,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		d.Clock = time.Now
 	}
 	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
-	s.ends = &ends{ask: d.Log.End, limit: cfg.FreshTimeout}
+	s.ends = &ends{ask: d.Log.Newest, limit: cfg.FreshTimeout}
 	s.views = newViews(d.Store, cfg.ViewBytes)
 	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, d.Logger)
 	return s, nil

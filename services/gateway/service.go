@@ -118,9 +118,12 @@ type Deps struct {
 	// Spans receives the spans of calls; nil disables them.
 	Spans *tracing.Exporter
 	// Ready returns why the host cannot serve; nil if it can.
-	Ready  func() error
-	Clock  func() time.Time
-	Logger *slog.Logger
+	Ready func() error
+	// Warnings returns what is wrong with a host that serves, for the public; nil if there is nothing to
+	// ask.
+	Warnings func() []string
+	Clock    func() time.Time
+	Logger   *slog.Logger
 }
 
 // Clients call the other services.
@@ -341,6 +344,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		Handlers: handlers,
 		Clean:    s.answers.RedactError,
 		Ready:    s.deps.Ready,
+		Warnings: s.deps.Warnings,
 		Clock:    s.deps.Clock,
 		Logger:   s.deps.Logger,
 	}

@@ -16,9 +16,9 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// One bit of the log flips while the host is down. The run it belongs to is quarantined, and all
-// others are readable, including later ones.
-func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
+// Two bits of a record flip while the host is down, which cannot be put right. The run it belongs to
+// is quarantined, and all others are readable, including later ones.
+func TestFlippedBits_QuarantineTheirRunAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, starts a real process: run without -short")
 	}
@@ -75,13 +75,14 @@ func TestFlippedBit_QuarantinesItsRunAlone(t *testing.T) {
 	}
 }
 
-// flip flips a bit in a file, in the last letter of a text.
+// flip flips two bits in a file, in the first and the last letter of a text.
 func flip(t *testing.T, file, text string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	require.NoError(t, err)
 	at := bytes.Index(b, []byte(text))
 	require.Positive(t, at)
+	b[at] ^= 0x10
 	b[at+len(text)-1] ^= 0x10
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 }

@@ -26,7 +26,8 @@ func logged(t *testing.T) (*harness.Host, user) {
 	return h, u
 }
 
-// flip flips a bit of a stream's file, in the last letter of a text.
+// flip flips two bits of a stream's file, in the first and the last letter of a text: one would be put
+// right.
 func flip(t *testing.T, h *harness.Host, stream, text string) {
 	t.Helper()
 	file := filepath.Join(h.Dir(), "nats", "jetstream", "$G", "streams", stream, "msgs", "1.blk")
@@ -34,11 +35,11 @@ func flip(t *testing.T, h *harness.Host, stream, text string) {
 	require.NoError(t, err)
 	at := bytes.Index(b, []byte(text))
 	require.Positive(t, at)
-	b[at+len(text)-1] ^= 1
+	b[at], b[at+len(text)-1] = b[at]^1, b[at+len(text)-1]^1
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 }
 
-func TestLogVerify_FindsAFlippedBitAndNothingBefore(t *testing.T) {
+func TestLogVerify_FindsDamageAndNothingBefore(t *testing.T) {
 	t.Parallel()
 	h, u := logged(t)
 	r := u.run("log", "verify", "--data-dir", h.Dir())

@@ -21,7 +21,7 @@ import (
 // upgraded continues a run of a stopped host like a host of the next engine version.
 func upgraded(t *testing.T, h *harness.Host, runID string) {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: filepath.Join(h.Dir(), "nats"), Log: slog.New(slog.DiscardHandler)}, "newer")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: filepath.Join(h.Dir(), "nats"), Log: slog.New(slog.DiscardHandler)}, "newer")
 	require.NoError(t, err)
 	defer srv.Stop()
 	nc, err := srv.Connect("newer")

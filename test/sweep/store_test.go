@@ -80,7 +80,7 @@ func (r *rig) disk() {
 
 func (r *rig) streams() {
 	r.t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: filepath.Join(r.host.Dir(), "nats"), Log: slog.New(slog.DiscardHandler)}, "sweep")
+	srv, err := natsd.Start(r.t.Context(), natsd.Config{Dir: filepath.Join(r.host.Dir(), "nats"), Log: slog.New(slog.DiscardHandler)}, "sweep")
 	require.NoError(r.t, err)
 	defer srv.Stop()
 	nc, err := srv.Connect("sweep")

@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/internal/audit"
 	"waybill.dev/waybill/internal/natslink"
 	"waybill.dev/waybill/internal/retry"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 const (
@@ -78,6 +79,13 @@ func Attach(ctx context.Context, nc *nats.Conn) (*Store, error) {
 }
 
 func subjectOf(l audit.List) string { return prefix + l.Tenant + "." + string(l.Kind) }
+
+// TenantOf returns the tenant of a subject; ok is false if no record has such a subject.
+func TenantOf(subj string) (tenant string, ok bool) {
+	tenant, kind, _ := strings.Cut(strings.TrimPrefix(subj, prefix), ".")
+	l := audit.List{Tenant: tenant, Kind: audit.Kind(kind)}
+	return tenant, subject.Token(tenant) && (l.Kind == audit.Entries || l.Kind == audit.Checkpoints) && subj == subjectOf(l)
+}
 
 // Last returns a list's last message; see audit.Store.
 func (s *Store) Last(ctx context.Context, l audit.List) (*audit.Message, error) {

@@ -90,7 +90,7 @@ func appendFrom(url, name string) error {
 
 func serve(t *testing.T, dir string) *natsd.Server {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{
+	srv, err := natsd.Start(t.Context(), natsd.Config{
 		Dir:  dir,
 		Sync: true,
 		Addr: "127.0.0.1:0",
@@ -238,7 +238,7 @@ func TestScan_StartsAtASequenceBetweenOtherTenants(t *testing.T) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	srv, err := natsd.Start(natsd.Config{Dir: b.TempDir(), Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(b.Context(), natsd.Config{Dir: b.TempDir(), Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(b, err)
 	defer srv.Stop()
 	nc, err := srv.Connect("bench")

@@ -20,7 +20,7 @@ func TestStore_FulfilsTheContract(t *testing.T) {
 	t.Parallel()
 	blobtest.Run(t, func(t *testing.T) blob.Store {
 		t.Helper()
-		srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+		srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 		require.NoError(t, err)
 		t.Cleanup(srv.Stop)
 		nc, err := srv.Connect("test")

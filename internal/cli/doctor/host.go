@@ -155,7 +155,19 @@ func (r *report) ready(ctx context.Context, c *client.Client) {
 		r.add("ready", fail, "check the logs of the named service", "%v", err)
 	default:
 		r.add("ready", ok, "", "%s", strings.TrimSpace(string(a.Body)))
+		r.whole(a.Body)
 	}
+}
+
+// whole reports damage of the host's stored data, from the answer of /readyz.
+func (r *report) whole(doc []byte) {
+	var d struct {
+		Warnings []string `json:"warnings"`
+	}
+	if json.Unmarshal(doc, &d) != nil || len(d.Warnings) == 0 {
+		return
+	}
+	r.add("data", fail, "read the ERROR lines of the host's log, run waybill log verify, and restore what is lost from a backup", "%s", strings.Join(d.Warnings, "; "))
 }
 
 // auth checks the credential and the permission to read runs.

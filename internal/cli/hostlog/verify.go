@@ -58,8 +58,9 @@ must pass the checks of run verify. In the audit log, it checks the hash chain o
 the signatures of the checkpoints.
 
 With --nats, it reads the log of a running host. Without it, it reads the log in --data-dir of a
-stopped host, for which it starts a NATS server in this process. It appends nothing and does not
-print the content of frames.
+stopped host, for which it starts a NATS server in this process. As at every start of a host, a
+flipped bit in a file is put right, and what cannot be put right is set aside in nats/damaged. It
+appends nothing and does not print the content of frames.
 
 Exit status: 0 intact; 1 damaged; 5 no log.`,
 		Example: `  waybill log verify --data-dir .waybill
@@ -96,6 +97,10 @@ Exit status: 0 intact; 1 damaged; 5 no log.`,
 type verifiedLog struct {
 	log    *logverify.Report
 	audits map[string]audit.Result
+	// files is damage of files that was found at this start and before; nil with --nats.
+	files []natsd.Damage
+	// running means that the log was read with --nats.
+	running bool
 	// unaudited is why the audit log was not verified.
 	unaudited string
 }
@@ -105,7 +110,7 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 	if err != nil {
 		return nil, err
 	}
-	nc, done, err := o.connect(log)
+	nc, files, done, err := o.connect(ctx, log)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +119,7 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 	if err != nil {
 		return nil, natsstore.ReadError(err)
 	}
-	r := &verifiedLog{audits: map[string]audit.Result{}}
+	r := &verifiedLog{audits: map[string]audit.Result{}, files: files, running: o.nats.URL != ""}
 	if r.log, err = logverify.Verify(ctx, runs); err != nil {
 		return nil, natsstore.ReadError(err)
 	}
@@ -122,34 +127,34 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 }
 
 // connect connects to the NATS server of the log, or starts one for the data directory.
-func (o *logVerifyOptions) connect(log *slog.Logger) (*nats.Conn, func(), error) {
+func (o *logVerifyOptions) connect(ctx context.Context, log *slog.Logger) (*nats.Conn, []natsd.Damage, func(), error) {
 	if o.nats.URL != "" {
 		nc, err := o.nats.Dial("log verify", log)
 		if err != nil {
-			return nil, nil, exit.With(exit.Unreachable, fmt.Errorf("--nats: cannot connect: %w", err))
+			return nil, nil, nil, exit.With(exit.Unreachable, fmt.Errorf("--nats: cannot connect: %w", err))
 		}
-		return nc, nc.Close, nil
+		return nc, nil, nc.Close, nil
 	}
 	dir := filepath.Join(o.dataDir, "nats")
 	if _, err := os.Stat(dir); err != nil { // a server would create it
-		return nil, nil, exit.With(exit.NotFound, fmt.Errorf("--data-dir %s: no log: %w", o.dataDir, err))
+		return nil, nil, nil, exit.With(exit.NotFound, fmt.Errorf("--data-dir %s: no log: %w", o.dataDir, err))
 	}
 	unlock, err := hostfile.LockDir(o.dataDir)
 	if err != nil {
-		return nil, nil, exit.With(exit.Refused, err)
+		return nil, nil, nil, exit.With(exit.Refused, err)
 	}
-	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Hashed: natsstore.HashedStreams, Log: log}, rand.Text())
+	srv, err := natsd.Start(ctx, natsd.Config{Dir: dir, Sync: true, Layout: natsstore.Layout{}, Log: log}, rand.Text())
 	if err != nil {
 		unlock()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	stop := func() { srv.Stop(); unlock() }
 	nc, err := srv.Connect("log verify")
 	if err != nil {
 		stop()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return nc, func() { nc.Close(); stop() }, nil
+	return nc, srv.Damage(), func() { nc.Close(); stop() }, nil
 }
 
 // audit verifies the audit log of each tenant, if its key is available.
@@ -244,7 +249,16 @@ func (r *verifiedLog) checks() []verdict.Check {
 			marks.Found(map[string]any{"tenant": tenant}, fmt.Sprintf("tenant %s: an invalid checkpoint among %d", tenant, len(v.Checkpoints)))
 		}
 	}
-	return append(out, chain, marks)
+	files := verdict.Check{Name: "files", Status: verdict.OK, Detail: "the files have all that was written, or what was damaged is put right"}
+	if r.running {
+		files.Status, files.Detail = verdict.Skipped, "needs --data-dir"
+	}
+	for _, d := range r.files {
+		if d.Outcome != natsd.Repaired {
+			files.Found(d, fmt.Sprintf("%s at %d: %s (stream %s, sequence %d)", d.File, d.Offset, d.What, d.Stream, d.Sequence))
+		}
+	}
+	return append(out, chain, marks, files)
 }
 
 // describe formats a finding as text.

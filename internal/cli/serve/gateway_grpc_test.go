@@ -60,7 +60,7 @@ func selfSigned(t *testing.T) (cert, key string) {
 // probes say; all of it over TLS.
 func TestGateway_ServesHealthAndReflectionOverTLS(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{
+	srv, err := natsd.Start(t.Context(), natsd.Config{
 		Dir:  t.TempDir(),
 		Addr: "127.0.0.1:0",
 		Log:  slog.New(slog.DiscardHandler),

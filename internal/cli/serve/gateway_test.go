@@ -86,7 +86,7 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 	require.NotContains(t, body, broker, "the address is public, and where NATS is nobody's business")
 	says("/v1/runs", http.StatusServiceUnavailable, `"service_unavailable"`)
 
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(func() { client.CloseIdleConnections(); end(); srv.Stop() })
 	says("/readyz", http.StatusServiceUnavailable, "the redactor is unavailable")

@@ -20,7 +20,6 @@ import (
 	"waybill.dev/waybill/internal/natsmon"
 	"waybill.dev/waybill/internal/notify"
 	"waybill.dev/waybill/internal/runlog/jetstream"
-	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/gateway/discovery"
 )
 
@@ -56,9 +55,6 @@ type Stores struct {
 	// Monitor checks whether the servers sync every write; nil disables it.
 	Monitor *natsmon.Monitor
 }
-
-// HashedStreams are the streams whose messages form a chain of hashes.
-var HashedStreams = []string{subject.Stream, auditstore.Stream} //nolint:gochecknoglobals // a constant
 
 // Dial connects under a client name that the server's operator sees.
 type Dial func(name string) (*nats.Conn, error)

@@ -20,7 +20,7 @@ import (
 // Every stream with acknowledged data is checked, including new ones, but not those of test seams.
 func TestStores_CheckAllStreamsOfAcknowledgedData(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	s, err := Open(t.Context(), srv.Connect, jetstream.DefaultConfig(), ForDispatcher, ForAcceptor, ForGateway, ForSeams)

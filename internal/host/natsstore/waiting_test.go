@@ -18,7 +18,7 @@ import (
 // scales the dispatchers by them and by the queue.
 func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	s, err := Open(t.Context(), srv.Connect, jetstream.DefaultConfig(), ForDispatcher)

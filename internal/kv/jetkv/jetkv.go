@@ -2,6 +2,7 @@
 package jetkv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,16 @@ func (s *Store) Get(ctx context.Context, key string) (kv.Entry, error) {
 	if err != nil {
 		return kv.Entry{}, unavailable("get", key, err)
 	}
+	if damaged(e.Value()) {
+		return kv.Entry{Key: key, Revision: e.Revision()}, fmt.Errorf("%w: %s", kv.ErrDamaged, key)
+	}
 	return kv.Entry{Key: key, Value: e.Value(), Revision: e.Revision()}, nil
+}
+
+// damaged reports whether a value was lost: package natsd replaces what it cannot put right with zero
+// bytes, which nothing that is stored here consists of.
+func damaged(value []byte) bool {
+	return len(value) > 0 && len(bytes.Trim(value, "\x00")) == 0
 }
 
 // Put writes a value; see kv.Store.
@@ -201,6 +211,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{},
 					close(ready)
 					ready = nil
 				}
+			case e.Operation() == js.KeyValuePut && damaged(e.Value()):
 			case e.Operation() == js.KeyValuePut:
 				handle(kv.Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})
 			default:

@@ -14,7 +14,7 @@ import (
 // the test.
 func Connect(t testing.TB) *nats.Conn {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	nc, err := srv.Connect("test")

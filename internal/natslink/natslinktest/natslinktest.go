@@ -32,7 +32,7 @@ type Server struct {
 // Start starts a server and connects to it; both end with the test.
 func Start(t *testing.T) *Server {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	s := &Server{Server: srv}

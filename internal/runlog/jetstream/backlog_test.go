@@ -33,7 +33,7 @@ func backlog(t *testing.T) *natsd.Server {
 	if testing.Short() {
 		t.Skip("SKIPPED, writes 80 MB: run without -short")
 	}
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	nc, err := srv.Connect("writer")

@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -33,5 +34,50 @@ func (l *Log) Check(ctx context.Context) error {
 // Lost counts records that the log no longer had at the last Check, according to its leader. The
 // host deletes none; a server truncates its file after a damaged record.
 func (l *Log) Lost() uint64 { return l.lost.Load() }
+
+// maxMissing limits the ranges that Missing returns.
+const maxMissing = 16
+
+// Missing describes which positions have no record, the first ones if they are many; empty if none or
+// unknown.
+func (l *Log) Missing(ctx context.Context) string {
+	ctx, cancel := l.patient(ctx)
+	defer cancel()
+	var info *js.StreamInfo
+	err := l.link.Once(ctx, func(ctx context.Context) (err error) {
+		info, err = l.stream.Info(ctx, js.WithDeletedDetails(true))
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	if first := info.State.FirstSeq; first > 1 { // the server lists only those after the first
+		return ranges(info.State.Deleted, span{1, first - 1})
+	}
+	return ranges(info.State.Deleted)
+}
+
+// span is a range of positions, both ends included.
+type span struct{ from, to uint64 }
+
+// ranges describes ranges, and positions in order.
+func ranges(positions []uint64, known ...span) string {
+	all := known
+	for _, p := range positions {
+		if n := len(all); n > 0 && all[n-1].to+1 == p {
+			all[n-1].to = p
+			continue
+		}
+		all = append(all, span{p, p})
+	}
+	var texts []string
+	for _, s := range all[:min(len(all), maxMissing)] {
+		texts = append(texts, fmt.Sprintf("%d-%d", s.from, s.to))
+	}
+	if len(all) > maxMissing {
+		texts = append(texts, "and others")
+	}
+	return strings.Join(texts, ", ")
+}
 
 func lost(s js.StreamState) uint64 { return s.LastSeq - min(s.LastSeq, s.Msgs) }

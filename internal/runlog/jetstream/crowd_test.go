@@ -70,7 +70,7 @@ const childDir = "WAYBILL_TEST_LOG_DIR"
 
 // writeUntilKilled prints each acknowledged frame.
 func writeUntilKilled(dir string) error {
-	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(context.Background(), natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ import (
 // a connection for which more than 32 MB wait, and appends go over the same.
 func TestLog_ReadsManyLongRunsOverOneConnection(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{
+	srv, err := natsd.Start(t.Context(), natsd.Config{
 		Dir:  t.TempDir(),
 		Addr: "127.0.0.1:0",
 		Log:  slog.New(slog.DiscardHandler),

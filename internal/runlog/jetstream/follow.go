@@ -165,13 +165,38 @@ func (d *drain) add(batch []*frame.Frame, m js.Msg) ([]*frame.Frame, error) {
 
 // End returns the position of the log's last frame; see runlog.Follower.
 func (l *Log) End(ctx context.Context) (uint64, error) {
+	state, err := l.state(ctx)
+	return state.LastSeq, err
+}
+
+// Newest returns the position of the last frame that is there; see runlog.Follower.
+func (l *Log) Newest(ctx context.Context) (uint64, error) {
+	state, err := l.state(ctx)
+	if err != nil || lost(state) == 0 {
+		return state.LastSeq, err
+	}
+	var last *js.RawStreamMsg
+	err = l.link.Ask(ctx, func(ctx context.Context) (err error) {
+		last, err = l.newest().GetLastMsgForSubject(ctx, subject.All)
+		return err
+	})
+	switch {
+	case errors.Is(err, js.ErrMsgNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("%w: newest frame: %w", runlog.ErrUnavailable, err)
+	}
+	return last.Sequence, nil
+}
+
+func (l *Log) state(ctx context.Context) (js.StreamState, error) {
 	var info *js.StreamInfo
 	err := l.link.Ask(ctx, func(ctx context.Context) (err error) {
 		info, err = l.stream.Info(ctx)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("%w: end of log: %w", runlog.ErrUnavailable, err)
+		return js.StreamState{}, fmt.Errorf("%w: end of log: %w", runlog.ErrUnavailable, err)
 	}
-	return info.State.LastSeq, nil
+	return info.State, nil
 }

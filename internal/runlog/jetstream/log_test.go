@@ -41,7 +41,7 @@ type full struct {
 // serve starts a server that syncs every write, and opens its log.
 func serve(t *testing.T, dir string, cfg jetstream.Config) (*natsd.Server, *jetstream.Log) {
 	t.Helper()
-	srv, err := natsd.Start(natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: dir, Sync: true, Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	t.Cleanup(srv.Stop)
 	nc, err := srv.Connect("test")
@@ -74,7 +74,7 @@ func TestLog_KeepsThePortsContract(t *testing.T) {
 
 func TestLog_WithPatienceGivesUpBeforeItsCaller(t *testing.T) {
 	t.Parallel()
-	srv, err := natsd.Start(natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
+	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.NoError(t, err)
 	nc, err := srv.Connect("test")
 	require.NoError(t, err)

@@ -77,12 +77,13 @@ func (s *Starter) readClaim(ctx context.Context, key string) (claimRecord, uint6
 	if errors.Is(err, kv.ErrNotFound) {
 		return claimRecord{}, 0, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, kv.ErrDamaged) {
 		return claimRecord{}, 0, claimsUnavailable(err)
 	}
 	var c claimRecord
-	if err := json.Unmarshal(e.Value, &c); err != nil {
-		return claimRecord{}, 0, fmt.Errorf("read claim %s: %w", key, err)
+	if err := errors.Join(err, json.Unmarshal(e.Value, &c)); err != nil {
+		return claimRecord{}, 0, fault.New(fault.LogDamaged, "the record of the active run of this scope is damaged: "+
+			"use another scope, or restore it from a backup").Wrap(err)
 	}
 	return c, e.Revision, nil
 }

@@ -169,15 +169,17 @@ func (old refAt) withVersion(tenant string, def *workflow.Definition, digest str
 // readRef reads a ref from the store; the zero ref if there is none.
 func (r *Registry) readRef(ctx context.Context, key string) (refAt, error) {
 	e, err := r.store.Get(ctx, key)
-	if errors.Is(err, kv.ErrNotFound) {
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
 		return refAt{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, kv.ErrDamaged): // it can be registered again
+		return refAt{revision: e.Revision}, nil
+	case err != nil:
 		return refAt{}, storeFault(err)
 	}
 	var ref Ref
 	if err := json.Unmarshal(e.Value, &ref); err != nil {
-		return refAt{}, fmt.Errorf("read workflow ref %s: %w", key, err)
+		return refAt{revision: e.Revision}, nil //nolint:nilerr // as above
 	}
 	return refAt{ref, e.Revision}, nil
 }
@@ -186,7 +188,15 @@ func (r *Registry) readRef(ctx context.Context, key string) (refAt, error) {
 func docKey(digest string) string { return docPrefix + strings.TrimPrefix(digest, "sha256:") }
 
 func storeFault(err error) error {
+	if errors.Is(err, kv.ErrDamaged) {
+		return damaged().Wrap(err)
+	}
 	return fault.New(fault.ServiceUnavailable, "workflow definitions are unavailable; try again").Wrap(err)
+}
+
+// damaged is the error of a workflow whose record or document is lost.
+func damaged() *fault.Error {
+	return fault.New(fault.LogDamaged, "the stored definition of this workflow is damaged: register it again, with POST /v1/workflows, or restore it from a backup")
 }
 
 // Get returns a tenant's definition by id, preferring its own over a shared one.
@@ -260,7 +270,10 @@ func (r *Registry) ByDigest(ctx context.Context, digest string) (*Entry, error) 
 	}
 	def, problems := workflow.ParseStored(stored.Value)
 	if len(problems) > 0 {
-		return nil, fault.New(fault.WorkflowNotFound, "the stored definition cannot be read: %s", problems[0].Message)
+		return nil, damaged().Wrap(errors.New(problems[0].Message))
+	}
+	if def.Digest() != digest {
+		return nil, damaged().Wrap(fmt.Errorf("document %s has the digest %s", digest, def.Digest()))
 	}
 	compiled, _ := Compile(def) // problems were rejected at registration, or fail their node
 	e = &Entry{Def: def, Graph: workflow.Compile(def), Flow: compiled, Digest: digest}

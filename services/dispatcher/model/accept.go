@@ -30,8 +30,7 @@ func textOutput(text string) node.Output {
 	}}
 }
 
-// acceptValue accepts the last document that satisfies the node's output schema. Nulls that the schema
-// does not allow count as absent, as in payloads.
+// acceptValue accepts the last document that satisfies the node's output schema.
 func (e *emission) acceptValue(a answer, x extraction, out *outbox) verdict {
 	if len(x.documents) == 0 {
 		return verdict{failure: parseFailure(a.Text, x)}

@@ -89,22 +89,17 @@ func chooseValue(docs []document, s *schema.Schema) (document, []schema.Violatio
 	return chosen, wrong
 }
 
-// readText validates a document. A JSON string that does not satisfy the schema is read as JSON text.
+// readText validates a document. Nulls that the schema does not allow count as absent, as in payloads. A
+// JSON string that does not satisfy the schema is read as JSON text.
 func readText(d document, s *schema.Schema) (document, []schema.Violation) {
-	read, violations := readValue(d, s)
+	value, violations := schema.UnifyNulls(d.raw, s.Validate)
+	if inner, ok := textDocument(d); ok && len(violations) > 0 {
+		d = inner
+		value, violations = schema.UnifyNulls(d.raw, s.Validate)
+	}
 	if len(violations) == 0 {
-		return read, nil
+		d.raw = value
 	}
-	if inner, ok := textDocument(d); ok {
-		return readValue(inner, s)
-	}
-	return d, violations
-}
-
-// readValue validates a document. Nulls that the schema does not allow count as absent.
-func readValue(d document, s *schema.Schema) (document, []schema.Violation) {
-	var violations []schema.Violation
-	d.raw, violations = schema.UnifyNulls(d.raw, s.Validate)
 	return d, violations
 }
 

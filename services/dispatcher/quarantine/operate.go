@@ -70,7 +70,7 @@ func (l *List) getEntry(ctx context.Context, tenant, runID string) (e entry, rev
 	}
 	there, err := l.store.Get(ctx, keyOf(subject.Run{Tenant: tenant, RunID: runID}))
 	switch {
-	case errors.Is(err, kv.ErrNotFound):
+	case errors.Is(err, kv.ErrNotFound), errors.Is(err, kv.ErrDamaged):
 		return e, 0, notQuarantined()
 	case err != nil:
 		return e, 0, fmt.Errorf("read quarantine of run %s: %w", runID, err)

@@ -114,7 +114,7 @@ func (l *List) Add(ctx context.Context, r subject.Run, why Cause) error {
 		e, revision := entry{Tenant: r.Tenant, WorkflowID: r.WorkflowID, RunID: r.RunID}, uint64(0)
 		there, err := l.store.Get(ctx, keyOf(r))
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, kv.ErrDamaged):
 			revision = there.Revision
 			if json.Unmarshal(there.Value, &e) != nil {
 				e = entry{Tenant: r.Tenant, WorkflowID: r.WorkflowID, RunID: r.RunID}

@@ -255,6 +255,8 @@ func (p *permits) rereadHolder(ctx context.Context, got permit) error {
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		p.setHolder(got.id, got.number, permitHolder{}, false)
+	case errors.Is(err, kv.ErrDamaged):
+		p.setHolder(got.id, got.number, permitHolder{rev: e.Revision, round: p.rounds}, true)
 	case err != nil:
 		p.setHolder(got.id, got.number, permitHolder{}, false)
 		return err

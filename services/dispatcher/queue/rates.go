@@ -27,7 +27,7 @@ func chargeRate(ctx context.Context, store kv.Store, l rateLimit, runID string, 
 	for {
 		var r rateRecord
 		e, err := store.Get(ctx, key)
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		if err != nil && !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrDamaged) {
 			return 0, err
 		}
 		if err == nil && json.Unmarshal(e.Value, &r) != nil {

@@ -108,6 +108,9 @@ func (s *Store) put(ctx context.Context, v *Snapshot) error {
 func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 	at := storeKey(r)
 	e, err := s.kv.Get(ctx, at)
+	if errors.Is(err, kv.ErrDamaged) {
+		return nil, fmt.Errorf("%w: %w", errRejected, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +131,7 @@ func (s *Store) delete(ctx context.Context, r subject.Run) error {
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, kv.ErrDamaged) {
 			return err
 		}
 		if err = s.kv.Delete(ctx, e.Key, e.Revision); !errors.Is(err, kv.ErrConflict) {

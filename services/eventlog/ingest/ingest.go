@@ -144,7 +144,11 @@ func (i *Ingester) follow(ctx context.Context) error {
 		return fmt.Errorf("%w: it holds the log up to %d, the log ends at %d", errRebuild, tail.Pos, end)
 	}
 	i.tail = i.ending.from(tail)
-	i.target.Store(end)
+	newest, err := i.log.Newest(ctx)
+	if err != nil {
+		return err
+	}
+	i.target.Store(newest)
 	ahead := tail.Pos > i.progress.applied()
 	i.progress.set(tail.Pos)
 	i.setTrouble(nil)

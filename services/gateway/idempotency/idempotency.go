@@ -124,12 +124,13 @@ func (k *Keeper) load(ctx context.Context, r Request) (*record, uint64, error) {
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, 0, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, kv.ErrDamaged) {
 		return nil, 0, unavailable(err)
 	}
 	var rec record
-	if err := json.Unmarshal(e.Value, &rec); err != nil {
-		return nil, 0, fmt.Errorf("read idempotency record: %w", err)
+	if err := errors.Join(err, json.Unmarshal(e.Value, &rec)); err != nil {
+		return nil, 0, fault.New(fault.LogDamaged, "the recorded answer to this Idempotency-Key is damaged: "+
+			"check whether the first request had an effect, and use a new key for another").Wrap(err)
 	}
 	return &rec, e.Revision, nil
 }

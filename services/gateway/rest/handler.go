@@ -9,6 +9,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -56,10 +57,12 @@ type Deps struct {
 	Gate *admission.Gate
 	Handlers
 	// Clean redacts errors.
-	Clean  func(context.Context, error) error
-	Ready  func() error
-	Clock  func() time.Time
-	Logger *slog.Logger
+	Clean func(context.Context, error) error
+	Ready func() error
+	// Warnings may be nil.
+	Warnings func() []string
+	Clock    func() time.Time
+	Logger   *slog.Logger
 }
 
 // Handlers serve the routes that are not translated to one gRPC call.
@@ -321,6 +324,17 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, err := io.WriteString(w, `{"status":"ok"}`)
+	doc := struct {
+		Status   string   `json:"status"`
+		Warnings []string `json:"warnings,omitempty"`
+	}{Status: "ok"}
+	if r.URL.Path == "/readyz" && h.deps.Warnings != nil {
+		doc.Warnings = h.deps.Warnings()
+	}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
 	return err
 }

@@ -30,14 +30,15 @@ type feedTurn struct {
 func (f *feeder) acquire(ctx context.Context) (*feedTurn, time.Duration, error) {
 	t := &feedTurn{feeder: f}
 	e, err := f.KV.Get(ctx, feedKey)
-	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+	if err != nil && !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrDamaged) {
 		return nil, 0, err
 	}
-	if err == nil {
-		if err := json.Unmarshal(e.Value, &t.pos); err != nil {
-			return nil, 0, fmt.Errorf("read feed record: %w", err)
-		}
-		t.rev = e.Revision
+	t.rev = e.Revision
+	if err == nil && json.Unmarshal(e.Value, &t.pos) != nil {
+		err = kv.ErrDamaged
+	}
+	if errors.Is(err, kv.ErrDamaged) { // every subscription is fed again from its start
+		t.pos = feedRecord{}
 	}
 	if left := t.pos.Until.Sub(f.Clock()); t.pos.Owner != "" && t.pos.Owner != f.Owner && left > 0 {
 		return nil, min(left, f.Lease), nil

@@ -95,12 +95,12 @@ const feedKey = "feed"
 // Fed returns the position up to which no frame is offered again, even if a replica crashes.
 func (f *feeder) Fed(ctx context.Context) (uint64, error) {
 	e, err := f.KV.Get(ctx, feedKey)
-	if err != nil {
+	if err != nil && !errors.Is(err, kv.ErrDamaged) {
 		return 0, err
 	}
 	var p feedRecord
-	if err := json.Unmarshal(e.Value, &p); err != nil {
-		return 0, fmt.Errorf("read feed record: %w", err)
+	if err != nil || json.Unmarshal(e.Value, &p) != nil {
+		return 0, nil //nolint:nilerr // the next turn replaces a damaged record
 	}
 	return p.Pos, nil
 }

@@ -73,6 +73,8 @@ func newLaneStore(s kv.Store) *laneStore { return &laneStore{s} }
 var (
 	errLaneTaken = errors.New("the lane is owned by another process")
 	errLaneGone  = errors.New("the lane does not exist")
+	// errLaneDamaged is returned with the revision at which the lane can be replaced.
+	errLaneDamaged = errors.New("the lane is damaged")
 )
 
 func (s *laneStore) get(ctx context.Context, id laneID) (*lane, uint64, error) {
@@ -80,12 +82,12 @@ func (s *laneStore) get(ctx context.Context, id laneID) (*lane, uint64, error) {
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, 0, errLaneGone
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, kv.ErrDamaged) {
 		return nil, 0, err
 	}
 	var l lane
-	if err := json.Unmarshal(e.Value, &l); err != nil {
-		return nil, 0, fmt.Errorf("read %s: %w", e.Key, err)
+	if err := errors.Join(err, json.Unmarshal(e.Value, &l)); err != nil {
+		return nil, e.Revision, fmt.Errorf("%w: %s: %w", errLaneDamaged, id.key(), err)
 	}
 	return &l, e.Revision, nil
 }
@@ -106,6 +108,8 @@ func (s *laneStore) Offer(ctx context.Context, id laneID, workflow string, after
 		switch {
 		case errors.Is(err, errLaneGone):
 			l = &lane{Workflow: workflow, Pos: after, UpTo: upTo}
+		case errors.Is(err, errLaneDamaged): // everything is delivered again
+			l = &lane{Workflow: workflow, UpTo: upTo}
 		case err != nil:
 			return err
 		case l.UpTo >= upTo: // offered before
@@ -286,8 +290,8 @@ func (s *laneStore) List(ctx context.Context, tenant, webhook string) ([]Pending
 			return nil, err
 		}
 		p := PendingLane{laneID: id}
-		if err := json.Unmarshal(e.Value, &p.lane); err != nil {
-			return nil, fmt.Errorf("read %s: %w", e.Key, err)
+		if json.Unmarshal(e.Value, &p.lane) != nil {
+			continue // damaged
 		}
 		if p.Pos < p.UpTo { // otherwise all frames are delivered
 			out = append(out, p)
