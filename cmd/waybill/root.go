@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/internal/cli/lint"
 	"waybill.dev/waybill/internal/cli/model"
 	"waybill.dev/waybill/internal/cli/natscmd"
+	"waybill.dev/waybill/internal/cli/providers"
 	"waybill.dev/waybill/internal/cli/redactcmd"
 	"waybill.dev/waybill/internal/cli/reference"
 	"waybill.dev/waybill/internal/cli/runs"
@@ -70,7 +71,8 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 			c.AddCommand(one)
 		}
 	}
-	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), doctor.Command(s), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
+	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), doctor.Command(s),
+		group("provider", "Test the providers of models", providers.Test(s)), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
 	add(groupRuns, runs.Command(s), interrupts.Command(s),
 		group("envelope", "Explain, validate and submit envelopes", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
 	add(groupFiles,

@@ -18,6 +18,8 @@ var seeds = []string{
 	`{"$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"},{"required":["z"]}]},"b":{"oneOf":[{"$ref":"#/$defs/a"},{"type":["string","null"]}]}},"$ref":"#/$defs/a"}`,
 	`{"type":["object","array","string"],"prefixItems":[{},{"type":"integer"}],"items":false,"propertyNames":{"pattern":"x"},"dependentRequired":{"a":["b"]}}`,
 	`{"$id":"https://x.example/a","$ref":"https://x.example/a#p","$defs":{"p":{"$anchor":"p","minLength":2,"contains":{"$ref":"#"}}}}`,
+	`{"anyOf":[{"type":"object","required":["a b"],"properties":{"a b":{},"c":{}}},{"type":"object","required":["d"],"properties":{"d":{"enum":[1]}},"additionalProperties":{"type":"string"}}]}`,
+	`{"items":[{"type":"string","nullable":true}],"additionalItems":{"$ref":"#/items/0"},"exclusiveMinimum":true,"minimum":1}`,
 	`{"allOf":[{"properties":{"a":true}},{"properties":{"a":{"not":{}}},"unevaluatedProperties":false}]}`,
 }
 
@@ -60,7 +62,7 @@ func FuzzRestore(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, source, answer []byte, which uint8) {
-		p, _ := projection.Compile(source, projection.Vendors()[int(which)%3])
+		p, _ := projection.Compile(source, projection.Vendors()[int(which)%len(projection.Vendors())])
 		if p == nil {
 			return
 		}

@@ -16,7 +16,7 @@ import (
 
 // nested returns n objects inside each other.
 func nested(n int) string {
-	return strings.Repeat(`{"type":"object","properties":{"p":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
+	return strings.Repeat(`{"type":"object","required":["p"],"properties":{"p":`, n) + `{"type":"string"}` + strings.Repeat(`}}`, n)
 }
 
 // listed returns n items.
@@ -33,7 +33,8 @@ func listed(n int, item func(i int) string) string {
 func TestCompile_KeepsTheLimitsOfEachVendor(t *testing.T) {
 	t.Parallel()
 	object := func(n int) string {
-		return `{"type":"object","properties":{` + listed(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"null"}`, i) }) + `}}`
+		return `{"type":"object","properties":{` + listed(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"null"}`, i) }) +
+			`},"required":[` + listed(n, func(i int) string { return fmt.Sprintf(`"p%d"`, i) }) + `]}`
 	}
 	enum := func(n, length int) string {
 		return in(`{"enum":[` + listed(n, func(i int) string { return fmt.Sprintf(`"%0*d"`, length, i) }) + `]}`)

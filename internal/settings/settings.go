@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"waybill.dev/waybill/internal/suggest"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -24,12 +25,21 @@ func Read(doc []byte, v any) *File {
 	for _, e := range strictjson.DecodeAll(doc, strictjson.Limits{}, v) {
 		f.paths = append(f.paths, e.Path)
 		if e.Rule == strictjson.RuleType || e.Rule == strictjson.RuleUnknown {
-			f.errs = append(f.errs, fmt.Errorf("at %q: %s", e.Path, e.Reason))
+			f.errs = append(f.errs, fmt.Errorf("at %q: %s%s", e.Path, e.Reason, meant(e)))
 		} else {
 			f.errs, f.unread = append(f.errs, e), true
 		}
 	}
 	return f
+}
+
+// meant suggests a known member that is close to an unknown one.
+func meant(e *strictjson.Error) string {
+	name := e.Path[strings.LastIndexByte(e.Path, '/')+1:]
+	if near := suggest.Names(name, e.Known, 1); len(name) > 2 && len(near) > 0 { // shorter ones are close to anything
+		return "; did you mean " + near[0] + "?"
+	}
+	return ""
 }
 
 // Wrong adds an error of the value at a path, unless one is known of it or of what it is part of.

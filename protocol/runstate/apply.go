@@ -23,6 +23,24 @@ const MaxLost = 30
 // neither a retry of the node nor an execution of the run.
 const NoCapacity = "no_capacity"
 
+// ModelFailed is the reason of an attempt whose model failed and after which the next model of the
+// node's onError.models is called. The list is short, so such attempts use up neither a retry of the
+// node nor an execution of the run.
+const ModelFailed = "model_failed"
+
+// nextModel returns the model that the next attempt calls; nil for the node's own.
+func (p payload) nextModel() *wire.NextModel {
+	if p.LastError == nil || p.LastError.Details["reason"] != ModelFailed {
+		return nil
+	}
+	doc, err := json.Marshal(p.LastError.Details["next"])
+	next := &wire.NextModel{}
+	if err != nil || json.Unmarshal(doc, next) != nil {
+		return nil // an unreadable model is none
+	}
+	return next
+}
+
 func (p payload) lacksCapacity() bool {
 	return p.LastError != nil && p.LastError.Details["reason"] == NoCapacity
 }
@@ -190,7 +208,7 @@ func (s *State) applyNode(e wire.Event, p payload) {
 		*n = Node{
 			Status: was, TypeID: p.TypeID, Attempt: p.Attempt, Since: e.Timestamp, Began: began, DelayMs: p.DelayMs, TimeoutMs: p.TimeoutMs,
 			Clarifications: n.Clarifications, Trust: n.Trust, Fallback: n.Fallback, Spared: spared, Lost: n.Lost,
-			Waits: n.Waits,
+			Waits: n.Waits, Next: n.Next,
 		}
 		s.move(n, NodeRunning)
 		if n.DelayMs > 0 {
@@ -241,7 +259,12 @@ func (s *State) applyRetried(e wire.Event, p payload) {
 	n := s.end(e, p, NodeRetrying)
 	n.Error, n.Attempt, n.DelayMs = p.LastError, p.Attempt, p.DelayMs
 	n.Fallback = nil // each attempt passes the gate again
+	next := p.nextModel()
 	switch {
+	case next != nil:
+		n.Next, n.Waits = next, 0
+		n.Spared++
+		s.Executions--
 	case p.lacksCapacity():
 		n.Waits++
 		n.TimeoutMs = left
@@ -253,7 +276,7 @@ func (s *State) applyRetried(e wire.Event, p payload) {
 			s.Executions--
 		}
 	default:
-		n.Waits = 0
+		n.Waits, n.Next = 0, nil
 	}
 }
 

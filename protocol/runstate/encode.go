@@ -13,7 +13,7 @@ import (
 // FoldVersion is the version of the fold and of its encoding. Raise it with every change after
 // which the same log folds to another State, or a State encodes to other bytes. Encoded states of
 // other versions are ignored. A test in test/golden fails when a raise is due.
-const FoldVersion = 2
+const FoldVersion = 3
 
 // Encode returns the state as bytes, without its record. Equal states have equal bytes.
 func (s *State) Encode() ([]byte, error) {
@@ -81,6 +81,7 @@ func (s *State) codeNode(c *coder, n *Node) {
 		text(c, &v.Provider)
 		text(c, &v.Model)
 	})
+	pointer(c, &n.Next, codeNextModel)
 	table(c, &n.Outputs, (*coder).raw)
 	pointer(c, &n.Error, codeError)
 	text(c, &n.Since)
@@ -170,7 +171,15 @@ func codeError(c *coder, v *wire.NodeError) {
 	c.bool(&v.Retryable)
 	integer(c, &v.RetryAfter)
 	c.bool(&v.Capacity)
+	integer(c, &v.Retries)
+	pointer(c, &v.Next, codeNextModel)
 	text(c, &v.CausationID)
+}
+
+func codeNextModel(c *coder, v *wire.NextModel) {
+	integer(c, &v.Index)
+	text(c, &v.Provider)
+	text(c, &v.Model)
 }
 
 func codeInterrupt(c *coder, v *Interrupt) {

@@ -45,6 +45,9 @@ type Node struct {
 	// Fallback is the model called instead of the node's own; nil if none. Its names are
 	// modelgate.Withheld if the log does not record them.
 	Fallback *modelgate.Model
+	// Next is the model of onError.models that is called instead of the node's own, because that
+	// failed; nil if none. Its names are modelgate.Withheld if the log does not record them.
+	Next *wire.NextModel
 	// Outputs are the ports of node.completed.
 	Outputs map[string]json.RawMessage
 	Error   *wire.NodeError

@@ -2,7 +2,10 @@ package schema
 
 import (
 	"errors"
+	"fmt"
+	"regexp"
 	"regexp/syntax"
+	"slices"
 	"time"
 
 	"github.com/dlclark/regexp2/v2"
@@ -16,8 +19,10 @@ import (
 const (
 	maxMatchTime  = 50 * time.Millisecond
 	maxMatchStack = 1 << 18
-	// backtrackBytes is the bytes of a backtracking pattern that cost as much to compile as a state.
-	backtrackBytes = 2
+	// backtrackSize is the cost of compiling a byte of a backtracking pattern, in states. maxGroups
+	// limits nested groups, whose cost multiplies.
+	backtrackSize = 4
+	maxGroups     = 24
 )
 
 // backtracking is a compiled pattern of ECMA-262 that needs backtracking.
@@ -29,6 +34,9 @@ type backtracking struct {
 
 // newBacktracking compiles a pattern: as ECMA-262 with the flag u, else without it.
 func newBacktracking(p string) (*backtracking, error) {
+	if groupDepth(p) > maxGroups {
+		return nil, fmt.Errorf("more than %d groups inside each other", maxGroups)
+	}
 	var first error
 	for _, mode := range []regexp2.RegexOptions{regexp2.ECMAScript | regexp2.Unicode, regexp2.ECMAScript} {
 		re, err := regexp2.Compile(p, mode, regexp2.OptionMaxBacktrackingStackSize(maxMatchStack))
@@ -42,6 +50,29 @@ func newBacktracking(p string) (*backtracking, error) {
 	}
 	return nil, first
 }
+
+// groupDepth returns how many groups are open at most. Brackets in a class count too.
+func groupDepth(p string) int {
+	depth, most := 0, 0
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '\\':
+			i++
+		case '(':
+			depth++
+			most = max(most, depth)
+		case ')':
+			depth--
+		}
+	}
+	return most
+}
+
+// mayBacktrack matches the patterns that can need backtracking, and some others.
+var mayBacktrack = regexp.MustCompile(`\(\?[^:]|\\[1-9bkpP]|[{,][0-9]{4}|\{[0-9,]+\}\)`)
+
+// backtrackingSize returns the cost of compiling a backtracking pattern, in states.
+func backtrackingSize(p string) int { return len(p) * (backtrackSize + groupDepth(p)) }
 
 // String returns the pattern as written.
 func (b *backtracking) String() string { return b.source }
@@ -64,5 +95,8 @@ func (b *backtracking) MatchBounded(text string) (ok bool, took time.Duration, e
 // have. A pattern that is only too large stays rejected.
 func needsBacktracking(err error) bool {
 	e, ok := errors.AsType[*syntax.Error](err)
-	return ok && e.Code != syntax.ErrLarge && e.Code != syntax.ErrNestingDepth && e.Code != syntax.ErrInvalidUTF8
+	return ok && slices.Contains([]syntax.ErrorCode{
+		syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape, syntax.ErrInvalidRepeatSize, syntax.ErrInvalidCharRange,
+		syntax.ErrInvalidNamedCapture,
+	}, e.Code)
 }

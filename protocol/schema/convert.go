@@ -197,7 +197,7 @@ func (c *converter) draftOf(o *members, at place, inherited draft) draft {
 		return inherited
 	}
 	if strings.TrimSuffix(uri, "#") != dialect {
-		c.note(at.old+"/$schema", "read as %s, converted to %s", uri, dialect)
+		c.note(at.old+"/$schema", "%s is converted to %s", uri, dialect)
 		o.set("$schema", strictjson.RenderPlain(dialect))
 	}
 	return d
@@ -232,7 +232,7 @@ func (c *converter) identify(o *members, at place, d draft) {
 	if d == draft4 {
 		if _, ok := strictjson.String(o.get("id")); ok && o.get("$id") == nil {
 			o.rename("id", "$id")
-			c.note(at.old+"/id", "converted to $id")
+			c.note(at.old+"/id", "read as $id")
 		}
 	}
 	if d < draft7 {
@@ -241,7 +241,7 @@ func (c *converter) identify(o *members, at place, d draft) {
 	if id, ok := strictjson.String(o.get("$id")); ok && len(id) > 1 && id[0] == '#' {
 		o.rename("$id", "$anchor")
 		o.set("$anchor", strictjson.RenderPlain(id[1:]))
-		c.note(at.old+"/$id", "converted to $anchor")
+		c.note(at.old+"/$id", "read as $anchor")
 	}
 }
 
@@ -254,7 +254,7 @@ func (c *converter) recursive(o *members, at place, d draft) {
 	o.drop("$recursiveAnchor")
 	if o.get("$recursiveRef") != nil && o.get("$ref") == nil {
 		o.rename("$recursiveRef", "$ref")
-		c.note(at.old+"/$recursiveRef", "converted to $ref")
+		c.note(at.old+"/$recursiveRef", "read as $ref")
 	}
 }
 
@@ -264,7 +264,7 @@ func (c *converter) exclusive(o *members, at place, exclusive, bound string) {
 	case value == "true" && o.get(bound) != nil:
 		o.drop(exclusive)
 		o.rename(bound, exclusive)
-		c.note(at.old+"/"+exclusive, "converted: %s becomes %s", bound, exclusive)
+		c.note(at.old+"/"+exclusive, "read as %s with the value of %s", exclusive, bound)
 	case value == "true" || value == "false":
 		o.drop(exclusive)
 		c.note(at.old+"/"+exclusive, "left out: it has no effect")
@@ -278,10 +278,10 @@ func (c *converter) tuple(o *members, at place) bool {
 		return false
 	}
 	o.rename("items", "prefixItems")
-	c.note(at.old+"/items", "converted to prefixItems")
+	c.note(at.old+"/items", "read as prefixItems")
 	if o.get("additionalItems") != nil {
 		o.rename("additionalItems", "items")
-		c.note(at.old+"/additionalItems", "converted to items")
+		c.note(at.old+"/additionalItems", "read as items")
 	}
 	if string(o.get("prefixItems")) == "[]" { // not allowed to be empty
 		o.drop("prefixItems")
@@ -310,7 +310,7 @@ func (c *converter) dependencies(o *members, at place, d draft) {
 	}{{"dependentRequired", required}, {"dependentSchemas", schemas}} {
 		if len(part.of.list) > 0 && o.get(part.name) == nil {
 			o.set(part.name, part.of.render())
-			c.note(at.old+"/dependencies", "converted to %s", part.name)
+			c.note(at.old+"/dependencies", "read as %s", part.name)
 		}
 	}
 }

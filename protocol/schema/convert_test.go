@@ -24,7 +24,8 @@ func TestConvert_ReadsOlderDraftsAndOpenAPI(t *testing.T) {
 	}{
 		"nullable": {
 			`{"type":"string","nullable":true,"minLength":1}`, `{"type":["string","null"],"minLength":1}`,
-			[]string{`"a"`, `null`}, []string{`""`, `1`},
+			[]string{`"a"`, `null`},
+			[]string{`""`, `1`},
 		},
 		"nullable false":     {`{"type":"string","nullable":false}`, `{"type":"string"}`, []string{`"a"`}, []string{`null`}},
 		"nullable types":     {`{"type":["string","integer"],"nullable":true}`, `{"type":["string","integer","null"]}`, []string{`null`, `1`}, []string{`true`}},
@@ -35,28 +36,33 @@ func TestConvert_ReadsOlderDraftsAndOpenAPI(t *testing.T) {
 		"nullable reference": {
 			`{"properties":{"a":{"$ref":"#/definitions/a","nullable":true,"description":"d"}},"definitions":{"a":{"type":"integer"}}}`,
 			`{"properties":{"a":{"description":"d","anyOf":[{"$ref":"#/definitions/a"},{"type":"null"}]}},"definitions":{"a":{"type":"integer"}}}`,
-			[]string{`{"a":null}`, `{"a":1}`}, []string{`{"a":"x"}`},
+			[]string{`{"a":null}`, `{"a":1}`},
+			[]string{`{"a":"x"}`},
 		},
 		"nullable oneOf": {
 			`{"oneOf":[{"type":"string"},{"type":"integer"}],"nullable":true}`, `{"anyOf":[{"oneOf":[{"type":"string"},{"type":"integer"}]},{"type":"null"}]}`,
-			[]string{`null`, `"a"`, `1`}, []string{`true`},
+			[]string{`null`, `"a"`, `1`},
+			[]string{`true`},
 		},
 		"nullable allOf": {
 			`{"type":"object","allOf":[{"required":["a"]}],"nullable":true}`, `{"anyOf":[{"type":"object","allOf":[{"required":["a"]}]},{"type":"null"}]}`,
-			[]string{`null`, `{"a":1}`}, []string{`{}`},
+			[]string{`null`, `{"a":1}`},
+			[]string{`{}`},
 		},
 		"a property named nullable": {`{"properties":{"nullable":{"type":"boolean"}}}`, "", []string{`{"nullable":true}`}, []string{`{"nullable":1}`}},
 		"a reference into a wrapped schema": {
 			`{"properties":{"a":{"nullable":true,"allOf":[{"properties":{"b":{"type":"integer"}}}]},"c":{"$ref":"#/properties/a/allOf/0/properties/b"},"d":{"$ref":"#/properties/a"}}}`,
 			`{"properties":{"a":{"anyOf":[{"allOf":[{"properties":{"b":{"type":"integer"}}}]},{"type":"null"}]},"c":{"$ref":"#/properties/a/anyOf/0/allOf/0/properties/b"},"d":{"$ref":"#/properties/a"}}}`,
-			[]string{`{"c":1,"d":null}`}, []string{`{"c":"x"}`, `{"d":{"b":"x"}}`},
+			[]string{`{"c":1,"d":null}`},
+			[]string{`{"c":"x"}`, `{"d":{"b":"x"}}`},
 		},
 		"exclusive minimum": {`{"minimum":5,"exclusiveMinimum":true}`, `{"exclusiveMinimum":5}`, []string{`5.1`}, []string{`5`}},
 		"inclusive maximum": {`{"maximum":1.50,"exclusiveMaximum":false}`, `{"maximum":1.50}`, []string{`1.5`}, []string{`2`}},
 		"exclusive without": {`{"type":"number","exclusiveMaximum":true}`, `{"type":"number"}`, []string{`1`}, []string{`"a"`}},
 		"items as a list": {
 			`{"items":[{"type":"string"},{"type":"integer"}],"additionalItems":false}`, `{"prefixItems":[{"type":"string"},{"type":"integer"}],"items":false}`,
-			[]string{`["a",1]`, `["a"]`}, []string{`[1]`, `["a",1,2]`},
+			[]string{`["a",1]`, `["a"]`},
+			[]string{`[1]`, `["a",1,2]`},
 		},
 		"items as an open list": {`{"items":[{"type":"string"}]}`, `{"prefixItems":[{"type":"string"}]}`, []string{`["a",1]`}, []string{`[1]`}},
 		"items as an empty list": {
@@ -65,27 +71,32 @@ func TestConvert_ReadsOlderDraftsAndOpenAPI(t *testing.T) {
 		"a reference into a list": {
 			`{"items":[{"type":"string"}],"additionalItems":{"$ref":"#/items/0"},"contains":{"$ref":"#/additionalItems"}}`,
 			`{"prefixItems":[{"type":"string"}],"items":{"$ref":"#/prefixItems/0"},"contains":{"$ref":"#/items"}}`,
-			[]string{`["a","b"]`}, []string{`["a",1]`},
+			[]string{`["a","b"]`},
+			[]string{`["a",1]`},
 		},
 		"draft 7": {
 			`{` + draft7 + `,"definitions":{"p":{"type":"integer"}},"properties":{"a":{"$ref":"#/definitions/p"}},"dependencies":{"a":["b"],"c":{"required":["d"]}}}`,
 			`{` + newest + `,"definitions":{"p":{"type":"integer"}},"properties":{"a":{"$ref":"#/definitions/p"}},"dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"required":["d"]}}}`,
-			[]string{`{"a":1,"b":1}`, `{"c":1,"d":1}`}, []string{`{"a":1}`, `{"c":1}`, `{"a":"x","b":1}`},
+			[]string{`{"a":1,"b":1}`, `{"c":1,"d":1}`},
+			[]string{`{"a":1}`, `{"c":1}`, `{"a":"x","b":1}`},
 		},
 		"draft 7 ignores what is beside a reference": {
 			`{` + draft7 + `,"$ref":"#/definitions/p","type":"string","description":"d","definitions":{"p":{"$id":"#p","type":"integer"}}}`,
 			`{` + newest + `,"$ref":"#/definitions/p","description":"d","definitions":{"p":{"$anchor":"p","type":"integer"}}}`,
-			[]string{`1`}, []string{`"a"`},
+			[]string{`1`},
+			[]string{`"a"`},
 		},
 		"draft 4": {
 			`{` + draft4 + `,"id":"https://x.example/a","properties":{"id":{"type":"number","minimum":0,"exclusiveMinimum":true}}}`,
 			`{` + newest + `,"$id":"https://x.example/a","properties":{"id":{"type":"number","exclusiveMinimum":0}}}`,
-			[]string{`{"id":1}`}, []string{`{"id":0}`},
+			[]string{`{"id":1}`},
+			[]string{`{"id":0}`},
 		},
 		"draft 2019-09": {
 			`{"$schema":"https://json-schema.org/draft/2019-09/schema","$recursiveAnchor":true,"properties":{"next":{"$recursiveRef":"#"}},"additionalProperties":false}`,
 			`{` + newest + `,"properties":{"next":{"$ref":"#"}},"additionalProperties":false}`,
-			[]string{`{"next":{"next":{}}}`}, []string{`{"next":{"x":1}}`},
+			[]string{`{"next":{"next":{}}}`},
+			[]string{`{"next":{"x":1}}`},
 		},
 		"the dialect itself": {`{` + newest + `,"dependencies":{"a":["b"]},"example":1,"definitions":{}}`, "", []string{`{"a":1,"b":1}`}, nil},
 	} {
@@ -173,6 +184,6 @@ func FuzzConvert(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.Equal(t, len(s.Validate(instance)), len(converted.Validate(instance)))
+		require.Len(t, converted.Validate(instance), len(s.Validate(instance)))
 	})
 }

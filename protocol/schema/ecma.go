@@ -32,7 +32,7 @@ func hasGoSyntax(p string) bool {
 
 // fromECMA converts a pattern of ECMA-262 to Go's syntax, as far as it differs.
 func fromECMA(p string) string {
-	if hasGoSyntax(p) || !strings.ContainsAny(p, `\.`) {
+	if hasGoSyntax(p) || !strings.ContainsAny(p, `\.]`) {
 		return p
 	}
 	t := translator{src: p}
@@ -55,6 +55,8 @@ func (t *translator) next() {
 	case c == '\\' && t.i+1 < len(t.src):
 		t.escape()
 		return
+	case c == '[' && !t.inClass && t.emptyClass():
+		return
 	case c == '[' && !t.inClass:
 		t.inClass = true
 	case c == ']':
@@ -67,6 +69,23 @@ func (t *translator) next() {
 	_, size := utf8.DecodeRuneInString(t.src[t.i:])
 	t.out.WriteString(t.src[t.i : t.i+size])
 	t.i += size
+}
+
+// emptyClass converts [], which matches nothing, and [^], which matches anything. In Go's syntax the
+// bracket is the first character of the class.
+func (t *translator) emptyClass() bool {
+	rest := t.src[t.i:]
+	switch {
+	case strings.HasPrefix(rest, "[]"):
+		t.out.WriteString(`[^\x{0}-\x{10ffff}]`)
+		t.i += len("[]")
+	case strings.HasPrefix(rest, "[^]"):
+		t.out.WriteString(`[\x{0}-\x{10ffff}]`)
+		t.i += len("[^]")
+	default:
+		return false
+	}
+	return true
 }
 
 // escape converts the escape at the current position.

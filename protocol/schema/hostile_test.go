@@ -127,6 +127,7 @@ func TestValidate_IsBoundedByTheDocument(t *testing.T) {
 		},
 		"a union for each item":       {`{"items":{"anyOf":[` + same(12, `{"type":"string"}`) + `]}}`, `[` + same(8000, `1`) + `]`},
 		"patterns as values":          {`{"items":{"format":"regex"}}`, `[` + same(1500, `"x{1000}"`) + `]`},
+		"patterns that backtrack":     {`{"items":{"format":"regex"}}`, `[` + same(10, `"(?=a)`+strings.Repeat(strings.Repeat("(a|", 20)+strings.Repeat(")*", 20), 30)+`"`) + `]`},
 		"patterns without case":       {`{"items":{"format":"regex"}}`, `[` + same(1000, `"(?i)[B-\\x{1e942}]"`) + `]`},
 		"long names in many places":   {`{"additionalProperties":{"items":{"type":"string"}}}`, `{"` + strings.Repeat("n", 8000) + `":[` + same(4000, `1`) + `]}`},
 		"unevaluated members":         {`{"allOf":[` + same(500, `{"properties":{"a":true}}`) + `],"unevaluatedProperties":{"type":"integer"}}`, `{` + list(1500, func(i int) string { return fmt.Sprintf(`"p%d":0`, i) }) + `}`},
@@ -167,5 +168,22 @@ func TestValidate_ReadsAListWithinAMultipleOfItsLength(t *testing.T) {
 	for item, most := range map[string]int{"1": 40, "{}": 45, `{"":1}`: 65, `"\n"`: 55, "[[]]": 30} {
 		doc := []byte("[" + same(260_000/(len(item)+1), item) + "]")
 		require.Less(t, allocated(func() { require.Empty(t, s.Validate(doc)) }), uint64(most*len(doc)), item)
+	}
+}
+
+// Patterns that need backtracking are rejected before they cost much to compile.
+//
+//nolint:paralleltest // it measures what the process allocates
+func TestCompile_IsBoundedByThePatterns(t *testing.T) {
+	group := func(open, end string, n int) string { return strings.Repeat(open, n) + "a" + strings.Repeat(end, n) }
+	for name, p := range map[string]string{
+		"alternatives": "(?=a)(" + strings.Repeat("ab|", 1300) + "x)", "groups": "(?=a)" + group("(", "{1,9})", 400),
+		"groups of alternatives": "(?=a)" + strings.Repeat(group("(a|", ")*", 20), 30), "repetitions": "(?=a)" + strings.Repeat(`(a{9999}b{9999}){9999}`, 150),
+		"stars": "(?=a)" + strings.Repeat(`(a*)*`, 800), "lookbehind": "(?<=" + strings.Repeat(`(a|b)?`, 600) + ")x",
+	} {
+		doc := []byte(`{"allOf":[` + list(20, func(i int) string { return fmt.Sprintf(`{"pattern":"%s%d"}`, p, i) }) + `]}`)
+		began := time.Now()
+		require.Less(t, allocated(func() { _, _ = schema.Compile("x", doc) }), uint64(32<<20), name)
+		require.Less(t, time.Since(began), 9*time.Second, name)
 	}
 }

@@ -23,7 +23,7 @@ func (c *converter) nullable(o *members, at place) (wraps bool) {
 		c.note(at.old+"/nullable", "left out: it has no effect")
 		return false
 	}
-	c.note(at.old+"/nullable", `converted: null is allowed`)
+	c.note(at.old+"/nullable", "null is allowed")
 	restricts := func(m member) bool { return !isAnnotation(m.name) }
 	switch {
 	case !slices.ContainsFunc(o.list, restricts):

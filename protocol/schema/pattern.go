@@ -99,7 +99,7 @@ func measure(p string) (measures, error) {
 		if _, wrong := newBacktracking(p); wrong != nil {
 			return measures{}, notECMA(wrong)
 		}
-		return measures{size: read + len(p)/backtrackBytes, backtracks: true}, nil
+		return measures{size: read + backtrackingSize(p), backtracks: true}, nil
 	}
 	if err != nil {
 		return measures{}, notECMA(err)
@@ -170,7 +170,13 @@ func measureOf(re *syntax.Regexp) measures {
 // taken reports whether a text is an accepted pattern, without compiling it.
 type taken struct{}
 
-func (taken) Size(p string) int { return readSize(p[:min(len(p), maxPattern)]) }
+func (taken) Size(p string) int {
+	p = p[:min(len(p), maxPattern)]
+	if !mayBacktrack.MatchString(p) {
+		return readSize(p)
+	}
+	return readSize(p) + backtrackingSize(p)
+}
 
 func (taken) Check(p string) error {
 	_, err := measure(p)

@@ -4,7 +4,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -198,7 +200,7 @@ func (w *walker) target(t reflect.Type, member string) (reflect.Type, *Error) {
 	if target, ok := f.types[member]; ok {
 		return target, nil
 	}
-	return nil, &Error{Rule: RuleUnknown, Reason: "unknown member; " + f.allowed()}
+	return nil, &Error{Rule: RuleUnknown, Reason: "unknown member; " + f.allowed(), Known: slices.Sorted(maps.Keys(f.types))}
 }
 
 func (w *walker) scalar(t reflect.Type) *Error {

@@ -37,6 +37,8 @@ type Error struct {
 	Rule string
 	// Reason is a sentence for people. It never quotes a value of the document.
 	Reason string
+	// Known are the members that are allowed instead of an unknown one.
+	Known []string
 }
 
 // Error returns path and reason. The path is quoted and shortened, because the sender chose its

@@ -7,6 +7,10 @@ func (t EventType) MayPrecede() bool {
 	return t == EventProviderUsage || t == EventEnvelopeRecovery
 }
 
+// ReasonSchemaForm is the reason in the fields of a log.appended event that says in which form a
+// model got the schema of its answer. Its field schemaForm is the form.
+const ReasonSchemaForm = "schema_form"
+
 // ProviderUsage is the payload of provider.usage (OpenWOP envelope contract §19.1).
 type ProviderUsage struct {
 	Provider         string   `json:"provider"`

@@ -201,8 +201,22 @@ type NodeError struct {
 	// again without using up a retry. It is not part of the payload; the wait is recorded as
 	// node.retried.
 	Capacity bool `json:"-"`
+	// Retries are the retries of a node if neither the node nor its workflow sets any. They are not
+	// part of the payload.
+	Retries int64 `json:"-"`
+	// Next is the model to call instead; nil for none. It is not part of the payload; node.retried
+	// records it in the error's details.
+	Next *NextModel `json:"-"`
 	// CausationID is the correlationId of the rejected envelope; empty if none. It belongs to
 	// node.failed,
 	// not to its payload.
 	CausationID string `json:"-"`
+}
+
+// NextModel is a model of a node's onError.models, which is called because the one before it failed.
+type NextModel struct {
+	// Index is its index in the list.
+	Index    int    `json:"index"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
 }

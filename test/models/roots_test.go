@@ -49,6 +49,18 @@ var roots = map[string]root{
 	},
 }
 
+// turn returns the answer that lists the value as an envelope.
+func (r root) turn(name string, plain bool) string {
+	payload, meta := r.value, `,"meta":null`
+	if name == "older" {
+		payload = r.projected
+	}
+	if plain {
+		payload, meta = r.plain, ""
+	}
+	return fmt.Sprintf(`{"envelopes":[{"type":%q,"payload":%s%s}]}`, rootKind(name), payload, meta)
+}
+
 func rootKind(name string) string { return "vendor.acme.root." + name }
 
 // addRootKinds adds the kinds of the roots to files.
@@ -58,13 +70,16 @@ func addRootKinds(files map[string]string) {
 	}
 }
 
-// rootWorkflows ask for each schema, as a value and as the payload of a kind.
+// rootWorkflows ask for each schema: as a value, as the payload of a kind, and as an envelope among
+// others.
 func rootWorkflows() (out []string) {
 	for name, r := range roots {
 		value := fmt.Sprintf(`{"prompt":%q,"outputSchema":%s}`, question, r.schema)
-		payload := fmt.Sprintf(`{"prompt":%q,"envelopeType":%q}`, question, rootKind(name))
+		payload := fmt.Sprintf(`{"prompt":%q,"envelopeType":%q,"turn":"payload"}`, question, rootKind(name))
+		turn := fmt.Sprintf(`{"prompt":%q,"envelopeType":%q}`, question, rootKind(name))
 		out = append(out, workflow("root-"+name+"-value", node("ask", "core.ai.structuredOutput", value, "{}")),
-			workflow("root-"+name+"-kind", node("ask", "core.ai.callPrompt", payload, "{}")))
+			workflow("root-"+name+"-kind", node("ask", "core.ai.callPrompt", payload, "{}")),
+			workflow("root-"+name+"-turn", node("ask", "core.ai.callPrompt", turn, "{}")))
 	}
 	return out
 }
@@ -77,11 +92,14 @@ func TestRoots_EverySchemaWithEveryProvider(t *testing.T) {
 	for _, v := range append([]*vendor{house}, vendors...) {
 		for _, model := range []string{v.seeing, v.blind} {
 			for name, r := range roots {
-				for _, shape := range []string{"value", "kind"} {
+				for _, shape := range []string{"value", "kind", "turn"} {
 					id := unsafeInName.ReplaceAllString(strings.ToLower("root "+v.id+" "+model+" "+name+" "+shape), "-")
 					text := r.projected
 					if v == house && (model == v.seeing || name == "older") {
 						text = r.plain
+					}
+					if shape == "turn" {
+						text = r.turn(name, v == house)
 					}
 					t.Run(id, func(t *testing.T) {
 						v.desk.put(id, answer{text: text, in: 1, out: 1})
@@ -97,12 +115,12 @@ func TestRoots_EverySchemaWithEveryProvider(t *testing.T) {
 						}
 						require.NoError(t, json.Unmarshal(of(events, completed)[0].Payload, &done))
 						require.JSONEq(t, r.value, string(done.Outputs.Output))
-						require.Len(t, of(events, artifact), map[string]int{"value": 0, "kind": 1}[shape])
+						require.Len(t, of(events, artifact), map[string]int{"value": 0, "kind": 1, "turn": 1}[shape])
 						calls := v.desk.of(id)
 						require.Len(t, calls, 1)
 						asked, err := v.read(calls[0].body)
 						require.NoError(t, err)
-						checkRoot(t, v, model, name, r, asked)
+						checkRoot(t, v, model, name, shape, r, asked)
 					})
 				}
 			}
@@ -111,10 +129,12 @@ func TestRoots_EverySchemaWithEveryProvider(t *testing.T) {
 }
 
 // checkRoot checks the schema that a provider was sent.
-func checkRoot(t *testing.T, v *vendor, model, name string, r root, asked parsedRequest) {
+func checkRoot(t *testing.T, v *vendor, model, name, shape string, r root, asked parsedRequest) {
 	t.Helper()
 	require.Equal(t, model == v.blind, asked.tool)
 	switch {
+	case shape == "turn":
+		require.Contains(t, string(asked.schema), `"envelopes"`)
 	case v != house || asked.tool:
 		require.Contains(t, string(asked.schema), `"type":"object"`)
 	case name != "older":

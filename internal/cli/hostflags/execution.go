@@ -44,7 +44,7 @@ func modelFlags(f *pflag.FlagSet, o *models.Options) {
 	f.StringVar(&o.DefaultModel, "default-model", "", "PROVIDER/MODEL for nodes without a model; empty uses the first vendor with a key, else sample/sample-1")
 	f.StringVar(&o.CredentialsDir, "credentials", "", "directory of tenants' own keys, one file per key: TENANT/PROVIDER/REF; a run selects its key with configurable.ai.credentialRef")
 	f.StringVar(&o.PoliciesFile, "provider-policies", "", "JSON file that restricts tenants to providers, models and keys; empty allows all")
-	f.StringVar(&o.SettingsFile, "provider-settings", "", "JSON file with time limits, concurrent calls and requests and tokens per minute of each provider; empty uses the defaults")
+	f.StringVar(&o.SettingsFile, "provider-settings", "", "JSON file of the providers: address, key, headers, API, time limits, concurrent calls and rates, and the models to call when one fails; empty uses the defaults")
 	f.StringVar(&o.CatalogueFile, "models", "", "JSON file of models, rules and prices that overrides the built-in model catalogue")
 	f.StringVar(&o.UnknownModels, "unknown-models", o.UnknownModels, "refuse or trust: whether a model without a catalogue entry meets a node's requirements")
 	f.StringVar(&o.Directive, "reasoning-directive", o.Directive, "mandatory, advisory or off: how strongly models are instructed to fill the reasoning member of an answer")

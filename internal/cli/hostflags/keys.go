@@ -17,5 +17,6 @@ func Credentials(f *pflag.FlagSet, o *host.Credentials) {
 	f.StringArrayVar(&o.InterruptKeys, "interrupt-keys", nil, "VERSION=KEY that signs interrupt tokens, as set for the gateway (repeatable)")
 	f.StringArrayVar(&o.AssetKeys, "asset-keys", nil, "VERSION=KEY that signs asset URLs, as set for the acceptor (repeatable)")
 	f.StringArrayVar(&o.Models.ProviderFlags, "provider", nil, "model provider, as set for the dispatcher; its key is read from the same variables (repeatable)")
+	f.StringVar(&o.Models.SettingsFile, "provider-settings", "", "JSON file of the providers' settings, as set for the dispatcher; keys that it names are redacted")
 	toolFlags(f, o.Tools)
 }

@@ -105,7 +105,7 @@ func TestSchemaLint_ListsRewrites(t *testing.T) {
 	out, err := command(t, doc, "schema", "lint", "--rewrites", "-")
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"-: /properties/a b/nullable: warning: converted: converted: null is allowed",
+		"-: /properties/a b/nullable: warning: converted: null is allowed",
 		"-: /properties/a b/minLength: warning: described [openai, anthropic]: minLength is put into the description, because it is not enforced",
 		"-: /properties/a b: warning: renamed-property [anthropic]: sent as a_b, because names of properties must match ^[a-zA-Z0-9_.-]{1,64}$",
 	}, strings.Split(strings.TrimSpace(out), "\n"))

@@ -20,6 +20,7 @@ import (
 // Workflow is `waybill workflow lint`.
 func Workflow(s *session.Session) *cobra.Command {
 	limits := runlimits.Default()
+	var rewrites bool
 	c := &cobra.Command{
 		Use:     "lint FILE|-...",
 		Aliases: []string{"validate"},
@@ -28,7 +29,8 @@ func Workflow(s *session.Session) *cobra.Command {
 references, and that every condition and expression compiles. Each finding has the place, the rule
 and the expected value. Warnings are about definitions that a host accepts and that are likely
 mistakes, such as an unreachable node. - is standard input. Settings of node types from packs are
-not checked. Set the limits of your host if they are not the defaults.
+not checked. Set the limits of your host if they are not the defaults. --rewrites also lists, as
+warnings, all rules of output schemas that vendors get in another form.
 
 Exit status: 0 no findings, or warnings only; 1 a host would reject a definition; 2 usage, or an
 unreadable file.`,
@@ -43,16 +45,17 @@ unreadable file.`,
 			if err := errors.Join(limits.Validate()...); err != nil {
 				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 			}
-			return lintWorkflows(cmd.InOrStdin(), p, node.Limits(limits), files)
+			return lintWorkflows(cmd.InOrStdin(), p, node.Limits(limits), rewrites, files)
 		},
 	}
 	hostflags.RunLimits(c.Flags(), &limits)
+	c.Flags().BoolVar(&rewrites, "rewrites", false, "also list what is sent to vendors in another form")
 	s.FormatFlags(c.Flags())
 	return c
 }
 
 // lintWorkflows reports the findings in all files, and fails if a host would reject a definition.
-func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, files []string) error {
+func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, rewrites bool, files []string) error {
 	var all []finding
 	refused := 0
 	for _, name := range files {
@@ -60,7 +63,7 @@ func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, files
 		if err != nil {
 			return err
 		}
-		found, warned := reviewWorkflow(doc, limits)
+		found, warned := reviewWorkflow(doc, limits, rewrites)
 		refused += len(found)
 		for _, f := range found {
 			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Message: f.Message})
@@ -79,12 +82,15 @@ func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, files
 }
 
 // reviewWorkflow returns the errors and the warnings of a definition.
-func reviewWorkflow(doc []byte, limits node.Limits) (found, warned []workflow.Problem) {
+func reviewWorkflow(doc []byte, limits node.Limits, rewrites bool) (found, warned []workflow.Problem) {
 	def, found := workflow.Parse(doc)
 	if len(found) > 0 {
 		return found, nil
 	}
 	found, warned = node.Builtin().Review(def, nil)
+	if rewrites {
+		warned = append(warned, node.Builtin().Rewrites(def, nil)...)
+	}
 	beyond, void := limits.Review(def)
 	return append(found, beyond...), append(warned, void...)
 }

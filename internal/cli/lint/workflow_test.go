@@ -50,3 +50,21 @@ func TestWorkflowLint_FindsWhatAHostFinds(t *testing.T) {
 	_, err = command(t, "{}", "workflow", "lint", "no-such-file.json")
 	require.ErrorIs(t, err, exit.ErrUsage)
 }
+
+// What a vendor gets in another form: a warning if the model answers in another shape, the rest with
+// --rewrites.
+func TestWorkflowLint_NamesWhatIsRewritten(t *testing.T) {
+	t.Parallel()
+	doc := `{"id":"wf","name":"wf","version":"1","triggers":[],"variables":[],"metadata":{},"settings":{},"edges":[],
+		"nodes":[{"id":"a","typeId":"core.ai.structuredOutput","name":"a","position":{"x":0,"y":0},"inputs":{},"config":{"provider":"anthropic","prompt":"p",
+			"outputSchema":{"type":"object","additionalProperties":false,"required":["a b"],"properties":{"a b":{"type":"number","minimum":1}}}}}]}`
+	const renamed = `-: /nodes/0/config/outputSchema/properties/a b: warning: renamed-property: rewritten for anthropic at "/properties/a b": ` +
+		"sent as a_b, because names of properties must match ^[a-zA-Z0-9_.-]{1,64}$\n"
+	out, err := command(t, doc, "workflow", "lint", "-")
+	require.NoError(t, err)
+	require.Equal(t, renamed, out)
+	out, err = command(t, doc, "workflow", "lint", "--rewrites", "-")
+	require.NoError(t, err)
+	require.Equal(t, renamed+`-: /nodes/0/config/outputSchema/properties/a b/minimum: warning: described: rewritten for anthropic at "/properties/a b/minimum": `+
+		"minimum is put into the description, because it is not enforced\n", out)
+}

@@ -167,7 +167,9 @@ var details = map[wire.EventType]func(payload) string{
 		return text
 	},
 	"node.retried": func(p payload) string {
-		return join(", ", fmt.Sprintf("attempt %d follows in %d ms", p.n("attempt")+1, p.n("delayMs")), after("after ", p.failure("lastError")))
+		next := p.in("lastError").in("details").in("next").model()
+		return join(", ", fmt.Sprintf("attempt %d follows in %d ms", p.n("attempt")+1, p.n("delayMs")),
+			after("with ", next), after("after ", p.failure("lastError")))
 	},
 	"node.skipped":            func(p payload) string { return p.s("reason") },
 	"node.cancelled":          func(p payload) string { return p.s("reason") },

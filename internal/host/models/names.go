@@ -1,8 +1,11 @@
 package models
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
+	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 	"waybill.dev/waybill/services/redactor/redact"
 )
@@ -47,10 +50,28 @@ func (o *Options) TenantKeyed() (out []string) {
 // Secrets are the host's keys of providers, which are always redacted.
 func (o *Options) Secrets() (out []redact.Secret) {
 	all, _ := o.configured() // checked before
+	add := func(id string, value provider.Secret) {
+		if len(value) >= redact.MinLength { // shorter ones are not matched
+			out = append(out, redact.Secret{ID: id, Value: redact.Value(string(value))})
+		}
+	}
 	for _, g := range all {
-		if len(g.key) >= redact.MinLength { // shorter ones are not matched
-			out = append(out, redact.Secret{ID: "provider-" + g.id, Value: redact.Value(string(g.key))})
+		add("provider-"+g.id, g.key)
+		for _, name := range slices.Sorted(maps.Keys(g.settings.SecretHeaders)) {
+			add("provider-"+g.id+"-"+strings.ToLower(name), g.extras.Headers[name])
 		}
 	}
 	return out
+}
+
+// DefaultModelOf returns the model of a provider for callers that name none; empty for a server of
+// the operator.
+func DefaultModelOf(id string) string {
+	if id == sample.ID {
+		return sample.Model
+	}
+	if v := vendorOf(id); v != nil {
+		return v.model
+	}
+	return ""
 }

@@ -76,6 +76,11 @@ func (o *Options) Credentials() (*credential.Store, error) {
 
 // Settings reads the settings of providers; nil uses the defaults.
 func (o *Options) Settings() (*limit.All, error) {
+	return o.parseSettings(append(o.IDs(), mock.ID))
+}
+
+// parseSettings reads the settings of providers. known are their ids; nil knows all.
+func (o *Options) parseSettings(known []string) (*limit.All, error) {
 	if o.SettingsFile == "" {
 		return nil, nil
 	}
@@ -83,7 +88,7 @@ func (o *Options) Settings() (*limit.All, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--provider-settings %s: %w", o.SettingsFile, hostfile.WithoutPath(err))
 	}
-	all, err := limit.Parse(doc, append(o.IDs(), mock.ID))
+	all, err := limit.Parse(doc, known)
 	if err != nil {
 		return nil, fmt.Errorf("--provider-settings %s:\n%w", o.SettingsFile, err)
 	}

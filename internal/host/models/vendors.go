@@ -1,17 +1,22 @@
 package models
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/tools"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // vendor is a provider with its own API and name.
@@ -21,25 +26,12 @@ type vendor struct {
 	keyEnv string
 	// model is the default model.
 	model string
-	open  func(configured) (provider.Provider, error)
 }
 
 var vendors = []vendor{
-	{"openai", "OPENAI_API_KEY", "gpt-6.1-terra", func(g configured) (provider.Provider, error) {
-		return compat.New(compat.Config{
-			Dialect: compat.DialectOpenAI,
-			ID:      g.id,
-			BaseURL: g.url,
-			APIKey:  g.key,
-			KeyName: g.keyName,
-		})
-	}},
-	{anthropic.DefaultID, "ANTHROPIC_API_KEY", "claude-sonnet-5-5", func(g configured) (provider.Provider, error) {
-		return anthropic.New(anthropic.Config{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})
-	}},
-	{gemini.DefaultID, "GEMINI_API_KEY", "gemini-3.8-flash", func(g configured) (provider.Provider, error) {
-		return gemini.New(gemini.Config{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})
-	}},
+	{"openai", "OPENAI_API_KEY", "gpt-6.1-terra"},
+	{anthropic.DefaultID, "ANTHROPIC_API_KEY", "claude-sonnet-5-5"},
+	{gemini.DefaultID, "GEMINI_API_KEY", "gemini-3.8-flash"},
 }
 
 func vendorOf(id string) *vendor {
@@ -51,32 +43,61 @@ func vendorOf(id string) *vendor {
 	return nil
 }
 
-// configured is a provider of the flags or the environment.
+// configured is a provider of the flags, the environment or the settings.
 type configured struct {
 	id, url string
-	vendor  *vendor // nil means an OpenAI-compatible server
+	vendor  *vendor // nil means a server of the operator
 	key     provider.Secret
-	// keyName is the variable of the key, also if it is not set.
-	keyName string
+	// keyName says where the key is set, also if it is not.
+	keyName  string
+	settings limit.Server
+	extras   outbound.Extras
 }
 
 func (g configured) open() (provider.Provider, error) {
-	if g.vendor != nil {
-		return g.vendor.open(g)
+	server := outbound.Server{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName, Extras: g.extras}
+	api := g.settings.APIOf(g.id)
+	switch api {
+	case limit.Anthropic:
+		return anthropic.New(anthropic.Config(server))
+	case limit.Gemini:
+		return gemini.New(gemini.Config(server))
+	default:
 	}
-	return compat.New(compat.Config{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName})
+	c := compat.Config{
+		ID:              g.id,
+		BaseURL:         g.url,
+		APIKey:          g.key,
+		KeyName:         g.keyName,
+		Extras:          g.extras,
+		ReasoningEffort: g.settings.ReasoningEffort,
+	}
+	switch {
+	case api == limit.AzureOpenAI:
+		c.Dialect = compat.DialectAzure
+	case g.vendor != nil:
+		c.Dialect = compat.DialectOpenAI
+	}
+	return compat.New(c)
 }
 
-// configured lists the providers of the flags, and the vendors with a key.
+// configured lists the providers of the flags and of the settings, and the vendors with a key.
 func (o *Options) configured() ([]configured, error) {
 	var (
 		out  []configured
 		errs []error
 	)
+	all, _ := o.parseSettings(nil) // Validate and CheckKeys report the error
 	add := func(id, url string) {
-		g := configured{id: id, url: url, vendor: vendorOf(id)}
-		var err error
-		if g.key, g.keyName, err = keyOf(id, g.vendor); err != nil {
+		g := configured{id: id, url: url, vendor: vendorOf(id), settings: all.For(id).Server}
+		if g.url != "" && g.settings.BaseURL != "" {
+			errs = append(errs, fmt.Errorf("--provider %s=%s: --provider-settings has a baseUrl for it, too; keep one of the two", id, url))
+		}
+		if g.url == "" {
+			g.url = g.settings.BaseURL
+		}
+		err := g.readSecrets()
+		if err != nil {
 			errs = append(errs, err)
 		}
 		out = append(out, g)
@@ -84,15 +105,27 @@ func (o *Options) configured() ([]configured, error) {
 	for _, f := range o.ProviderFlags {
 		id, url, isServer := strings.Cut(f, "=")
 		add(id, url)
-		switch g := out[len(out)-1]; {
-		case !isServer && g.vendor == nil:
+		if g := out[len(out)-1]; !isServer && g.vendor == nil && !g.settings.Describes() {
 			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini", f))
-		case g.vendor != nil && url == "" && g.key == "" && o.CredentialsDir == "" && !o.SecretsOnly:
-			errs = append(errs, fmt.Errorf("--provider %s: there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials", id, g.vendor.keyEnv, g.keyName, g.keyName+"_FILE"))
+		} else if err := o.checkKey(g, "--provider "+id); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	has := func(id string) bool {
+		return slices.ContainsFunc(out, func(g configured) bool { return g.id == id })
+	}
+	for _, id := range all.Servers() {
+		if !has(id) {
+			add(id, "")
+			g := out[len(out)-1]
+			if api := g.settings.APIOf(id); g.url == "" && g.vendor == nil && (api == limit.OpenAIChat || api == limit.AzureOpenAI) {
+				errs = append(errs, fmt.Errorf("--provider-settings: at %q: missing: the address of the server", "/providers/"+id+"/baseUrl"))
+			}
+			errs = append(errs, o.checkKey(g, "--provider-settings: "+id))
 		}
 	}
 	for _, v := range vendors {
-		if slices.ContainsFunc(out, func(g configured) bool { return g.id == v.id }) {
+		if has(v.id) {
 			continue
 		}
 		add(v.id, "")
@@ -101,6 +134,89 @@ func (o *Options) configured() ([]configured, error) {
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// checkKey returns what is wrong with a vendor that has no key.
+func (o *Options) checkKey(g configured, where string) error {
+	if g.vendor == nil || g.url != "" || g.key != "" || o.CredentialsDir != "" || o.SecretsOnly || g.settings.Key != nil {
+		return nil
+	}
+	return fmt.Errorf("%s: there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials",
+		where, g.vendor.keyEnv, g.keyName, g.keyName+"_FILE")
+}
+
+// readSecrets reads the key and the secret headers, and sets the additions to each request.
+func (g *configured) readSecrets() error {
+	var errs []error
+	fail := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	var err error
+	if ref := g.settings.Key; ref != nil {
+		g.key, g.keyName, err = readReference(*ref)
+		if err != nil {
+			err = fmt.Errorf("--provider-settings: the key of provider %s: %w", g.id, err)
+		}
+	} else {
+		g.key, g.keyName, err = keyOf(g.id, g.vendor)
+	}
+	fail(err)
+	x := outbound.Extras{Headers: map[string]provider.Secret{}, Query: g.settings.Query, Body: maps.Clone(g.settings.Body)}
+	for name, value := range g.settings.Headers {
+		x.Headers[name] = provider.Secret(value)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.settings.SecretHeaders)) {
+		value, _, err := readReference(g.settings.SecretHeaders[name])
+		if err != nil {
+			err = fmt.Errorf("--provider-settings: the header %s of provider %s: %w", name, g.id, err)
+		}
+		fail(err)
+		x.Headers[name] = value
+	}
+	if x.Body == nil {
+		x.Body = map[string]json.RawMessage{}
+	}
+	if e := g.settings.ReasoningEffort; e != "" && g.settings.APIOf(g.id) == limit.Anthropic {
+		x.Body["output_config"] = mergeConfig(x.Body["output_config"], "effort", e)
+	}
+	if ttl := g.settings.PromptCaching; ttl != "" {
+		x.Body["cache_control"] = json.RawMessage(fmt.Sprintf(`{"type":"ephemeral","ttl":%q}`, ttl))
+	}
+	g.extras = x
+	return errors.Join(errs...)
+}
+
+// mergeConfig sets a member of an object, unless the operator's object has it.
+func mergeConfig(object json.RawMessage, name, value string) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	_ = json.Unmarshal(object, &members) // anything else is replaced
+	if members == nil {
+		members = map[string]json.RawMessage{}
+	}
+	if _, own := members[name]; !own {
+		members[name] = json.RawMessage(fmt.Sprintf("%q", value))
+	}
+	out, _ := json.Marshal(members) // raw members always render
+	return out
+}
+
+// readReference reads a secret from the place that the settings name.
+func readReference(r limit.Reference) (secret provider.Secret, name string, err error) {
+	text := os.Getenv(r.Env)
+	if name = r.Env; r.File != "" {
+		name = r.File
+		b, err := os.ReadFile(r.File)
+		if err != nil {
+			return "", name, fmt.Errorf("%s: %w", r.File, hostfile.WithoutPath(err))
+		}
+		text = string(b)
+	}
+	if text = strings.TrimSpace(text); text == "" {
+		return "", name, fmt.Errorf("%s is empty or not set", name)
+	}
+	return provider.Secret(text), name, nil
 }
 
 // keyOf reads a provider's key: from a variable, from a file such as a mounted secret, or from the
@@ -127,6 +243,7 @@ func keyOf(id string, v *vendor) (key provider.Secret, name string, err error) {
 
 // CheckKeys returns the errors in the keys of the providers.
 func (o *Options) CheckKeys() error {
+	_, errSettings := o.parseSettings(nil)
 	_, err := o.configured()
-	return err
+	return errors.Join(errSettings, err)
 }

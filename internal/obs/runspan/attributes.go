@@ -8,6 +8,10 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
+// SchemaForm is this host's attribute of a model call whose schema was not sent in the model's own
+// form, because its server refused that.
+const SchemaForm = "waybill.schema_form"
+
 // maxText limits an attribute's text, in bytes: it holds identifiers of the protocol or of vendors.
 const maxText = 128
 

@@ -33,6 +33,8 @@ type node struct {
 	number        int // number of the attempt
 	calls         int // model calls of the attempt
 	since         time.Time
+	// form is the form in which the model of the next call got its schema; empty for its own.
+	form string
 }
 
 // New starts the spans of a run. The run's own span starts with its record, so it includes the time
@@ -294,6 +296,9 @@ func (f *Fold) addCall(p event, at time.Time) {
 	}
 	attributes := map[string]any{"openwop.run_id": f.rec.RunID, "openwop.node_id": p.NodeID}
 	addCost(attributes, callCost)
+	if n.form != "" {
+		attributes[SchemaForm], n.form = n.form, ""
+	}
 	s := &Span{
 		Name:       NameCall + p.Provider,
 		Trace:      f.trace,
@@ -320,6 +325,10 @@ func (f *Fold) cost(e wire.Event, nodeID string) {
 	_ = json.Unmarshal(e.Payload, &p)
 	for _, s := range []*Span{n.attempt, n.span, f.run} {
 		addCost(s.Attributes, cost.Sanitize(p.Fields))
+	}
+	var sent struct{ Reason, SchemaForm string }
+	if json.Unmarshal(p.Fields, &sent) == nil && sent.Reason == wire.ReasonSchemaForm {
+		n.form = cut(sent.SchemaForm)
 	}
 }
 

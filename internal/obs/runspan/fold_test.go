@@ -244,3 +244,22 @@ func FuzzFold(f *testing.F) {
 		}
 	})
 }
+
+// The call after a refused form of the schema has the form that was sent, and no other call has.
+func TestFold_NamesTheFormOfASchema(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record())
+	feed(f,
+		`{"type":"run.started","payload":{"workflowId":"wf"}}`,
+		`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,
+		`{"type":"log.appended","nodeId":"n","payload":{"level":"warn","message":"words","nodeId":"n","fields":{"reason":"other","schemaForm":"no"}}}`,
+		`{"type":"log.appended","nodeId":"n","payload":{"level":"warn","message":"words","nodeId":"n","fields":{"reason":"schema_form","schemaForm":"tool"}}}`,
+		`{"type":"provider.usage","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m"}}`,
+		`{"type":"provider.usage","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m"}}`,
+		`{"type":"run.completed","payload":{}}`,
+	)
+	calls := byName(t, f.All())["openwop.activity.mock"]
+	require.Len(t, calls, 2)
+	require.Equal(t, "tool", calls[0].Attributes[runspan.SchemaForm])
+	require.NotContains(t, calls[1].Attributes, runspan.SchemaForm)
+}

@@ -21,17 +21,42 @@ func (m *Machine) waitForCapacity(now time.Time, id string, e *wire.NodeError, t
 	if left := n.TimeLeft(now); left > 0 && left <= pause.Milliseconds() {
 		return false
 	}
+	m.emitSpared(now, id, e, trust, pause, map[string]any{"reason": runstate.NoCapacity})
+	return true
+}
+
+// callNextModel begins an attempt with the next model of the node's onError.models; false if there is
+// none. The effect chose it, and node.retried records it: a dispatcher that takes the run over calls
+// the same one, and a replay repeats the event.
+func (m *Machine) callNextModel(now time.Time, id string, e *wire.NodeError, trust wire.Trust) bool {
+	if e.Next == nil || !m.isBeforeDeadline(now.Add(time.Millisecond)) {
+		return false
+	}
+	m.emitSpared(now, id, e, trust, time.Millisecond, map[string]any{"reason": runstate.ModelFailed, "next": e.Next})
+	return true
+}
+
+// nextModel returns the model that a node calls because its own failed; nil for its own.
+func (m *Machine) nextModel(id string) *wire.NextModel {
+	if n := m.st.Nodes[id]; n != nil {
+		return n.Next
+	}
+	return nil
+}
+
+// emitSpared emits node.retried before an attempt that uses up no retry. details are added to those
+// of the error.
+func (m *Machine) emitSpared(now time.Time, id string, e *wire.NodeError, trust wire.Trust, pause time.Duration, details map[string]any) {
 	recorded := *e
 	recorded.Details = maps.Clone(e.Details)
 	if recorded.Details == nil {
 		recorded.Details = map[string]any{}
 	}
-	recorded.Details["reason"] = runstate.NoCapacity
+	maps.Copy(recorded.Details, details)
 	m.emitData(now, wire.EventNodeRetried, id, trust, retriedPayload{
-		NodeID: id, Attempt: n.Attempt + 1, DelayMs: max(pause.Milliseconds(), 1), LastError: &recorded,
+		NodeID: id, Attempt: m.st.Nodes[id].Attempt + 1, DelayMs: max(pause.Milliseconds(), 1), LastError: &recorded,
 	})
 	delete(m.handedOut, id)
-	return true
 }
 
 // attemptTimeout is the time limit of an attempt that starts now, in milliseconds; 0 means no

@@ -74,11 +74,11 @@ func (m *Machine) FailNode(now time.Time, id string, e *wire.NodeError, trust wi
 		return // too late
 	}
 	next := n.Attempt + 1
-	if m.waitForCapacity(now, id, e, trust) {
+	if m.waitForCapacity(now, id, e, trust) || m.callNextModel(now, id, e, trust) {
 		return
 	}
 	delay := max(m.step(id).Node.Backoff(next-n.Spared), e.RetryAfter)
-	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id) && m.isBeforeDeadline(now.Add(delay)) {
+	if e.Retryable && int64(n.Attempt-n.Spared) < m.maxRetries(id, e) && m.isBeforeDeadline(now.Add(delay)) {
 		m.emitData(now, wire.EventNodeRetried, id, trust, retriedPayload{
 			NodeID: id, Attempt: next, DelayMs: delay.Milliseconds(), LastError: e,
 		})
@@ -94,12 +94,15 @@ func (m *Machine) isBeforeDeadline(at time.Time) bool {
 	return deadline.IsZero() || at.Before(deadline)
 }
 
-// maxRetries is the node's limit, else the workflow's.
-func (m *Machine) maxRetries(id string) int64 {
+// maxRetries is the node's limit, else the workflow's, else that of the failed peer.
+func (m *Machine) maxRetries(id string, e *wire.NodeError) int64 {
 	if own, ok := m.step(id).Node.MaxRetries(); ok {
 		return own
 	}
-	return m.plan.Def.Settings.MaxRetries
+	if n := m.plan.Def.Settings.MaxRetries; n > 0 {
+		return n
+	}
+	return e.Retries
 }
 
 type retriedPayload struct {

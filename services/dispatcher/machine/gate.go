@@ -39,7 +39,12 @@ func (m *Machine) failWithoutPermission(now time.Time, id string, t node.Type, a
 
 // modelInput returns the input that selects a node's model.
 func (m *Machine) modelInput(id string, t node.Type) node.Input {
-	return node.Input{NodeID: id, Config: t.Configure(m.step(id).Node.Config), Configurable: m.st.Record.Configurable}
+	return node.Input{
+		NodeID:       id,
+		Config:       t.Configure(m.step(id).Node.Config),
+		Configurable: m.st.Record.Configurable,
+		Next:         m.nextModel(id),
+	}
 }
 
 // failWithoutModel fails a node whose type requires a capability that its model lacks. An event

@@ -170,6 +170,7 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 		UntrustedVariables: m.st.Tainted,
 		Origins:            origins,
 		Versions:           m.st.Pins,
+		Next:               m.nextModel(id),
 	}
 	m.addChannels(step, &in)
 	return in, trust, nil

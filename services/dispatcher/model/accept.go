@@ -16,9 +16,9 @@ import (
 func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
 	switch {
 	case e.expected.value != nil:
-		return e.acceptValue(a, e.extract(a.Text), out)
+		return e.acceptValue(a, e.extract(a), out)
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
-		return e.acceptEnvelopes(ctx, a, e.extract(a.Text), out)
+		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
 	default:
 		return out.completeNode(textOutput(a.Text))
 	}

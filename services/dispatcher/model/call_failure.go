@@ -14,6 +14,12 @@ import (
 // provider had no capacity, it contains the pause before the next call.
 func (e *emission) callFailure(err error) *wire.NodeError {
 	out := callError(err)
+	out.Retries = e.cfg.Providers.For(e.request.Provider).Retries
+	if callsNext(out) {
+		if out.Next = e.nextModel(); out.Next != nil && out.Code != provider.CodeQuota {
+			out.Capacity = false // only a rate limit is waited for before another model is called
+		}
+	}
 	switch {
 	case out.Capacity:
 		out.RetryAfter = e.retryPause(out.RetryAfter)

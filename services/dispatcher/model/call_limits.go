@@ -102,7 +102,7 @@ func estimate(req provider.Request) int {
 
 // usedTokens returns the tokens that a call used, or unreported.
 func usedTokens(res provider.Result, err error) int {
-	if pe, ok := provider.As(err); ok && pe.Capacity {
+	if pe, ok := provider.As(err); ok && (pe.Capacity || pe.Code == provider.CodeSchemaInvalid) {
 		return 0
 	}
 	if err != nil || !res.Usage.Known {

@@ -43,6 +43,8 @@ type config struct {
 
 	// Timeouts are the node's own time limits of a call.
 	Timeouts limit.Millis `json:"timeouts"`
+	// OnError names the models to call if the node's own fails.
+	OnError limit.OnError `json:"onError"`
 }
 
 // maxTokens exceeds the limit of every model. It keeps the budget within an int, including its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -39,6 +40,11 @@ type progress struct {
 type answer struct {
 	provider.Result
 	progress
+
+	// form is how the model got the schema. projection is set if the schema was converted to the
+	// vendor's dialect.
+	form       provider.SchemaVia
+	projection *projection.Projection
 }
 
 // verdict is the result of one answer: the end of the node, a further turn, or a failed attempt.
@@ -63,17 +69,18 @@ func (e *emission) runAttempts(ctx context.Context, out *outbox) Result {
 		return e.failExhausted(schemaTalkFailure(), e.maxAttempts, out)
 	}
 	for p.shown = e.task.partiallyRecorded(p.round); ; p.attempt++ {
-		res, fail := e.callModel(ctx, p.req, e.nextCall(p), p.shown)
+		a, fail := e.callModel(ctx, p, e.nextCall(p))
 		if fail != nil {
 			return fail.with(out.events)
 		}
-		v := e.judgeAnswer(ctx, answer{res, p}, out)
+		v := e.judgeAnswer(ctx, a, out)
 		if v.done != nil {
 			return *v.done
 		}
 		p.shown, p.resumed = false, false
 		if p.attempt >= e.maxAttempts || v.failure.atCeiling {
-			return e.handleExhausted(ctx, v.failure, answer{res, p}, out)
+			a.progress = p
+			return e.handleExhausted(ctx, v.failure, a, out)
 		}
 		if v.continues {
 			if err := out.flush(ctx, e.journal); err != nil { // record each call's usage before the next call

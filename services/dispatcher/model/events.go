@@ -51,13 +51,14 @@ func (e *emission) usageDraft(req provider.Request, res provider.Result) wire.Dr
 
 // withholdsModel reports whether readers of the run must not see which model replaces the node's own.
 func (t *Task) withholdsModel() bool {
-	return t.Fallback != nil && t.Fallback.Provider == modelgate.Withheld
+	n := t.Input.Next
+	return t.Fallback != nil && t.Fallback.Provider == modelgate.Withheld || n != nil && n.Provider == modelgate.Withheld
 }
 
 // shownModel is the model that answered, as events name it.
 func (t *Task) shownModel(req provider.Request, res provider.Result) modelgate.Model {
 	if t.withholdsModel() {
-		return *t.Fallback
+		return modelgate.Model{Provider: modelgate.Withheld, Model: modelgate.Withheld}
 	}
 	return modelgate.Model{Provider: req.Provider, Model: firstNonEmpty(res.Model, req.Model)}
 }

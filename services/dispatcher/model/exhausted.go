@@ -73,10 +73,11 @@ func (e *emission) callReformat(ctx context.Context, prose string, last progress
 	p.req.Messages = append(slices.Clone(e.request.Messages), userMessage(
 		"Put the answer below into the schema. Answer with one JSON document and nothing else.\n"+
 			untrusted.Wrap(prose, untrusted.Mark{Type: "model-answer"})))
-	res, fail := e.callModel(ctx, p.req, n, false)
+	p.shown = false
+	a, fail := e.callModel(ctx, p, n)
 	if fail != nil {
 		end := fail.with(out.events)
 		return verdict{done: &end}
 	}
-	return e.judgeAnswer(ctx, answer{res, p}, out)
+	return e.judgeAnswer(ctx, a, out)
 }

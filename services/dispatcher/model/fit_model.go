@@ -24,10 +24,8 @@ func (l *Loop) fitToModel(req provider.Request) (fitted provider.Request, ceilin
 	switch e.StructuredOutput {
 	case catalogue.StructuredTool:
 		req.Via = provider.ViaTool
-	case catalogue.StructuredNone:
-		// The vendor does not enforce schemas for this model.
-		req.System += "\n\nJSON Schema of the document:\n" + string(req.Schema)
-		req.Schema = nil
+	case catalogue.StructuredNone: // the vendor does not enforce schemas for this model
+		req.Via = provider.ViaWords
 	}
 	return req, e.OutputTokens
 }

@@ -32,7 +32,7 @@ func (l *Loop) Gate(
 	return active, out
 }
 
-// activeModel returns the node's model. An unreadable config counts as empty: the node fails on it
+// activeModel returns the node's model, or the one that is called because that failed. An unreadable config counts as empty: the node fails on it
 // when it starts.
 func (l *Loop) activeModel(in node.Input) modelgate.Model {
 	cfg, bad := l.configs.parse(in.Config)
@@ -41,7 +41,7 @@ func (l *Loop) activeModel(in node.Input) modelgate.Model {
 	}
 	var o overlay
 	_ = strictjson.Read(in.Configurable, &o) // checked at creation
-	return cfg.activeModel(o, l.cfg.Defaults)
+	return l.orNext(cfg.activeModel(o, l.cfg.Defaults), cfg, in.Next)
 }
 
 // canRoute reports whether a provider exists and a key for it is available, the tenant's or the

@@ -95,6 +95,7 @@ type Loop struct {
 	turnForms        turnForms
 	reasonings       reasonings
 	configs          configs
+	refusedForms     refusedForms
 }
 
 // New makes a loop.

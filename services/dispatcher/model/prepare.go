@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -22,11 +21,13 @@ type spec struct {
 	task     Task
 	contract *workflow.EnvelopeContract
 	provider provider.Provider
-	// request is the request of the first call.
+	// request is the request of the first call, with the expected schema; see inForm.
 	request  provider.Request
 	expected expectation
-	// projection is set if the schema was converted to the vendor's dialect.
-	projection *projection.Projection
+	// others are the models to call if the called one fails.
+	others []modelgate.Model
+	// schemaForms are the forms in which the schema can be sent, in the order in which they are tried.
+	schemaForms []provider.SchemaVia
 	// ceiling is the model's longest answer in tokens; 0 if unknown.
 	ceiling int
 	// streams means that the answer is recorded while it arrives.
@@ -61,7 +62,11 @@ func (l *Loop) prepare(
 		t.Trust = t.Trust.Meet(composed.Trust)
 	}
 
-	to, bad, err := l.resolveTarget(ctx, t, cfg, o, modelgate.Model{Provider: req.Provider, Model: req.Model})
+	if bad := cfg.checkOthers(); bad != nil {
+		return spec{}, bad, nil
+	}
+	own := modelgate.Model{Provider: req.Provider, Model: req.Model}
+	to, bad, err := l.resolveTarget(ctx, t, cfg, o, l.orNext(own, cfg, t.Input.Next))
 	if bad != nil || err != nil {
 		return spec{}, bad, err
 	}
@@ -75,6 +80,9 @@ func (l *Loop) prepare(
 		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed,
+	}
+	if len(o.MockProvider) == 0 || l.deps.Canned == nil {
+		s.others = l.otherModels(cfg, own.Provider)
 	}
 	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
 
@@ -123,11 +131,11 @@ func (l *Loop) forms(
 // not take its schema.
 func (l *Loop) requestForm(s *spec, req provider.Request, form expectation) *wire.NodeError {
 	req, ceiling := l.fitToModel(l.requestExpected(req, form))
-	req, projected, bad := l.projectSchema(&s.task, s.provider, req)
-	if bad != nil {
+	if _, _, bad := l.projectSchema(&s.task, s.provider, req); bad != nil {
 		return bad
 	}
-	s.expected, s.projection, s.ceiling, s.request = form, projected, ceiling, req
+	s.expected, s.ceiling, s.request = form, ceiling, req
+	s.schemaForms = schemaFormsOf(s.provider, req)
 	return nil
 }
 

@@ -20,7 +20,7 @@ func (l *Loop) projectSchema(
 ) (provider.Request, *projection.Projection, *wire.NodeError) {
 	v := l.dialectOf(p, req.Model)
 	switch {
-	case v == "" || len(req.Schema) == 0:
+	case v == "" || len(req.Schema) == 0 || !enforced(req.Via):
 		return req, nil, nil
 	case v == projection.AsWritten:
 		req.AsWritten = true
@@ -100,25 +100,25 @@ func problemList(problems []projection.Problem) string {
 
 // extract finds the documents of an answer, in the original schema. A node can ask that broken JSON is
 // repaired.
-func (s *spec) extract(text string) extraction {
-	x := extract(text)
+func (s *spec) extract(a answer) extraction {
+	x := extract(a.Text)
 	if s.repairs {
-		if d, ok := x.repair(text); ok {
+		if d, ok := x.repair(a.Text); ok {
 			x.documents = []document{d}
 		}
 	}
-	x.documents = s.restoreDocuments(x.documents)
+	x.documents = a.restoreDocuments(x.documents)
 	return x
 }
 
 // restoreDocuments converts documents of a projected answer back to the original schema. A document
 // that does not match the projection stays unchanged, and validation reports what is wrong.
-func (s *spec) restoreDocuments(docs []document) []document {
-	if s.projection == nil {
+func (a answer) restoreDocuments(docs []document) []document {
+	if a.projection == nil {
 		return docs
 	}
 	for i, d := range docs {
-		if raw, err := s.projection.Restore(d.raw); err == nil {
+		if raw, err := a.projection.Restore(d.raw); err == nil {
 			docs[i].raw = raw
 		}
 	}

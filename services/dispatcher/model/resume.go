@@ -77,15 +77,15 @@ func (e *emission) repeatReformat(ctx context.Context, p progress, out *outbox) 
 	again.maxAttempts = max(e.maxAttempts, p.attempt) // the host's limit may have been higher then
 	n := again.nextCall(p)
 	n.recorded = true
-	res, fail := again.callModel(ctx, p.req, n, p.shown)
+	a, fail := again.callModel(ctx, p, n)
 	if fail != nil {
 		return fail.with(out.events)
 	}
 	var v verdict
-	if _, _, failed := classify(res); !failed && isProse(res.Text) {
-		v = again.callReformat(ctx, res.Text, p, out)
+	if _, _, failed := classify(a.Result); !failed && isProse(a.Text) {
+		v = again.callReformat(ctx, a.Text, p, out)
 	} else { // the answer differs from the lost one
-		v = again.judgeAnswer(ctx, answer{res, p}, out)
+		v = again.judgeAnswer(ctx, a, out)
 	}
 	if v.done != nil {
 		return *v.done

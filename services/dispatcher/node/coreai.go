@@ -2,11 +2,14 @@ package node
 
 import (
 	"embed"
+	"encoding/json"
 	"io/fs"
 	"maps"
+	"strings"
 	"sync"
 
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/workflow"
 )
 
 // The pack of the model nodes ships with the host as data like any other pack. Only the execution
@@ -42,10 +45,26 @@ var coreTypes = sync.OnceValue(func() Catalog {
 		t := modelTypes[n.TypeID]
 		t.ID, t.Source = n.TypeID, packSource(packs[0])
 		t.Made = &Made{Base: n.TypeID, config: n.Config}
+		t.Lint = lintOnError(t)
 		c[t.ID] = t
 	}
 	return c
 })
+
+// lintOnError checks the other models of a model node when its workflow is registered: the node would
+// find the mistake only after its own model has failed.
+func lintOnError(t Type) func(json.RawMessage) []workflow.Problem {
+	return func(config json.RawMessage) []workflow.Problem {
+		var out []workflow.Problem
+		for _, p := range t.CheckConfig(config) {
+			if p.Path == "/onError" || strings.HasPrefix(p.Path, "/onError/") {
+				p.Rule = RuleConfig
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+}
 
 // modelCatalog returns the types that call models.
 func modelCatalog() Catalog { return maps.Clone(coreTypes()) }

@@ -60,7 +60,7 @@ func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (
 		}
 	}
 	found = append(found, c.lintPorts(def)...)
-	refused, unsure := c.reviewSchemas(def, models)
+	refused, unsure, _ := c.reviewSchemas(def, models)
 	return sortProblems(append(found, refused...)), sortProblems(append(c.warnings(def, compiled), unsure...))
 }
 

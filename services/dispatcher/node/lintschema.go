@@ -26,7 +26,9 @@ const (
 // (OpenWOP envelope contract §20). For a node without a provider it warns about all vendors that a
 // run or the host may choose. Models without schema enforcement get the schema as text, so they are
 // exempt.
-func (c Catalog) reviewSchemas(def *workflow.Definition, models *catalogue.Catalogue) (found, warned []workflow.Problem) {
+func (c Catalog) reviewSchemas(
+	def *workflow.Definition, models *catalogue.Catalogue,
+) (found, warned, minor []workflow.Problem) {
 	if models == nil {
 		models = catalogue.Builtin()
 	}
@@ -53,14 +55,23 @@ func (c Catalog) reviewSchemas(def *workflow.Definition, models *catalogue.Catal
 		case asked != "":
 			if v := dialectOf(models, asked, model); v != "" {
 				found = append(found, at.projectionProblems(s, v)...)
-				warned = append(warned, at.rewrites(s, v)...)
+				notable, other := at.rewrites(s, v)
+				warned, minor = append(warned, notable...), append(minor, other...)
 			}
 		case own[outputSchema] != nil: // the schema of its type belongs to the pack
 			warned = append(warned, at.projectionProblems(s, projection.Builtin()...)...)
-			warned = append(warned, at.rewrites(s, projection.Builtin()...)...)
+			notable, other := at.rewrites(s, projection.Builtin()...)
+			warned, minor = append(warned, notable...), append(minor, other...)
 		}
 	}
-	return found, warned
+	return found, warned, minor
+}
+
+// Rewrites lists the rules of schemas that reach a model in another form, although it answers in the
+// shape of the schema. Review warns about the others.
+func (c Catalog) Rewrites(def *workflow.Definition, models *catalogue.Catalogue) []workflow.Problem {
+	_, _, minor := c.reviewSchemas(def, models)
+	return minor
 }
 
 // dialectOf returns the dialect of a provider's model: the one in the catalogue, else the vendor's of
@@ -132,18 +143,21 @@ func (at schemaLocation) projectionProblems(s *checkedSchema, vendors ...project
 	return out
 }
 
-// rewrites lists what models answer in another shape.
-func (at schemaLocation) rewrites(s *checkedSchema, vendors ...projection.Vendor) (out []workflow.Problem) {
+// rewrites lists what models answer in another shape, and what else is sent in another form.
+func (at schemaLocation) rewrites(s *checkedSchema, vendors ...projection.Vendor) (notable, minor []workflow.Problem) {
 	var all []projection.Problem
 	for _, v := range vendors {
 		all = append(all, s.resultFor(v).rewrites...)
 	}
 	for _, r := range projection.Group(all, false) {
+		p := at.newProblem(r.Rule, r.Paths[0], r.String())
 		if r.Notable() {
-			out = append(out, at.newProblem(r.Rule, r.Paths[0], r.String()))
+			notable = append(notable, p)
+		} else {
+			minor = append(minor, p)
 		}
 	}
-	return out
+	return notable, minor
 }
 
 // schemaCache holds the distinct schemas of a definition; nodes often share one.

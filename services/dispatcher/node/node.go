@@ -59,6 +59,8 @@ type Input struct {
 	MaxDelay time.Duration
 	// Versions are the run's versions of the type's Changes.
 	Versions map[string]int
+	// Next is the model that is called because the node's own failed; nil calls the node's own.
+	Next *wire.NextModel
 }
 
 // Output is the result of a node.

@@ -60,17 +60,35 @@ type Request struct {
 	Traceparent string
 }
 
-// SchemaVia is how a vendor enforces a schema. Both ways are strict, and the answer is the Result's
-// Text.
+// SchemaVia is the form in which a model gets a schema. In each, the answer is the Result's Text.
 type SchemaVia string
 
-// The ways.
+// The forms. The first two are strict. With the others, the schema is in the prompt and
+// Request.Schema is nil.
 const (
 	// ViaFormat uses the vendor's response format.
 	ViaFormat SchemaVia = ""
 	// ViaTool forces the model to call a tool: its arguments are the answer.
 	ViaTool SchemaVia = "tool"
+	// ViaObject uses the vendor's response format for any JSON object.
+	ViaObject SchemaVia = "json_object"
+	// ViaWords leaves the answer's format to the prompt.
+	ViaWords SchemaVia = "words"
 )
+
+// Name is the form's name in events, logs and spans.
+func (v SchemaVia) Name() string {
+	if v == ViaFormat {
+		return "json_schema"
+	}
+	return string(v)
+}
+
+// SchemaForms is a provider whose servers may refuse a form of schemas.
+type SchemaForms interface {
+	// SchemaForms lists the forms that the adapter can send, the strictest first.
+	SchemaForms() []SchemaVia
+}
 
 // StopClass is how an answer ended (OpenWOP envelope contract §14.1).
 type StopClass string

@@ -39,7 +39,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{server: cfg.server()}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events, p.server.Extras)
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
@@ -60,6 +60,11 @@ func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is the subset of JSON Schema in the vendor's strict mode.
 func (p *Provider) Dialect() projection.Vendor { return projection.Anthropic }
+
+// SchemaForms lists the forms of the vendor, which has none for any JSON object.
+func (*Provider) SchemaForms() []provider.SchemaVia {
+	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaWords}
+}
 
 // Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }

@@ -47,14 +47,14 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
 	p.cfg.APIKey, p.server.APIKey = "", ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments)
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments, p.server.Extras)
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		option.WithMiddleware(readErrors),
 	}
 	if cfg.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(string(cfg.APIKey)))
+		opts = append(opts, cfg.Dialect.withKey(cfg.APIKey))
 	}
 	// Only the service: openai.NewClient reads key, address and headers from OPENAI_* variables,
 	// which are meant for other programs.
@@ -68,10 +68,15 @@ func (p *Provider) ID() string { return p.server.ID }
 // Dialect is OpenAI's strict mode. What other servers support is only known to their operators, who
 // can name a dialect in the model catalogue.
 func (p *Provider) Dialect() projection.Vendor {
-	if p.cfg.Dialect == DialectOpenAI {
+	if p.cfg.Dialect.isOpenAI() {
 		return projection.OpenAI
 	}
 	return projection.AsWritten
+}
+
+// SchemaForms lists all forms: servers differ in what they accept.
+func (*Provider) SchemaForms() []provider.SchemaVia {
+	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaObject, provider.ViaWords}
 }
 
 // Close drops idle connections. Calls in progress continue, and streams that have not ended with
@@ -91,7 +96,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		return provider.Result{}, err
 	}
 	ctx = outbound.Within(ctx, req.Timeouts)
-	s := p.openStream(ctx, params, options(req))
+	s := p.openStream(ctx, params, p.options(req))
 	defer s.release()
 	a := newAnswer(req, emit)
 	for s.next() {
@@ -114,7 +119,7 @@ func (p *Provider) check(req provider.Request) error {
 	if err := p.server.Check(req); err != nil {
 		return err
 	}
-	if p.cfg.Dialect == DialectOpenAI && !p.keyed && req.Credential == "" {
+	if p.cfg.Dialect.isOpenAI() && !p.keyed && req.Credential == "" {
 		return &provider.Error{
 			Code:    provider.CodeCredentialRequired,
 			Message: "OpenAI wants a key and there is none; set " + p.server.KeyOf(req),

@@ -33,16 +33,18 @@ type Config struct {
 	// Timeout limits the first byte of the answer and each silence if the request sets no limits; 0
 	// uses the defaults. The caller's context limits the whole call.
 	Timeout time.Duration
+	// Extras are added to every request.
+	Extras outbound.Extras
 }
 
 // Validate returns all problems, joined. Each names the field, its value and the remedy.
 func (c Config) Validate() error {
 	var more []outbound.Finding
-	if c.Dialect != DialectCompatible && c.Dialect != DialectOpenAI {
+	if !slices.Contains([]Dialect{DialectCompatible, DialectOpenAI, DialectAzure}, c.Dialect) {
 		more = append(more, outbound.Finding{
 			Field:  "dialect",
 			Value:  string(c.Dialect),
-			Remedy: "want openai, or nothing for a compatible server",
+			Remedy: "want openai, azure-openai, or nothing for a compatible server",
 		})
 	}
 	if c.ReasoningEffort != "" && !slices.Contains(efforts, c.ReasoningEffort) {
@@ -63,14 +65,19 @@ func (c Config) server() outbound.Server {
 		KeyName: c.KeyName,
 		Models:  c.Models,
 		Timeout: c.Timeout,
+		Extras:  c.Extras,
 	}.WithDefaults(c.Dialect.rules())
 }
 
 // rules returns the rules of a dialect's servers.
 func (d Dialect) rules() outbound.Rules {
 	r := outbound.Rules{ID: DefaultID, Form: "http(s)://host[:port]/path", Example: "http://127.0.0.1:11434/v1"}
-	if d == DialectOpenAI {
+	switch d {
+	case DialectOpenAI:
 		r.ID, r.BaseURL = OpenAIID, OpenAIBaseURL
+	case DialectAzure:
+		r.Example, r.Adds = "https://NAME.openai.azure.com", "/openai"
+	case DialectCompatible:
 	}
 	return r
 }

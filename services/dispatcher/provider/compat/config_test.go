@@ -58,7 +58,7 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		{compat.Config{BaseURL: "http://jo:hush@x:y/v1"}, `base_url: "[REDACTED]"`},
 		{compat.Config{BaseURL: ok, APIKey: "hush\n"}, `api_key: "[REDACTED]": has a space`},
 		{compat.Config{BaseURL: ok, Models: []string{"a", ""}}, `models: "a,": has an empty name`},
-		{compat.Config{BaseURL: ok, Dialect: "latin"}, `dialect: "latin": want openai, or nothing for a compatible server`},
+		{compat.Config{BaseURL: ok, Dialect: "latin"}, `dialect: "latin": want openai, azure-openai, or nothing for a compatible server`},
 		{compat.Config{Dialect: compat.DialectOpenAI, BaseURL: "nowhere"}, `provider openai: base_url: "nowhere"`},
 		{compat.Config{BaseURL: ok, ReasoningEffort: "immense"}, `reasoning_effort: "immense": want one of none, minimal`},
 		{compat.Config{BaseURL: ok, Timeout: -time.Second}, `timeout: "-1s": must not be negative`},

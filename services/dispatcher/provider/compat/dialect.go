@@ -1,8 +1,13 @@
 package compat
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/openai/openai-go/v3/option"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // Dialect is a variant of Chat Completions.
@@ -15,7 +20,26 @@ const (
 	DialectCompatible Dialect = ""
 	// DialectOpenAI is for OpenAI itself.
 	DialectOpenAI Dialect = "openai"
+	// DialectAzure is for OpenAI's models on Azure: a deployment has the name of the model and is part
+	// of the path, and the key has a header of its own.
+	DialectAzure Dialect = "azure-openai"
 )
+
+// isOpenAI reports whether the models are OpenAI's own.
+func (d Dialect) isOpenAI() bool { return d == DialectOpenAI || d == DialectAzure }
+
+// withKey returns the option that sends a key.
+func (d Dialect) withKey(key provider.Secret) option.RequestOption {
+	if d == DialectAzure {
+		return option.WithHeader("Api-Key", string(key))
+	}
+	return option.WithAPIKey(string(key))
+}
+
+// deploymentURL returns the address of a deployment on Azure.
+func deploymentURL(base, deployment string) string {
+	return strings.TrimSuffix(base, "/") + "/openai/deployments/" + url.PathEscape(deployment) + "/"
+}
 
 // Defaults of a Config.
 const (
@@ -42,7 +66,7 @@ var (
 // canThink reports whether a model is an OpenAI reasoning model. The chat models of these families
 // are not.
 func (d Dialect) canThink(model string) bool {
-	return d == DialectOpenAI && reasoning.MatchString(model) && !strings.Contains(model, "-chat")
+	return d.isOpenAI() && reasoning.MatchString(model) && !strings.Contains(model, "-chat")
 }
 
 // isReasoning reports whether an OpenAI model reasons and therefore rejects temperature, top_p and
@@ -56,5 +80,5 @@ func (c Config) isReasoning(model string) bool {
 
 // answersInAudio reports whether an OpenAI model answers in sound, by its name.
 func (d Dialect) answersInAudio(model string) bool {
-	return d == DialectOpenAI && strings.Contains(model, "audio")
+	return d.isOpenAI() && strings.Contains(model, "audio")
 }

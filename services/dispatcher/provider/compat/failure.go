@@ -50,9 +50,12 @@ var (
 	saysSchema = []string{ //nolint:gochecknoglobals // a constant
 		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema",
 		"invalid_function_parameters", "structured output", "guided_json",
-		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice",
+		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice", "json mode",
+		"json_object", "requested parameters",
 	}
-	saysBadGeneration = []string{ //nolint:gochecknoglobals // a constant
+	// saysTool is only about the schema if it was sent as a tool.
+	saysTool          = []string{"tool", "function call"} //nolint:gochecknoglobals // a constant
+	saysBadGeneration = []string{                         //nolint:gochecknoglobals // a constant
 		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed",
 		"failed to call a function", "failed to validate json",
 	}
@@ -107,17 +110,17 @@ func (p *Provider) classify(req provider.Request, s *serverError) *provider.Erro
 			Message:   "the model's server rejected what its model wrote",
 			Retryable: true,
 		}
+	case refusesSchema(req, status, s.body):
+		return &provider.Error{
+			Code:    provider.CodeSchemaInvalid,
+			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
+		}
 	case isTemporary(status), status < http.StatusMultipleChoices && says(saysOverloaded...):
 		return p.temporary(status, says(saysOverloaded...))
 	case status == http.StatusNotFound, s.body.param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
 		return &provider.Error{
 			Code:    provider.CodeModelNotSupported,
 			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
-		}
-	case status >= http.StatusBadRequest && (len(req.Schema) > 0 && says(saysSchema...) || aboutSchema(s.body)):
-		return &provider.Error{
-			Code:    provider.CodeSchemaInvalid,
-			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
 		}
 	case status >= http.StatusBadRequest:
 		return &provider.Error{
@@ -131,6 +134,20 @@ func (p *Provider) classify(req provider.Request, s *serverError) *provider.Erro
 			Retryable: true,
 		}
 	}
+}
+
+// refusesSchema reports whether a server refuses the schema, or its form. Some servers report what
+// they have not built, or a grammar that they cannot build, as an error of their own.
+func refusesSchema(req provider.Request, status int, e errorBody) bool {
+	switch {
+	case len(req.Schema) == 0 && req.Via != provider.ViaObject:
+		return status >= http.StatusBadRequest && !isTemporary(status) && aboutSchema(e)
+	case isTemporary(status) && (status != http.StatusInternalServerError && status != http.StatusNotImplemented || e.says(saysOverloaded...)):
+		return false
+	case status < http.StatusBadRequest:
+		return false
+	}
+	return e.says(saysSchema...) || aboutSchema(e) || req.Via == provider.ViaTool && e.says(saysTool...)
 }
 
 // aboutSchema reports whether a code or a member of OpenAI's errors is about the schema, as response

@@ -36,6 +36,8 @@ func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, 
 		p.ReasoningEffort = shared.ReasoningEffort(c.ReasoningEffort)
 	}
 	switch {
+	case req.Via == provider.ViaObject:
+		p.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
 	case len(req.Schema) > 0:
 		setSchema(&p, req)
 	case c.Dialect.answersInAudio(req.Model): // answers with a schema are text
@@ -47,7 +49,7 @@ func (c Config) paramsOf(req provider.Request) (openai.ChatCompletionNewParams, 
 // limit sets the output limit. OpenAI's reasoning models reject the older name, and their reasoning
 // counts too. Compatible servers may only support the older name.
 func (c Config) limit(p *openai.ChatCompletionNewParams, tokens int64) {
-	if c.Dialect == DialectOpenAI {
+	if c.Dialect.isOpenAI() {
 		p.MaxCompletionTokens = openai.Int(tokens)
 		return
 	}
@@ -125,9 +127,13 @@ func (c Config) sound(p *openai.ChatCompletionNewParams) {
 	p.Audio.Voice.OfString = openai.String(voice)
 }
 
-// options sets the idempotency key, the trace context, and the tenant's key.
-func options(req provider.Request) []option.RequestOption {
+// options sets the idempotency key, the trace context, the tenant's key, and the path of the model's
+// deployment.
+func (p *Provider) options(req provider.Request) []option.RequestOption {
 	var out []option.RequestOption
+	if p.cfg.Dialect == DialectAzure {
+		out = append(out, option.WithBaseURL(deploymentURL(p.server.BaseURL, req.Model)))
+	}
 	if req.InvocationID != "" {
 		out = append(out, option.WithHeader("Idempotency-Key", outbound.HeaderValue(req.InvocationID)))
 	}
@@ -135,7 +141,7 @@ func options(req provider.Request) []option.RequestOption {
 		out = append(out, option.WithHeader("Traceparent", req.Traceparent))
 	}
 	if req.Credential != "" {
-		out = append(out, option.WithAPIKey(string(req.Credential)))
+		out = append(out, p.cfg.Dialect.withKey(req.Credential))
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package compat
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -64,12 +65,31 @@ func parseError(doc []byte) errorBody {
 // flatError reads the members of an error.
 func flatError(members map[string]json.RawMessage) errorBody {
 	e := errorBody{code: plainText(members["code"]), kind: plainText(members["type"]), param: plainText(members["param"])}
+	if e.param == "" {
+		e.param = locationOf(members["loc"])
+	}
 	for _, name := range []string{"message", "msg", "error_message", "failed_generation"} {
 		if e.message == "" {
 			e.message, _ = strictjson.String(members[name])
 		}
 	}
 	return e
+}
+
+// locationOf joins the path of a member in the body, as validators of Python servers report it.
+func locationOf(doc json.RawMessage) string {
+	var loc []any
+	if json.Unmarshal(doc, &loc) != nil {
+		return ""
+	}
+	if len(loc) > 0 && loc[0] == "body" {
+		loc = loc[1:]
+	}
+	var parts []string
+	for _, l := range loc {
+		parts = append(parts, fmt.Sprint(l))
+	}
+	return strings.Join(parts, ".")
 }
 
 // or fills in what e lacks.

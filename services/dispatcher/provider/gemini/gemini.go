@@ -46,7 +46,7 @@ func New(cfg Config) (*Provider, error) {
 	host := cfg.APIKey
 	p := &Provider{server: cfg.server(), hostKey: func() provider.Secret { return host }}
 	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events)
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events, p.server.Extras)
 	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// The options set here are not read from the environment: backend, key and address. The key is
 	// a marker, because the SDK's errors print its options; the transport replaces it by the real
@@ -67,6 +67,11 @@ func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
 func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
+
+// SchemaForms lists all forms.
+func (*Provider) SchemaForms() []provider.SchemaVia {
+	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaObject, provider.ViaWords}
+}
 
 // Close drops idle connections. Calls in progress continue.
 func (p *Provider) Close() { p.http.CloseIdleConnections() }

@@ -41,6 +41,8 @@ func paramsOf(req provider.Request) (params, error) {
 		c.Seed = genai.Ptr(fold(*req.Seed))
 	}
 	switch {
+	case req.Via == provider.ViaObject:
+		c.ResponseMIMEType = "application/json"
 	case len(req.Schema) == 0:
 	case isTool(req):
 		c.ToolConfig = &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{

@@ -99,6 +99,16 @@ func TestCall_NeverLeavesTheSchemaOut(t *testing.T) {
 	require.Equal(t, 400, r.fail(t, ask()).Status)
 }
 
+// A JSON object without a schema is the response type alone.
+func TestCall_RequestsAnyObject(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	req := ask()
+	req.Via = provider.ViaObject
+	r.call(t, req)
+	require.JSONEq(t, `{"contents":[{"role":"user","parts":[{"text":"private words"}]}],"generationConfig":{"responseMimeType":"application/json"}}`, r.lastBody(t))
+}
+
 func TestCall_LeavesOutWhatIsNotAsked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

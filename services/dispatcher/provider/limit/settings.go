@@ -12,8 +12,11 @@
 package limit
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"waybill.dev/waybill/internal/settings"
@@ -69,6 +72,8 @@ func (m Millis) Check(most time.Duration) (name string, value int64) {
 
 // Settings are the settings of one provider.
 type Settings struct {
+	Server
+
 	// MaxConcurrent limits the calls in flight; 0 means no limit.
 	MaxConcurrent int `json:"maxConcurrent"`
 	// RequestsPerMinute and TokensPerMinute limit the rate of calls and of their tokens,
@@ -79,6 +84,41 @@ type Settings struct {
 	Millis Millis `json:"timeouts"`
 	// MaxTimeoutMs limits what a node can set; 0 means DefaultMaxTimeout.
 	MaxTimeoutMs int64 `json:"maxTimeoutMs"`
+	// OnError names the models to call if one of this provider fails, for nodes that name none.
+	OnError OnError `json:"onError"`
+	// Retries are the retries of a node whose workflow sets none.
+	Retries int64 `json:"retries"`
+}
+
+// maxRetries is the largest value of Retries.
+const maxRetries = 100
+
+// OnError is what follows a failed call.
+type OnError struct {
+	// Models are other models, as PROVIDER/MODEL, in the order in which they are called.
+	Models []string `json:"models"`
+}
+
+// MaxOthers limits the models of an OnError.
+const MaxOthers = 8
+
+// modelName is the form of a model in an OnError.
+var modelName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}/.+$`)
+
+// Check returns what is wrong with the models, by index; -1 is the list.
+func (o OnError) Check() (index int, problem string) {
+	if len(o.Models) > MaxOthers {
+		return -1, fmt.Sprintf("%d models: want %d at most", len(o.Models), MaxOthers)
+	}
+	for i, m := range o.Models {
+		if !modelName.MatchString(m) {
+			return i, fmt.Sprintf("%q: want PROVIDER/MODEL, such as anthropic/claude-sonnet-5-5", m)
+		}
+		if slices.Index(o.Models, m) < i {
+			return i, fmt.Sprintf("%q is listed twice", m)
+		}
+	}
+	return 0, ""
 }
 
 // MaxTimeout is the longest time limit that a node can set. It is never below the
@@ -93,7 +133,9 @@ func (s Settings) MaxTimeout() time.Duration {
 }
 
 // check reports values out of range to f.
-func (s Settings) check(f *settings.File, at string) {
+func (s Settings) check(f *settings.File, at, id string, known []string) {
+	s.Server.check(f, at, id)
+	f.Range(at+"/retries", s.Retries, 0, maxRetries)
 	for _, l := range []member{
 		{"maxConcurrent", int64(s.MaxConcurrent)},
 		{"requestsPerMinute", int64(s.RequestsPerMinute)},
@@ -101,6 +143,16 @@ func (s Settings) check(f *settings.File, at string) {
 	} {
 		if l.value < 0 {
 			f.Wrong(at+"/"+l.name, "%d: want 0 (no limit) or more", l.value)
+		}
+	}
+	if i, problem := s.OnError.Check(); problem != "" && i < 0 {
+		f.Wrong(at+"/onError/models", "%s", problem)
+	} else if problem != "" {
+		f.Wrong(fmt.Sprintf("%s/onError/models/%d", at, i), "%s", problem)
+	}
+	for i, m := range s.OnError.Models {
+		if other, _, _ := strings.Cut(m, "/"); known != nil && !slices.Contains(known, other) {
+			f.Wrong(fmt.Sprintf("%s/onError/models/%d", at, i), "%q: no such provider; there are %v", m, known)
 		}
 	}
 	most := longest.Milliseconds()
@@ -118,19 +170,27 @@ func (s Settings) check(f *settings.File, at string) {
 // is safe for concurrent use.
 type All struct{ byID map[string]Settings }
 
-// Parse reads the operator's document. known are the ids of the configured providers. The error has
-// a line for each invalid value, with its path.
+// Parse reads the operator's document. known are the ids of the configured providers; nil knows all.
+// The error has a line for each invalid value, with its path.
 func Parse(doc []byte, known []string) (*All, error) {
 	var file struct {
 		Providers map[string]Settings `json:"providers"`
 	}
 	f := settings.Read(doc, &file)
+	if known != nil {
+		known = slices.Clone(known)
+		for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
+			if file.Providers[id].Describes() && !slices.Contains(known, id) { // one with a mistake, too
+				known = append(known, id)
+			}
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
 		at := settings.Path("/providers", id)
-		if id != anyProvider && !slices.Contains(known, id) {
-			f.Wrong(at, "no such provider; there are %v, and * for all others", known)
+		if id != anyProvider && known != nil && !slices.Contains(known, id) {
+			f.Wrong(at, "no such provider; there are %v, and * for all others; one with a baseUrl needs no --provider", known)
 		}
-		file.Providers[id].check(f, at)
+		file.Providers[id].check(f, at, id, known)
 	}
 	if len(file.Providers) == 0 {
 		f.Wrong("/providers", "want at least one provider")
@@ -139,6 +199,19 @@ func Parse(doc []byte, known []string) (*All, error) {
 		return nil, err
 	}
 	return &All{file.Providers}, nil
+}
+
+// Servers are the ids of the providers whose entries describe a server, sorted.
+func (a *All) Servers() (ids []string) {
+	if a == nil {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.byID)) {
+		if a.byID[id].Describes() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // For returns the settings of a provider.

@@ -26,11 +26,11 @@ var (
 )
 
 // NewClient returns a client that keeps connections, follows no redirect, and ends calls that
-// exceed a time limit: the request's (see Within), else the given one.
+// exceed a time limit: the request's (see Within), else the given one. It adds extras to each request.
 //
 // It uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which only the operator can set.
 // HTTP/2 connections are probed, because a dead connection otherwise looks like a thinking model.
-func NewClient(limits provider.Timeouts, answers Answers) *http.Client {
+func NewClient(limits provider.Timeouts, answers Answers, extras Extras) *http.Client {
 	dialer := net.Dialer{KeepAlive: 30 * time.Second}
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	t := &http.Transport{
@@ -40,7 +40,7 @@ func NewClient(limits provider.Timeouts, answers Answers) *http.Client {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport: transport{RoundTripper: t, limits: limits, answers: answers},
+		Transport: transport{RoundTripper: t, limits: limits, answers: answers, extras: extras},
 		// A redirect would send key and prompt to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
@@ -62,6 +62,7 @@ type transport struct {
 	http.RoundTripper
 	limits  provider.Timeouts
 	answers Answers
+	extras  Extras
 }
 
 // CloseIdleConnections is called by the http.Client method of that name.
@@ -75,6 +76,10 @@ func (w transport) CloseIdleConnections() {
 // silence.
 func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := replayguard.Check(r.Context()); err != nil {
+		return nil, err
+	}
+	r, err := w.extras.add(r)
+	if err != nil {
 		return nil, err
 	}
 	limits := timeoutsOf(r.Context()).Or(w.limits)

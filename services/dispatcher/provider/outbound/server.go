@@ -28,6 +28,8 @@ type Server struct {
 	// Timeout limits the first byte of the answer and each silence if the request sets no limits; 0
 	// uses the defaults. The caller's context limits the whole call.
 	Timeout time.Duration
+	// Extras are added to every request.
+	Extras Extras
 }
 
 // Rules are an adapter's defaults and rules for its server.

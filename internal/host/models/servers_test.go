@@ -1,0 +1,178 @@
+package models
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
+)
+
+// recorder keeps the last request of an adapter. Its answer is an error: only the request matters.
+type recorder struct {
+	path, query string
+	header      http.Header
+	body        map[string]json.RawMessage
+	raw         string
+}
+
+func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	b, _ := io.ReadAll(req.Body)
+	r.path, r.query, r.header, r.raw = req.URL.EscapedPath(), req.URL.RawQuery, req.Header, string(b)
+	r.body = nil
+	_ = json.Unmarshal(b, &r.body)
+	w.WriteHeader(http.StatusTeapot)
+}
+
+// callWith calls a provider that the settings describe.
+func callWith(t *testing.T, id, doc string, req provider.Request) {
+	t.Helper()
+	o := modelsOf()
+	o.SettingsFile = modelsFile(t, doc)
+	require.NoError(t, errors.Join(o.Validate()...))
+	reg, err := o.Open(nil, func(f func()) { t.Cleanup(f) })
+	require.NoError(t, err)
+	p, ok := reg.Lookup(id)
+	require.True(t, ok)
+	req.Messages = []provider.Message{{Role: "user", Content: []byte(`"x"`)}}
+	if req.Model == "" {
+		req.Model = "m"
+	}
+	_, err = p.Call(t.Context(), req, nil)
+	require.Error(t, err)
+	require.NotContains(t, fmt.Sprint(err), "sk-secret")
+}
+
+// A provider that the settings describe needs no flag. What they add is in each request.
+func TestServers_AreDescribedByTheSettings(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	t.Setenv("MY_KEY", "sk-secret-0001")
+	keyFile := filepath.Join(t.TempDir(), "gateway")
+	require.NoError(t, os.WriteFile(keyFile, []byte("sk-secret-0002\n"), 0o600))
+	var r recorder
+	server := httptest.NewServer(&r)
+	t.Cleanup(server.Close)
+	schema := provider.Request{Schema: []byte(`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"}}}`)}
+	extras := fmt.Sprintf(`"baseUrl":%q,"key":{"env":"MY_KEY"},"headers":{"X-Team":"a b"},"secretHeaders":{"x-portkey-api-key":{"file":%q}},"query":{"v":"1 2"}`, server.URL+"/x", keyFile)
+
+	t.Run("openai-chat", func(t *testing.T) { //nolint:paralleltest // one recorder
+		callWith(t, "box", `{"providers":{"box":{`+extras+`,"reasoningEffort":"low","body":{"chat_template_kwargs":{"enable_thinking":false},"stream_options2":1}}}}`, schema)
+		require.Equal(t, "/x/chat/completions", r.path)
+		require.Equal(t, "v=1+2", r.query)
+		require.Equal(t, "Bearer sk-secret-0001", r.header.Get("Authorization"))
+		require.Equal(t, "a b", r.header.Get("X-Team"))
+		require.Equal(t, "sk-secret-0002", r.header.Get("X-Portkey-Api-Key"))
+		require.JSONEq(t, `{"enable_thinking":false}`, string(r.body["chat_template_kwargs"]))
+		require.JSONEq(t, `"low"`, string(r.body["reasoning_effort"]))
+		require.Contains(t, r.raw, `"b":{"type":"string"},"a":`, "the author's order of properties")
+	})
+	t.Run("azure-openai", func(t *testing.T) { //nolint:paralleltest // one recorder
+		callWith(t, "azure", fmt.Sprintf(`{"providers":{"azure":{"api":"azure-openai","baseUrl":%q,"key":{"env":"MY_KEY"},"query":{"api-version":"2024-10-21"}}}}`, server.URL), provider.Request{Model: "m 1", Schema: schema.Schema})
+		require.Equal(t, "/openai/deployments/m%201/chat/completions", r.path)
+		require.Equal(t, "api-version=2024-10-21", r.query)
+		require.Equal(t, "sk-secret-0001", r.header.Get("Api-Key"))
+		require.Empty(t, r.header.Get("Authorization"))
+		callWith(t, "azure", fmt.Sprintf(`{"providers":{"azure":{"api":"azure-openai","baseUrl":%q,"key":{"env":"MY_KEY"},"query":{"api-version":"2024-10-21"}}}}`, server.URL), provider.Request{Credential: "sk-of-a-tenant"})
+		require.Equal(t, []string{"sk-of-a-tenant"}, r.header.Values("Api-Key"))
+	})
+	t.Run("anthropic", func(t *testing.T) { //nolint:paralleltest // one recorder
+		callWith(t, "claude-proxy", `{"providers":{"claude-proxy":{"api":"anthropic",`+extras+`,"reasoningEffort":"low","promptCaching":"1h","body":{"metadata":{"user_id":"u"}}}}}`, schema)
+		require.Equal(t, "/x/v1/messages", r.path)
+		require.Equal(t, "sk-secret-0001", r.header.Get("X-Api-Key"))
+		require.JSONEq(t, `{"type":"ephemeral","ttl":"1h"}`, string(r.body["cache_control"]))
+		require.Contains(t, string(r.body["output_config"]), `"effort":"low"`)
+		require.Contains(t, string(r.body["output_config"]), `"format"`, "merged with the adapter's")
+		require.JSONEq(t, `{"user_id":"u"}`, string(r.body["metadata"]))
+	})
+	t.Run("gemini", func(t *testing.T) { //nolint:paralleltest // one recorder
+		callWith(t, "g", `{"providers":{"g":{"api":"gemini",`+extras+`,"body":{"generationConfig":{"thinkingConfig":{"thinkingLevel":"low"}}}}}}`, schema)
+		require.Equal(t, "sk-secret-0001", r.header.Get("X-Goog-Api-Key"))
+		require.Equal(t, "a b", r.header.Get("X-Team"))
+		require.Contains(t, string(r.body["generationConfig"]), `"thinkingLevel":"low"`)
+		require.Contains(t, string(r.body["generationConfig"]), `"responseJsonSchema"`)
+	})
+}
+
+// Keys and secret headers that the settings name are redacted like others.
+func TestServers_TheirSecretsAreRedacted(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	t.Setenv("MY_KEY", "sk-secret-0001")
+	t.Setenv("MY_HEADER", "sk-secret-0002")
+	o := Options{SecretsOnly: true, SettingsFile: modelsFile(t, `{"providers":{"box":{"baseUrl":"http://h/v1","key":{"env":"MY_KEY"},"secretHeaders":{"X-Gate":{"env":"MY_HEADER"}}}}}`)}
+	require.NoError(t, o.CheckKeys())
+	got := map[string]string{}
+	for _, s := range o.Secrets() {
+		got[s.ID] = s.Value.Reveal()
+	}
+	require.Equal(t, map[string]string{"provider-box": "sk-secret-0001", "provider-box-x-gate": "sk-secret-0002"}, got)
+}
+
+func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	t.Setenv("MY_KEY", "sk-secret-0001")
+	const azure = `"api":"azure-openai","baseUrl":"https://n.openai.azure.com"`
+	for doc, want := range map[string]string{
+		`"box":{"baseURL":"http://h/v1"}`:                                  `at "/providers/box/baseURL": unknown member; allowed here: api, baseUrl`,
+		`"box":{"baseURl":"http://h/v1"}`:                                  `did you mean baseUrl?`,
+		`"box":{"baseUrl":"http://h/v1","key":"sk-secret-0001"}`:           `at "/providers/box/key": `,
+		`"box":{"baseUrl":"http://h/v1","key":{}}`:                         `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
+		`"box":{"baseUrl":"http://h/v1","key":{"env":"A","file":"b"}}`:     `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
+		`"box":{"baseUrl":"http://h/v1","key":{"env":"UNSET_KEY"}}`:        "the key of provider box: UNSET_KEY is empty or not set",
+		`"box":{"baseUrl":"http://h/v1","key":{"file":"/none"}}`:           "the key of provider box: /none: no such file",
+		`"box":{"baseUrl":"h/v1"}`:                                         "provider box: base_url",
+		`"box":{"api":"openai-chat"}`:                                      `at "/providers/box/baseUrl": missing`,
+		`"box":{"api":"bedrock","baseUrl":"http://h"}`:                     `at "/providers/box/api": "bedrock": want one of openai-chat, anthropic, gemini, azure-openai`,
+		`"anthropic":{"api":"gemini","key":{"env":"MY_KEY"}}`:              `the provider anthropic has the interface anthropic; give this server another id`,
+		`"box":{` + azure + `}`:                                            `at "/providers/box/query": missing: api-version`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"Authorization":"x"}}`:  `at "/providers/box/headers/Authorization": carries the key of a call`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"x-API-key":"x"}}`:      `carries the key of a call`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"a b":"x"}}`:            `at "/providers/box/headers/a b": no name of a header`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"x":"a\r\nb: c"}}`:      `at "/providers/box/headers/x": has a line end`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"content-length":"1"}}`: `the host sets it for each call`,
+		`"box":{"baseUrl":"http://h/v1","body":{"messages":[]}}`:           `at "/providers/box/body/messages": the host sets it for each call`,
+		`"box":{"baseUrl":"http://h/v1","reasoningEffort":"lots"}`:         `at "/providers/box/reasoningEffort": "lots": want one of none`,
+		`"gemini":{"key":{"env":"MY_KEY"},"reasoningEffort":"low"}`:        `at "/providers/gemini/reasoningEffort": the interface gemini has none`,
+		`"box":{"baseUrl":"http://h/v1","promptCaching":"5m"}`:             `at "/providers/box/promptCaching": only the interface anthropic`,
+		`"anthropic":{"key":{"env":"MY_KEY"},"promptCaching":"9m"}`:        `at "/providers/anthropic/promptCaching": "9m": want 5m or 1h`,
+		`"box":{"baseUrl":"http://h/v1","retries":101}`:                    `at "/providers/box/retries": 101: want 0 to 100`,
+		`"box":{"baseUrl":"http://h/v1","onError":{"models":["ghost/m"]}}`: `at "/providers/box/onError/models/0": "ghost/m": no such provider`,
+		`"*":{"baseUrl":"http://h/v1"}`:                                    `at "/providers/*": a server is described in the entry of its provider`,
+		`"bax":{"maxConcurrent":1}`:                                        `at "/providers/bax": no such provider`,
+	} {
+		o := modelsOf()
+		o.SettingsFile = modelsFile(t, `{"providers":{`+doc+`}}`)
+		err := errors.Join(o.Validate()...)
+		if err == nil {
+			_, err = o.Open(nil, func(func()) {})
+		}
+		require.ErrorContains(t, err, want, doc)
+		require.NotContains(t, strings.ReplaceAll(err.Error(), "/none", ""), "sk-secret-0001", doc)
+	}
+	o := modelsOf("box=http://h/v1")
+	o.SettingsFile = modelsFile(t, `{"providers":{"box":{"baseUrl":"http://other/v1"}}}`)
+	require.ErrorContains(t, errors.Join(o.Validate()...), "has a baseUrl for it, too; keep one of the two")
+}
+
+func TestDocs_DescribeValidServers(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "providers.md"))
+	require.NoError(t, err)
+	_, doc, found := strings.Cut(string(b), "```json\n")
+	require.True(t, found)
+	doc, _, _ = strings.Cut(doc, "```")
+	all, err := limit.Parse([]byte(doc), []string{"house", "azure", "anthropic"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"anthropic", "azure", "house"}, all.Servers())
+	require.Equal(t, limit.AzureOpenAI, all.For("azure").APIOf("azure"))
+	require.Equal(t, int64(2), all.For("anthropic").Retries)
+}

@@ -1,0 +1,183 @@
+package limit
+
+import (
+	"encoding/json"
+	"maps"
+	"net/textproto"
+	"regexp"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/internal/settings"
+)
+
+// API is the interface that a server has.
+type API string
+
+// The interfaces.
+const (
+	OpenAIChat  API = "openai-chat"
+	Anthropic   API = "anthropic"
+	Gemini      API = "gemini"
+	AzureOpenAI API = "azure-openai"
+)
+
+// apis are the interfaces, in the order of messages.
+var apis = []API{OpenAIChat, Anthropic, Gemini, AzureOpenAI}
+
+// vendorAPIs are the interfaces of the vendors, by their provider ids.
+var vendorAPIs = map[string]API{"openai": OpenAIChat, "anthropic": Anthropic, "gemini": Gemini}
+
+// Server is how a provider's server is called.
+type Server struct {
+	// API is the server's interface; empty is the vendor's, else OpenAIChat.
+	API API `json:"api"`
+	// BaseURL is the server's address; empty is the vendor's.
+	BaseURL string `json:"baseUrl"`
+	// Key names the key; nil uses the variables of the provider.
+	Key *Reference `json:"key"`
+	// Headers, SecretHeaders and Query are added to every request.
+	Headers       map[string]string    `json:"headers"`
+	SecretHeaders map[string]Reference `json:"secretHeaders"`
+	Query         map[string]string    `json:"query"`
+	// Body are members that are added to every request.
+	Body map[string]json.RawMessage `json:"body"`
+	// ReasoningEffort is the effort of reasoning models; empty is the model's own.
+	ReasoningEffort string `json:"reasoningEffort"`
+	// PromptCaching is how long the vendor caches prompts; empty leaves that to the vendor.
+	PromptCaching string `json:"promptCaching"`
+}
+
+// Reference names where a secret is: a file never holds the secret itself.
+type Reference struct {
+	// Env is an environment variable, File the path of a file. Exactly one is set.
+	Env  string `json:"env"`
+	File string `json:"file"`
+}
+
+// Describes reports whether the settings say which server is called, and not only how. Such a
+// provider needs no flag.
+func (s Server) Describes() bool { return s.API != "" || s.BaseURL != "" || s.Key != nil }
+
+// APIOf returns the interface of a provider's server.
+func (s Server) APIOf(id string) API {
+	switch {
+	case s.API != "":
+		return s.API
+	case vendorAPIs[id] != "":
+		return vendorAPIs[id]
+	default:
+		return OpenAIChat
+	}
+}
+
+var (
+	// headerName is a token of HTTP.
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	// hostHeaders are set by the host or its HTTP client.
+	hostHeaders = []string{
+		"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding",
+		"Idempotency-Key", "Traceparent",
+	}
+	// keyHeaders carry the key. A tenant's own key must not be replaced.
+	keyHeaders = []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key"}
+	// hostMembers are the members of a request that the host decides for each call.
+	hostMembers = []string{
+		"model", "messages", "contents", "system", "systemInstruction", "stream", "stream_options", "tools", "tool_choice",
+		"toolConfig", "response_format", "n",
+	}
+	// efforts are the values of ReasoningEffort.
+	efforts = map[API][]string{
+		OpenAIChat:  {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+		AzureOpenAI: {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+		Anthropic:   {"low", "medium", "high", "xhigh", "max"},
+	}
+	cacheTimes = []string{"5m", "1h"}
+)
+
+// check reports what is wrong to f.
+func (s Server) check(f *settings.File, at, id string) {
+	if id == anyProvider {
+		if s.Describes() || len(s.Headers)+len(s.SecretHeaders)+len(s.Query)+len(s.Body) > 0 || s.ReasoningEffort+s.PromptCaching != "" {
+			f.Wrong(at, "a server is described in the entry of its provider; here are limits only")
+		}
+		return
+	}
+	s.checkAPI(f, at, id)
+	if s.Key != nil {
+		s.Key.check(f, at+"/key")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+		checkHeader(f, settings.Path(at+"/headers", name), name)
+		if strings.ContainsFunc(s.Headers[name], func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			f.Wrong(settings.Path(at+"/headers", name), "has a line end or another control character")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.SecretHeaders)) {
+		path := settings.Path(at+"/secretHeaders", name)
+		checkHeader(f, path, name)
+		s.SecretHeaders[name].check(f, path)
+		if _, twice := s.Headers[name]; twice {
+			f.Wrong(path, "is in headers, too; keep one of the two")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Body)) {
+		if slices.Contains(hostMembers, name) {
+			f.Wrong(settings.Path(at+"/body", name), "the host sets it for each call; it cannot be replaced")
+		}
+	}
+}
+
+// checkAPI checks the interface and what depends on it.
+func (s Server) checkAPI(f *settings.File, at, id string) {
+	api := s.APIOf(id)
+	vendor := vendorAPIs[id]
+	switch {
+	case !slices.Contains(apis, api):
+		f.Wrong(at+"/api", "%q: want one of %s; for another interface, use a gateway that has one of these", api, listAPIs())
+		return
+	case vendor != "" && api != vendor:
+		f.Wrong(at+"/api", "%q: the provider %s has the interface %s; give this server another id", api, id, vendor)
+	case api == AzureOpenAI && s.Query["api-version"] == "":
+		f.Wrong(at+"/query", "missing: api-version, such as 2024-10-21")
+	}
+	if e := s.ReasoningEffort; e != "" && !slices.Contains(efforts[api], e) {
+		if efforts[api] == nil {
+			f.Wrong(at+"/reasoningEffort", "the interface %s has none; set generationConfig.thinkingConfig in body", api)
+		} else {
+			f.Wrong(at+"/reasoningEffort", "%q: want one of %s", e, strings.Join(efforts[api], ", "))
+		}
+	}
+	if c := s.PromptCaching; c != "" && api != Anthropic {
+		f.Wrong(at+"/promptCaching", "only the interface anthropic has it; others cache prompts by themselves")
+	} else if c != "" && !slices.Contains(cacheTimes, c) {
+		f.Wrong(at+"/promptCaching", "%q: want 5m or 1h, the time for which the vendor keeps a prompt", c)
+	}
+}
+
+func listAPIs() string {
+	var names []string
+	for _, a := range apis {
+		names = append(names, string(a))
+	}
+	return strings.Join(names, ", ")
+}
+
+func checkHeader(f *settings.File, at, name string) {
+	canonical := textproto.CanonicalMIMEHeaderKey(name)
+	switch {
+	case !headerName.MatchString(name):
+		f.Wrong(at, "no name of a header")
+	case slices.Contains(keyHeaders, canonical):
+		f.Wrong(at, "carries the key of a call; name the key with the member key")
+	case slices.Contains(hostHeaders, canonical):
+		f.Wrong(at, "the host sets it for each call; it cannot be replaced")
+	}
+}
+
+// check reports a reference that does not name one place.
+func (r Reference) check(f *settings.File, at string) {
+	if (r.Env == "") == (r.File == "") {
+		f.Wrong(at, `want {"env": NAME} or {"file": PATH}, where the secret is`)
+	}
+}
