@@ -15,7 +15,7 @@ const MaxQuestionTimeout = 366 * 24 * time.Hour
 // DeclinePolicy is what happens to a node whose model's question is declined.
 type DeclinePolicy string
 
-// The policies. By default the model is told and continues.
+// The policies. By default the model gets a message and continues.
 const (
 	DeclineContinue DeclinePolicy = "continue"
 	DeclineFail     DeclinePolicy = "fail"
@@ -74,6 +74,6 @@ func checkQuestions(settings json.RawMessage, path string, found *problems) {
 		found.add(at+"/"+memberTimeoutMs, RuleQuestions, "want milliseconds, an integer from 1 to 31622400000; 0 means no limit, without it the host's applies")
 	}
 	if p := DeclinePolicy(q.text(memberOnDecline)); q[memberOnDecline] != nil && p != DeclineContinue && p != DeclineFail {
-		found.add(at+"/"+memberOnDecline, RuleQuestions, `want "continue", which tells the model, or "fail"`)
+		found.add(at+"/"+memberOnDecline, RuleQuestions, `want "continue", which sends the model a message, or "fail"`)
 	}
 }

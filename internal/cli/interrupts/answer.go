@@ -57,7 +57,7 @@ node fails if settings.questions.onDecline says so.
 	f.StringVar(&o.voter, "voter", "", "voter id, for credentials that several people share")
 	f.StringArrayVar(&o.answers, "answer", nil, "ID=VALUE, the answer to a question or the value of a form field, as JSON or text (repeatable)")
 	f.BoolVar(&o.decline, "decline", false, "decline to answer a model's questions")
-	f.StringVar(&o.reason, "reason", "", "reason that the model is told, for --decline")
+	f.StringVar(&o.reason, "reason", "", "reason to pass on to the model, for --decline")
 	f.StringVar(&o.value, "value", "", "whole answer: JSON, @FILE or -")
 	f.StringVar(&o.key, "key", "", "Idempotency-Key; repeats with the same key answer once")
 	c.MarkFlagsMutuallyExclusive("value", "action", "answer", "decline")

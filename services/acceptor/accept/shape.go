@@ -49,8 +49,8 @@ func shape(_ context.Context, e *execution) (*Refusal, error) {
 			Message:      fmt.Sprintf("must have at most %d bytes", MaxPayloadBytes),
 		}), nil
 	}
-	rest, wrong := schema.UnifyNulls(withoutPayload(doc, members), envelopeSchema().Validate)
-	if len(wrong) > 0 {
+	rest := withoutPayload(doc, members)
+	if wrong := envelopeSchema().Validate(rest); len(wrong) > 0 {
 		return invalidShape("the document is not an AI envelope", detailsOf("", wrong)...), nil
 	}
 	if err := json.Unmarshal(rest, &e.env); err != nil {

@@ -250,26 +250,3 @@ func TestShape_AgreesWithThePublishedSchema(t *testing.T) {
 	}
 	t.Fatal("the generator never makes a valid envelope")
 }
-
-// OpenWOP envelope contract §5, §20: strict modes write absent members as null, those of the envelope
-// as well.
-func TestShape_NullIsAbsence(t *testing.T) {
-	t.Parallel()
-	null := json.RawMessage("null")
-	for name, document := range map[string]string{
-		"nodeId":     doc(note, goodNote, with("nodeId", null)),
-		"partial":    doc(note, goodNote, with("partial", null)),
-		"meta":       doc(note, goodNote, meta("label", null, "rendering", null, "contentTrust", null, "traceparent", null)),
-		"the hint's": doc(note, goodNote, meta("rendering", map[string]any{"display": "card", "alt": null})),
-	} {
-		f := newFixture(t)
-		accepted(t, f.accept(document))
-		for _, e := range f.events() {
-			require.NotContains(t, string(e.Payload), "null", name)
-		}
-	}
-	for _, name := range []string{"type", "envelopeId", "correlationId", "meta"} {
-		f := newFixture(t)
-		refused(t, f.accept(doc(note, goodNote, with(name, null))), accept.Invalid, fault.InvalidEnvelopeShape)
-	}
-}

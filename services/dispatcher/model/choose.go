@@ -66,7 +66,11 @@ func namesMember(source json.RawMessage, name string) bool {
 
 // satisfies reports whether a document is a value of the requested schema.
 func satisfies(s *schema.Schema, raw json.RawMessage) bool {
-	return s != nil && len(s.Validate(raw)) == 0
+	if s == nil {
+		return false
+	}
+	_, violations := schema.UnifyNulls(raw, s.Validate)
+	return len(violations) == 0
 }
 
 // chooseValue returns the document that is the answer: the last one that satisfies the schema, else the

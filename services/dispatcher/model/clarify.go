@@ -31,7 +31,7 @@ func clarificationMessages(answered []Answered) []provider.Message {
 	return out
 }
 
-// answerText tells the model the answers to its questions, or that there are none.
+// answerText is the message with the answers to the model's questions, or that there are none.
 func answerText(resume json.RawMessage) string {
 	reason, declined := interrupt.ReadDeclined(resume)
 	switch {

@@ -85,9 +85,11 @@ func (c candidate) complete(
 	}
 	body := map[string]json.RawMessage{}
 	for k, v := range c.body {
-		body[k] = v
+		if k == "payload" || string(v) != "null" { // null is absence
+			body[k] = v
+		}
 	}
-	if v := body["schemaVersion"]; len(v) == 0 || string(v) == "null" { // null is absence
+	if _, ok := body["schemaVersion"]; !ok {
 		body["schemaVersion"] = json.RawMessage(strconv.Itoa(version))
 	}
 	body["correlationId"] = wire.AppendString(nil, p.correlationID(c.kind))

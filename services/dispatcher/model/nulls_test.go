@@ -39,13 +39,15 @@ func TestEnvelope_NullMembersAreFilledIn(t *testing.T) {
 	t.Parallel()
 	var got struct {
 		SchemaVersion int
+		Partial       json.RawMessage
 		Meta          map[string]any
 	}
 	r := envelope(t, func(req model.AcceptRequest) (model.Outcome, error) {
 		require.NoError(t, json.Unmarshal(req.Envelope, &got))
 		return acceptAll(req)
-	}, mock.Entry{Content: `{"type":"vendor.x.ticket","schemaVersion":null,"envelopeId":null,"correlationId":null,"meta":null,"payload":{"a":1}}`})
+	}, mock.Entry{Content: `{"type":"vendor.x.ticket","schemaVersion":null,"envelopeId":null,"correlationId":null,"meta":null,"partial":null,"payload":{"a":1}}`})
 	require.Nil(t, r.result.Err)
 	require.Positive(t, got.SchemaVersion)
+	require.Nil(t, got.Partial)
 	require.Equal(t, "ai-generation", got.Meta["source"])
 }
