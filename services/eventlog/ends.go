@@ -34,7 +34,7 @@ func (e *ends) get(ctx context.Context) (uint64, error) {
 	q := e.next
 	if !e.asking {
 		e.asking = true
-		go e.askAll() //nolint:contextcheck // it asks for others, too
+		go e.askAll() //nolint:contextcheck,gosec // it asks for others, too
 	}
 	e.mu.Unlock()
 	select {
