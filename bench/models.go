@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -156,12 +157,25 @@ func (o options) modelSeconds() time.Duration {
 	return max(o.seconds, 21*time.Second)
 }
 
+// strictCatalogue writes a catalogue in which the double takes strict schemas, with the keywords of all vendors.
+func strictCatalogue(dir string) (string, error) {
+	f, err := os.CreateTemp(dir, "models-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintf(f, `{"version":1,"asOf":"2026-11-01","models":[{"provider":"double","model":%q,"schemaDialect":"azure"}]}`, openaicompat.DefaultModel)
+	return f.Name(), errors.Join(err, f.Close())
+}
+
 func newModelRig(ctx context.Context, o options, durability string) (*modelRig, error) {
 	rig := &modelRig{modelCaller: modelCaller{patience: o.patience()}}
+	catalogue, err := strictCatalogue(o.dir)
+	if err != nil {
+		return nil, err
+	}
 	rig.double = newModelDouble()
-	var err error
 	rig.host, err = startHostIn(ctx, []string{"WAYBILL_PROVIDER_DOUBLE_KEY=" + doubleKey}, o.bin, o.dir, "--durability", durability,
-		"--provider", "double="+rig.double.URL(), "--default-model", "double/"+openaicompat.DefaultModel, "--metrics-addr", "127.0.0.1:0")
+		"--provider", "double="+rig.double.URL(), "--default-model", "double/"+openaicompat.DefaultModel, "--models", catalogue, "--metrics-addr", "127.0.0.1:0")
 	if err != nil {
 		rig.double.Close()
 		return nil, err

@@ -29,9 +29,14 @@ func measureScale(ctx context.Context, o options) ([]byte, error) {
 	if m.HeapPerSubject, err = heapPerSubject(ctx, o.dir); err != nil {
 		return nil, fmt.Errorf("heap of a subject: %w", err)
 	}
+	catalogue, err := strictCatalogue(o.dir)
+	if err != nil {
+		return nil, err
+	}
 	double := newModelDouble()
 	defer double.Close()
-	h, err := startSpread(ctx, o, 1, []string{"WAYBILL_PROVIDER_DOUBLE_KEY=" + doubleKey}, "--provider", "double="+double.URL(), "--default-model", "double/"+openaicompat.DefaultModel)
+	h, err := startSpread(ctx, o, 1, []string{"WAYBILL_PROVIDER_DOUBLE_KEY=" + doubleKey},
+		"--provider", "double="+double.URL(), "--default-model", "double/"+openaicompat.DefaultModel, "--models", catalogue)
 	if err != nil {
 		return nil, err
 	}

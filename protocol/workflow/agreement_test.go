@@ -40,6 +40,7 @@ func published(t *testing.T) *jsonschema.Schema {
 var semantic = []string{
 	workflow.RuleUnique, workflow.RuleReference, workflow.RuleCycle, workflow.RuleCondition, workflow.RuleRegex,
 	workflow.RuleValueType, workflow.RuleSchema, workflow.RuleMaxRetries, workflow.RuleContract, workflow.RuleChannel, workflow.RuleSchedule,
+	"maxLength", // of node ids, which the schema does not limit
 }
 
 // Parse accepts a document exactly if the published schema does, apart from semantic checks. Each

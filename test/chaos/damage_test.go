@@ -377,6 +377,9 @@ func (*stock) compare(t *testing.T, c injury, at, want, got string, named bool) 
 		return
 	}
 	if c.bit < 0 {
+		if c.killed && (c.fresh || !strings.HasPrefix(c.file, "WAYBILL_RUNS")) {
+			return // after a crash, a file that ends between two records looks like any other
+		}
 		assert.True(t, named, "%s is not as it was, and the host says nothing", at)
 		return
 	}

@@ -111,7 +111,9 @@ func damage(t *testing.T, file, text string) {
 	require.NoError(t, err)
 	at := bytes.Index(b, []byte(text))
 	require.Positive(t, at)
-	b[at+len(text)-1] ^= 0x10
+	for i := range text { // more than one bit: a single one is put right
+		b[at+i] ^= 0x10
+	}
 	require.NoError(t, os.WriteFile(file, b, 0o600))
 }
 
@@ -129,7 +131,7 @@ func TestDev_SettingsFilesReportAllErrors(t *testing.T) {
 		}},
 		"--provider-settings": {`{"providers":{"sample":{"maxConcurrent":-1,"timeouts":{"callMs":"1h"}},"*":{"requests":1}}}`, []string{
 			`at "/providers/sample/maxConcurrent": -1: want 0 (no limit) or more`, `at "/providers/sample/timeouts/callMs": want a number, got a string`,
-			`at "/providers/*/requests": unknown member; allowed here: maxConcurrent, maxTimeoutMs, requestsPerMinute, timeouts, tokensPerMinute`,
+			`at "/providers/*/requests": unknown member; allowed here: api, baseUrl, body, headers, key, maxConcurrent,`,
 		}},
 	} {
 		file := filepath.Join(t.TempDir(), "limits.json")

@@ -118,7 +118,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		require.Len(t, reqs, 1)
 		require.True(t, reqs[0].Stream)
 		require.Equal(t, "json_schema", reqs[0].ResponseFormat.Type)
-		require.True(t, reqs[0].ResponseFormat.JSONSchema.Strict)
+		require.False(t, reqs[0].ResponseFormat.JSONSchema.Strict, "a server of one's own gets the schema as written")
 		require.Contains(t, string(reqs[0].ResponseFormat.JSONSchema.Schema), `"orderId"`)
 		require.Equal(t, "Bearer "+providerKey, server.Requests()[n].Header.Get("Authorization"))
 		require.NotEmpty(t, server.Requests()[n].Header.Get("User-Agent"))

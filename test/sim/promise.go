@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -80,8 +81,13 @@ func (p promises) decided(id, node, action string) {
 }
 
 func (f fact) in(h *history) bool {
+	if h != nil && f.event == wire.EventRunResumed && slices.ContainsFunc(h.frames, withdrawsPause) {
+		return true // a pause that has not taken effect is withdrawn, without an event
+	}
 	return h != nil && slices.ContainsFunc(h.events, func(e wire.Event) bool { return e.Type == f.event && e.NodeID == f.node })
 }
+
+func withdrawsPause(f *frame.Frame) bool { return wire.ParseNote(f.Note).Unpause }
 
 // kept checks the log against the promises.
 func (p promises) kept(w *World) error {

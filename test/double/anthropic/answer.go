@@ -165,8 +165,35 @@ func instanceOf(root map[string]any, v any) any {
 	case "null":
 		return nil
 	default:
-		return "text"
+		return textOf(s["format"])
 	}
+}
+
+// textOf returns a text of a format.
+func textOf(format any) string {
+	switch format {
+	case "date":
+		return "2026-01-02"
+	case "time":
+		return "03:04:05Z"
+	case "date-time":
+		return "2026-01-02T03:04:05Z"
+	case "duration":
+		return "P1D"
+	case "email":
+		return "a@example.com"
+	case "hostname":
+		return "example.com"
+	case "ipv4":
+		return "192.0.2.1"
+	case "ipv6":
+		return "2001:db8::1"
+	case "uri":
+		return "https://example.com/a"
+	case "uuid":
+		return "00000000-0000-4000-8000-000000000000"
+	}
+	return "text"
 }
 
 // resolve returns the target of a reference within the schema.
