@@ -17,9 +17,10 @@ it.each([
   expect(titleOf(questionOf(interrupt))).toBe(want);
 });
 
+const asked = (kind: string, resumeSchema?: object): boolean =>
+  declinable(questionOf({ kind, nodeId: "n", interruptId: "i", payload: { kind, data: { questions: [{ id: "q", question: "?" }] }, resumeSchema } }));
+
 it("only a question whose resumeSchema says so can be declined", () => {
-  const asked = (kind: string, resumeSchema?: object): boolean =>
-    declinable(questionOf({ kind, nodeId: "n", interruptId: "i", payload: { kind, data: { questions: [{ id: "q", question: "?" }] }, resumeSchema } }));
   const model = { type: "object", anyOf: [{ required: ["answers"] }, { required: ["declined"], properties: { answers: false, declined: { const: true } } }] };
   expect(asked("clarification", model)).toBe(true);
   expect(asked("clarification")).toBe(false);
