@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -20,6 +19,9 @@ func TestNextModel_AnotherProcessCallsTheRecordedOne(t *testing.T) {
 	next := &wire.NextModel{Index: 1, Provider: "b", Model: "m"}
 	var called []*wire.NextModel
 	first := models(func(_ context.Context, task model.Task, _ model.Journal) model.Result {
+		if task.Input.Next != nil { // the process is lost before its second call
+			return model.Result{Interrupted: context.Canceled, Unsent: true}
+		}
 		called = append(called, task.Input.Next)
 		return model.Result{Err: &wire.NodeError{
 			Code: "provider_quota_exhausted", Message: "slow down", Retryable: true, Capacity: true,
@@ -31,8 +33,7 @@ func TestNextModel_AnotherProcessCallsTheRecordedOne(t *testing.T) {
 	r.create(t)
 	r.next(t)
 	st, frames := r.state(t)
-	require.Equal(t, runstate.NodeRetrying, st.Nodes["a"].Status)
-	require.Equal(t, next, st.Nodes["a"].Next)
+	require.Equal(t, next, st.Nodes["a"].Next, "recorded before the next attempt")
 
 	r.exec = r.executor(defs, models(func(_ context.Context, task model.Task, _ model.Journal) model.Result {
 		called = append(called, task.Input.Next)
@@ -44,5 +45,4 @@ func TestNextModel_AnotherProcessCallsTheRecordedOne(t *testing.T) {
 	st, _ = r.state(t)
 	require.Equal(t, wire.StatusCompleted, st.Status)
 	require.Equal(t, []*wire.NextModel{nil, next}, called)
-	require.Equal(t, 1, st.Executions)
 }
