@@ -59,7 +59,7 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, 
 		return verdict{done: &Result{Interrupted: err}}
 	}
 	if len(candidates) == 0 {
-		if e.expected.kind == "" { // without a requested kind, the text is the answer
+		if e.expected.kind == "" && x.isText() { // without a requested kind, the text is the answer
 			return out.completeNode(textOutput(a.Text))
 		}
 		return verdict{failure: parseFailure(a.Text, x)}

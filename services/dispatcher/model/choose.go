@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/protocol/schema"
@@ -73,11 +74,14 @@ func satisfies(s *schema.Schema, raw json.RawMessage) bool {
 	return len(violations) == 0
 }
 
+// maxCandidates limits the documents of an answer that are validated.
+const maxCandidates = 64
+
 // chooseValue returns the document that is the answer: the last one that satisfies the schema, else the
 // last one of the right type, whose violations the model is told.
 func chooseValue(docs []document, s *schema.Schema) (document, []schema.Violation) {
 	chosen, wrong := docs[len(docs)-1], []schema.Violation(nil)
-	for i := len(docs) - 1; i >= 0; i-- {
+	for i := len(docs) - 1; i >= max(0, len(docs)-maxCandidates); i-- {
 		d, violations := readText(docs[i], s)
 		switch {
 		case len(violations) == 0:
@@ -157,20 +161,18 @@ func (e *emission) findEnvelopes(docs []document) []candidate {
 	return append(out, envelopes[at:]...)
 }
 
-// listed replaces each list of envelopes by its items, if the model was asked for one.
+// listed returns the items of a list of envelopes, if the model was asked for one. Of several lists the
+// last one is the answer: those before it are drafts.
 func (e *emission) listed(docs []document) []document {
 	if e.expected.turn == nil {
 		return docs
 	}
-	var out []document
-	for _, d := range docs {
+	for _, d := range slices.Backward(docs) {
 		if items, ok := turnDocuments(d); ok {
-			out = append(out, items...)
-			continue
+			return items
 		}
-		out = append(out, d)
 	}
-	return out
+	return docs
 }
 
 // requestedSchema returns the compiled schema of the requested kind.
@@ -195,6 +197,9 @@ func (e *emission) readEnvelopes(d document) []candidate {
 				return nil // any other array is a payload
 			}
 			out = append(out, c)
+		}
+		if satisfies(e.requestedSchema().schema, d.raw) { // a payload whose items look like envelopes
+			return nil
 		}
 		return out
 	}

@@ -35,6 +35,7 @@ var kindsOfForms = kindList{
 	"vendor.x.any":   `{"type":"object","required":["type","payload"],"properties":{"type":{"type":"string"},"payload":{"type":"object"}}}`,
 	"vendor.x.level": `{"enum":["low","high"]}`,
 	"vendor.x.count": `{"type":"integer"}`,
+	"vendor.x.pairs": `{"type":"array","items":{"type":"object","required":["type","payload"],"properties":{"type":{"enum":["a"]}}}}`,
 	"vendor.x.list":  `{"type":"array","items":{"type":"string"}}`,
 	"error":          `{"type":"object"}`,
 	"clarification.request": `{"type":"object","required":["questions"],
@@ -100,6 +101,7 @@ func TestChoose_WhatWasAskedForDecides(t *testing.T) {
 		"a number":                               {"vendor.x.count", `42`, []string{"vendor.x.count", `42`}},
 		"a list":                                 {"vendor.x.list", `["a","b"]`, []string{"vendor.x.list", `["a","b"]`}},
 		"an empty list":                          {"vendor.x.list", `[]`, []string{"vendor.x.list", `[]`}},
+		"a list whose items look like envelopes": {"vendor.x.pairs", `[{"type":"a","payload":1}]`, []string{"vendor.x.pairs", `[{"type":"a","payload":1}]`}},
 		"several envelopes":                      {"vendor.x.task", `[{"type":"vendor.x.task","payload":{"title":"a"}},{"type":"error","payload":{}}]`, []string{"vendor.x.task", `{"title":"a"}`, "error", `{}`}},
 		"a remark beside an envelope":            {"vendor.x.task", "As of [1]: {\"type\":\"vendor.x.task\",\"payload\":{\"title\":\"a\"}}", []string{"vendor.x.task", `{"title":"a"}`}},
 		"a draft, then the payload":              {"vendor.x.task", `{"title":"draft"} no: {"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
@@ -187,5 +189,26 @@ func TestTurn_CountsWithinTheTurn(t *testing.T) {
 			}, mock.Entry{Content: "[" + one + "," + one + "," + one + "]"})
 		require.GreaterOrEqual(t, len(counts), 3)
 		require.Equal(t, []int{0, 1, 2}, counts[:3], kind)
+	}
+}
+
+// A model that is asked for a list of envelopes gives drafts before it, and a node with a contract alone
+// does not take broken JSON as text.
+func TestTurn_TheLastListIsTheAnswer(t *testing.T) {
+	t.Parallel()
+	const config = `{"envelopeType":"vendor.x.task","turn":"envelopes","expectsStreaming":false}`
+	list := func(title string) string {
+		return `{"envelopes":[{"type":"vendor.x.task","payload":{"title":"` + title + `"}}]}`
+	}
+	for _, answer := range []string{list("a"), list("draft") + " On reflection: " + list("a"), "```json\n" + list("draft") + "\n```\n```json\n" + list("a") + "\n```"} {
+		r, seen := answerKind(t, config, answer)
+		require.Nil(t, r.result.Err)
+		require.Len(t, seen, 1, answer)
+		require.JSONEq(t, `{"title":"a"}`, string(seen[0].Payload))
+	}
+	for _, answer := range []string{`{"envelopes":[`, `{"envelopes":[]}`, "<think>hm</think>"} {
+		r, _ := answerKind(t, `{"envelopeContract":{"accepts":["vendor.x.task"]},"expectsStreaming":false}`, answer, list("a"))
+		require.Nil(t, r.result.Err)
+		require.Len(t, r.spy.reqs, 2, answer)
 	}
 }

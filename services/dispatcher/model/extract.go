@@ -36,6 +36,9 @@ type extraction struct {
 	thought bool
 }
 
+// isText reports whether the answer has neither JSON nor thinking alone.
+func (x extraction) isText() bool { return len(x.documents) == 0 && x.broken < 0 && !x.thought }
+
 // extract finds the JSON documents of an answer, leniently and deterministically: the whole text, else
 // the outermost objects and arrays and the fenced values, without the model's thinking (OpenWOP
 // envelope contract §14.6).
@@ -210,11 +213,45 @@ func beginsLikeJSON(text string) bool {
 	case inner[0] == '"' || inner[0] == '\'' || inner[0] == '{':
 		return true
 	}
+	for _, slip := range []string{"//", "/*", "#", ",", "...", "…", "“", "”", "‘", "’", "«"} {
+		if strings.HasPrefix(inner, slip) {
+			return true
+		}
+	}
 	name := 0
-	for name < len(inner) && isWordByte(inner[name]) {
+	for name < len(inner) && (isWordByte(inner[name]) || inner[name] == '-' || inner[name] == '$') {
 		name++
 	}
-	return name > 0 && strings.HasPrefix(strings.TrimLeft(inner[name:], " "), ":")
+	if name > 0 && strings.HasPrefix(strings.TrimLeft(inner[name:], " "), ":") {
+		return true
+	}
+	end := closingBracket(text[:min(len(text), maxRemark)])
+	return end > 0 && strings.Contains(text[:end], `":`)
+}
+
+// maxRemark limits how far a bracket is followed to see what it contains, in bytes.
+const maxRemark = 1024
+
+// closingBracket returns the index after the bracket that closes the one at the start, outside strings;
+// 0 if there is none.
+func closingBracket(text string) int {
+	depth, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 0
 }
 
 // nextBeginning returns the offset of the next mark of thinking or fence at the start of a line, after
@@ -263,6 +300,9 @@ var thinkingMarks = []mark{
 	{"<|begin_of_thought|>", "<|end_of_thought|>"},
 	{"<|channel|>analysis", "<|channel|>final"},
 	{"<|channel|>commentary", "<|channel|>final"},
+	{"<|START_THINKING|>", "<|END_THINKING|>"},
+	{"<scratchpad>", "</scratchpad>"},
+	{"<thought_process>", "</thought_process>"},
 	{"[THINK]", "[/THINK]"},
 	{"◁think▷", "◁/think▷"},
 }

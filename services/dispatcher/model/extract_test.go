@@ -92,6 +92,7 @@ func TestExtract_FindsTheAnswer(t *testing.T) {
 		"thinking of Seed":              "<seed:think>" + sketch + "</seed:think>" + task,
 		"channels":                      "<|channel|>analysis<|message|>" + sketch + "<|end|><|start|>assistant<|channel|>final<|message|>" + task + "<|return|>",
 		"channel of the answer alone":   sketch + "<|channel|>final<|message|>" + task,
+		"thinking of Cohere":            "<|START_THINKING|>" + sketch + "<|END_THINKING|>" + task,
 		"thought mark":                  "<|begin_of_thought|>" + sketch + "<|end_of_thought|>" + task,
 		"JSON in a string":              string(quoted(task)),
 		"JSON in a string in prose":     "```json\n" + string(quoted(task)) + "\n```",
@@ -183,7 +184,7 @@ func TestExtract_NeverGivesWrongData(t *testing.T) {
 				got, _ = answerOf(t, s, head+answer[:cut]+"\n```\nThat is it.")
 				require.Empty(t, got, "%q", head+answer[:cut])
 			}
-			for _, bad := range []string{answer[:len(answer)-1] + ",}", "[" + answer, strings.Replace(answer, ":", "", 1), strings.Replace(answer, `"`, "'", 2)} {
+			for _, bad := range []string{"{ // so\n" + answer[1:], "{, " + answer[1:], "{“x”: 1, " + answer[1:], "{$id: 1, " + answer[1:], "{a b, " + answer[1:], answer[:len(answer)-1] + ",}", "[" + answer, strings.Replace(answer, ":", "", 1), strings.Replace(answer, `"`, "'", 2)} {
 				got, _ := answerOf(t, s, head+bad)
 				require.Empty(t, got, "%q", head+bad)
 			}
@@ -228,6 +229,7 @@ func TestRepair_CorrectsTheNotationOnly(t *testing.T) {
 		`{"title":"a",} That is {all}.`:                       "", // the remark could belong to it
 		`{"title":"a","parts":[{"title":"b"}],"urgent":tr`:    "",
 		`{"title":"a","parts":[{"title":"b"},{"title":"c"`:    "",
+		`{"title":"a","parts":[{"title":"b"}, ...],}`:         "",
 		`{"title":"a`: "",
 		strings.Repeat(`{"a":`, 100) + "1," + strings.Repeat("}", 100): "",
 		`{"title":"` + strings.Repeat("a", maxRepairBytes) + `",}`:     "",

@@ -27,7 +27,7 @@ func (x extraction) repair(text string) (document, bool) {
 		closing = "]"
 	}
 	broken = broken[:strings.LastIndex(broken, closing)+1]
-	if len(broken) > maxRepairBytes || !isBalanced(broken) {
+	if len(broken) > maxRepairBytes || !isBalanced(broken) || elides(broken) {
 		return document{}, false
 	}
 	repaired, err := jsonrepair.Repair(broken)
@@ -35,6 +35,11 @@ func (x extraction) repair(text string) (document, bool) {
 		return document{}, false
 	}
 	return document{raw: json.RawMessage(repaired), path: pathRepair, offset: x.broken}, true
+}
+
+// elides reports whether the model left out a part of the document. It does not know strings.
+func elides(text string) bool {
+	return strings.Contains(text, "...") || strings.Contains(text, "…") || strings.Contains(text, "/*")
 }
 
 // isBalanced reports whether as many brackets are closed as opened, not too deep. It does not know
