@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"path/filepath"
 	"regexp"
 	"runtime/metrics"
@@ -25,8 +26,9 @@ const (
 	startLook   = 20 * time.Millisecond
 )
 
-// launch puts damaged files right, and starts the server.
-func (s *Server) launch(ctx context.Context) (*server.Server, error) {
+// launch puts damaged files right, and starts the server. alone means that nothing else of the process
+// allocates memory yet, so that what the server needs is known.
+func (s *Server) launch(ctx context.Context, alone bool) (*server.Server, error) {
 	m := newMender(s.cfg.Dir, s.cfg.Layout, newJournal(s.cfg.Dir, s.cfg.Log))
 	s.mu.Lock()
 	m.all, s.suspicious, s.unchecked = s.suspicious, false, nil
@@ -44,10 +46,11 @@ func (s *Server) launch(ctx context.Context) (*server.Server, error) {
 	s.mu.Lock()
 	s.unchecked, s.damage = m.rest, found
 	s.mu.Unlock()
-	return s.recover(ctx, bounds{
-		time:   startTime + time.Duration(m.size/startRate)*time.Second,
-		memory: uint64(startMemory + 2*m.size), //nolint:gosec // G115: sizes are positive
-	})
+	most := bounds{time: startTime + time.Duration(m.size/startRate)*time.Second, memory: math.MaxUint64 / 2}
+	if alone {
+		most.memory = uint64(startMemory + 2*m.size) //nolint:gosec // G115: sizes are positive
+	}
+	return s.recover(ctx, most)
 }
 
 // bounds limit a start.

@@ -71,7 +71,7 @@ func Start(ctx context.Context, cfg Config, password string) (*Server, error) {
 		cfg.Layout = anyLayout{}
 	}
 	s := &Server{cfg: cfg, password: password}
-	srv, err := s.launch(ctx)
+	srv, err := s.launch(ctx, true)
 	if err != nil {
 		return nil, err
 	}

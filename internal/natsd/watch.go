@@ -122,7 +122,7 @@ func (s *Server) reopen(ctx context.Context) {
 // Restart stops the server if it runs, and starts it on the same files.
 func (s *Server) Restart() error {
 	s.Stop()
-	srv, err := s.launch(context.Background())
+	srv, err := s.launch(context.Background(), false)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}

@@ -113,14 +113,14 @@ func (f *follower) catchUp(ctx context.Context) error {
 }
 
 // catchUpPage processes a page of the events in the store; false if there is none. Followers of one
-// tenant take turns, because a page is in memory until its reader has taken it.
+// tenant take turns to read.
 func (f *follower) catchUpPage(ctx context.Context, row store.Run) (some bool, err error) {
 	give, err := f.s.backlogs.Take(ctx, f.key.Tenant)
 	if err != nil {
 		return false, err
 	}
-	defer give()
 	events, err := f.s.events(ctx, f.key, f.next, min(followPage, row.Head+1-f.next))
+	give() // before the reader takes the page: one that does not read must not stop the others
 	if err != nil {
 		return false, f.s.failure(f.key, err)
 	}

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,7 +186,7 @@ func abridgeValue(v any, name string, fit func(string) string) any {
 			v[i] = abridgeValue(v[i], name, fit)
 		}
 	case map[string]any:
-		for member := range v {
+		for _, member := range slices.Sorted(maps.Keys(v)) { // fit counts what it has let through
 			v[member] = abridgeValue(v[member], member, fit)
 		}
 	}

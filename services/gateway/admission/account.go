@@ -15,12 +15,21 @@ type Account struct {
 	held int64
 }
 
+// capped limits bytes to the whole pool: an answer larger than that is sent alone.
+func (a *Account) capped(n int64) int64 {
+	if limit := a.gate.bytes.Limit(); limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
 // Take adds n bytes. An error is meant for the caller: the host keeps too many bytes for
 // others, or for this tenant.
 func (a *Account) Take(n int64) error {
 	if a == nil || n <= 0 {
 		return nil
 	}
+	n = a.capped(n)
 	if !a.gate.bytes.Take(a.name, n) {
 		return a.gate.refuse(tooManyBytes)
 	}
@@ -33,6 +42,7 @@ func (a *Account) Wait(ctx context.Context, n int64) error {
 	if a == nil || n <= 0 {
 		return nil
 	}
+	n = a.capped(n)
 	if !a.gate.bytes.Wait(ctx, a.name, n) {
 		return a.gate.refuse(tooManyBytes)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	"waybill.dev/waybill/services/gateway/admission"
 )
 
 // Assets serves the images, sounds and files that models produced. The token in the URL is
@@ -25,6 +26,12 @@ func (a *Assets) Serve(w http.ResponseWriter, r *http.Request, token string) err
 	res, err := a.Acceptor.GetAsset(r.Context(), &acceptorv1.GetAssetRequest{Token: token})
 	if err != nil {
 		return err
+	}
+	// The caller may read slowly, and its bytes stay in memory meanwhile.
+	if held, ok := r.Context().Value(accountKey{}).(*admission.Account); ok {
+		if err := held.Take(int64(len(res.GetData()))); err != nil {
+			return err
+		}
 	}
 	head := w.Header()
 	head.Set("Content-Type", contentType(res.GetMimeType()))
