@@ -157,7 +157,7 @@ type Reader interface {
 }
 
 // PageBytes limits the bodies of one answer of Frames; the first frame is always included.
-const PageBytes = 1 << 20
+const PageBytes = 8 << 20
 
 // Timer is the next timer of a run. Timers are ordered by these fields; the zero Timer is before
 // all.
