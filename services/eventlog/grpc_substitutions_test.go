@@ -2,15 +2,18 @@ package eventlog_test
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	"waybill.dev/waybill/internal/runlog/memory"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
@@ -73,7 +76,9 @@ func TestListSubstitutions_CountsByPairsOfModels(t *testing.T) {
 // For a tenant with too many, the answer has the time since which they are counted.
 func TestListSubstitutions_CountsTheLatestOfTooMany(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cfg := eventlog.DefaultConfig()
+	cfg.FreshTimeout = patience // a large frame takes a slow machine seconds
+	r := openRig(t, memory.New(), filepath.Join(t.TempDir(), "eventlog.db"), cfg)
 	w := r.begin(t, "run-1")
 	drafts := []wire.Draft{logtest.RunStarted}
 	for range 6000 {

@@ -21,7 +21,7 @@ import (
 )
 
 // impatient has short time limits.
-var impatient = rest.Patience{Start: 150 * time.Millisecond, MinRate: 1 << 20, Total: 300 * time.Millisecond}
+var impatient = rest.Patience{Start: time.Second, MinRate: 1 << 20, Total: 2 * time.Second}
 
 // listen serves a host over TCP.
 func listen(t *testing.T, h http.Handler) *httptest.Server {
