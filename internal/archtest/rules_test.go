@@ -119,7 +119,7 @@ func rules() []rule {
 			direct: []string{"os", "os/exec", "syscall"},
 		},
 		{
-			name:   "nobody imports a command",
+			name:   "no package imports a command",
 			from:   []string{"..."},
 			direct: []string{root + "/cmd", root + "/tools", root + "/bench"},
 		},

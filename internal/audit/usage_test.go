@@ -53,16 +53,16 @@ func TestSyncKeys_RecordsChangesOfKeys(t *testing.T) {
 	one.Scopes = []string{"a"}
 	sync(one)
 	sync(one, two)
-	var told []string
+	var recorded []string
 	for _, line := range r.lines(t, "acme") {
 		var e struct{ Action, Target string }
 		require.NoError(t, json.Unmarshal(line, &e))
-		told = append(told, e.Action+" "+e.Target)
+		recorded = append(recorded, e.Action+" "+e.Target)
 	}
 	require.Equal(t, []string{
 		"key.created keys/key_1", "key.created keys/key_2", "key.scopes-changed keys/key_1",
 		"key.revoked keys/key_2", "key.created keys/key_2",
-	}, told)
+	}, recorded)
 }
 
 func TestParseKey_ReadsWhatItWrites(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Layout tells what the records of the host's streams look like. The server's checksums do not cover
+// Layout describes the records of the host's streams. The server's checksums do not cover
 // where a subject ends.
 type Layout interface {
 	// Record returns what is known of a record from its subject and the start of its value.
@@ -23,7 +23,7 @@ type Layout interface {
 type Record struct {
 	// Valid is false if the stream has no such records.
 	Valid bool
-	// Tenant and RunID are whose it is, as far as the subject tells.
+	// Tenant and RunID are the owner of the record; empty if the subject does not contain them.
 	Tenant, RunID string
 }
 

@@ -26,7 +26,7 @@ func (b *block) correct(at, end int, left *int) bool {
 		return false
 	}
 	length, headers := b.length(at)
-	for _, h := range []bool{headers, !headers} { // the length, or the bit beside it
+	for _, h := range []bool{headers, !headers} { // a flip in the length, or in the flag next to it
 		b.setLength(at, size, h)
 		if b.sound(at, size) {
 			return true
