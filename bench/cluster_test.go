@@ -15,7 +15,11 @@ func TestClusterFigures_CompareWithTheTargets(t *testing.T) {
 		scale:    []scaleRow{{dispatchers: 1, perSec: 40}, {dispatchers: 2, perSec: 72}, {dispatchers: 4, perSec: 143}},
 		cost:     []costRow{{held: 1000, cpu: 100}, {held: 10_000, cpu: 114}, {held: 100_000, cpu: 116}},
 		recovery: samples{time.Second, recoveryTarget}, kills: 1,
-		overload: overloadRow{turns: []turn{{peak: 90, offered: 300, good: 70}, {peak: 110, offered: 300, good: 90}}, largest: "gateway", mb: 257},
+		overload: overloadRow{
+			turns:   []turn{{peak: 90, offered: 300, good: 70}, {peak: 110, offered: 300, good: 90}},
+			largest: "gateway",
+			mb:      257,
+		},
 	}
 	var met []bool
 	for _, g := range f.figures() {

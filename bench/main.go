@@ -53,7 +53,10 @@ const (
 )
 
 // parts are the sections in the order of the report.
-var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale}
+var parts = []section{
+	sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers,
+	sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale,
+}
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }

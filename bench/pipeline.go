@@ -69,7 +69,8 @@ func newRig() (*rig, error) {
 // begin puts a new run into a new log, so that neither grows with the load.
 func (r *rig) begin(ctx context.Context) error {
 	r.log = memory.New()
-	r.pipe = accept.New(r.kinds, r.scrub, accept.NewLogLedger(r.log, time.Now), time.Now, accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes})
+	policy := accept.Policy{MaxInlineBytes: accept.DefaultMaxInlineBytes}
+	r.pipe = accept.New(r.kinds, r.scrub, accept.NewLogLedger(r.log, time.Now), time.Now, policy)
 	head, err := beginRun(ctx, r.log, benchRun(fmt.Sprint("run_", r.n/perRun)))
 	r.at = accept.Target{Run: benchRun(fmt.Sprint("run_", r.n/perRun)), Head: head}
 	return err

@@ -116,7 +116,10 @@ func TestSpreadTable_EndsAtAll(t *testing.T) {
 func TestReport_HasTheRequestedSections(t *testing.T) {
 	t.Parallel()
 	one := samples{time.Millisecond}
-	measured := envelopeFigures{accept: accepts{cpu: one, wall: one, floor: one}, paced: pacedAccepts{latency: one, alone: one, fsync: one, late: one}}
+	measured := envelopeFigures{
+		accept: accepts{cpu: one, wall: one, floor: one},
+		paced:  pacedAccepts{latency: one, alone: one, fsync: one, late: one},
+	}
 	for only, want := range map[section][2]bool{sectionAll: {true, true}, sectionRuns: {true, false}, sectionEnvelopes: {false, true}} {
 		doc := (&report{options: options{only: only}, envelopes: measured}).render()
 		require.Equal(t, want[0], strings.Contains(doc, "\n## Create to completed"), "%q", only)

@@ -92,6 +92,7 @@ func (t timersRow) figure() figure {
 		measured: fmt.Sprintf("%.0f", rate),
 		target:   fmt.Sprintf("≥ %d", timersTarget),
 		met:      rate >= timersTarget,
-		ceiling:  fmt.Sprintf("all ended %s after the host was ready; ready after %s; %s of CPU per run", short(t.took), short(t.ready), short(t.cpu/time.Duration(max(t.runs, 1)))),
+		ceiling: fmt.Sprintf("all ended %s after the host was ready; ready after %s; %s of CPU per run",
+			short(t.took), short(t.ready), short(t.cpu/time.Duration(max(t.runs, 1)))),
 	}
 }
