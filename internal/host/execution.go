@@ -38,7 +38,9 @@ type Execution struct {
 	MaxRetryAttempts, TruncationMultiplier int
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
-	TestSeams    bool
+	// AIEnvelope is the capability host.aiEnvelope, which nodes that call models need.
+	AIEnvelope bool
+	TestSeams  bool
 }
 
 // DefaultExecution are the settings without flags.
@@ -48,7 +50,7 @@ func DefaultExecution() Execution {
 		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
 		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
-		MaxHandedOut: jetstream.DefaultConfig().MaxPending,
+		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
 	}
 }
 
