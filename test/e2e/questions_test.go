@@ -78,7 +78,7 @@ func TestQuestions_KeepTheEnvelopesSentWithThem(t *testing.T) {
 	schemas := harness.LoadSchemas(t)
 	h := harness.StartWith(t, harness.Options{Args: []string{"--test-seams", "--prompt-observability", "full"}})
 	c := h.Client("dev-key")
-	const triage = `{"reasoning":null,"category":"other","priority":"low","language":"en","summary":"%s","action":{"kind":"reply","message":"m"}}`
+	const triage = `{"reasoning":null,"category":"other","priority":"low","language":"en","summary":"%s","action":{"kind":"reply","draft":"m"}}`
 	first, last := strings.Replace(triage, "%s", "first", 1), strings.Replace(triage, "%s", "last", 1)
 	put(t, c, strings.Replace(one("keeps", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"hi","expectsStreaming":false,"envelopeContract":{"accepts":["vendor.waybill.ticket.triage"]}}`), `"id":"gate"`, `"id":"keeps"`, 1))
 	script(t, c, "keeps", `[{"type":"vendor.waybill.ticket.triage","payload":`+first+`,"meta":{"label":"A draft","rendering":{"display":"card","title":"Draft"}}},`+

@@ -163,7 +163,7 @@ func TestDevOffers_CountCapabilitiesOfCallableModels(t *testing.T) {
 	require.True(t, with("local", "local/qwen2.5-vl:7b")("vision-input"), "the default model")
 	trusting := HostOffers(Models{Catalogue: catalogue.Builtin(), Providers: []string{"local"}, Default: "sample/sample-1", TrustsUnknown: true})
 	require.True(t, trusting.Model("vision-input"), "the gate accepts models that are not listed")
-	require.False(t, WithoutEnvelopes(trusting).Model != nil)
+	require.Nil(t, WithoutEnvelopes(trusting).Model)
 	require.NotContains(t, WithoutEnvelopes(trusting).Capabilities, "host.aiEnvelope")
 	require.Contains(t, trusting.Capabilities, "host.aiEnvelope")
 	require.True(t, with("gemini", "gemini/some-image-model")("image-output"), "the default model")
