@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 type studio struct {
 	host   *harness.Host
 	client *harness.Client
+	// hold holds the next answer of gpt-4o-mini until the caller disconnects.
+	hold atomic.Bool
 
 	mu    sync.Mutex // guards calls
 	calls map[string][]string
@@ -71,6 +74,9 @@ func openStudio(t *testing.T, args ...string) *studio {
 		s.record(asked.Model, r.Body)
 		if asked.Model == speaks {
 			return openaicompat.Reply{Pieces: []string{"Good morning."}, Sound: samples}
+		}
+		if s.hold.CompareAndSwap(true, false) {
+			return openaicompat.Reply{Pieces: []string{"I"}, Step: make(chan struct{})}
 		}
 		return openaicompat.Reply{Pieces: []string{"I see."}}
 	}})
@@ -283,4 +289,25 @@ func TestMedia_APictureInAPromptIsAPart(t *testing.T) {
 	require.Len(t, parts, 2)
 	require.Equal(t, "Compare [image 1: a lamp] with the last one.", parts[0].Text)
 	require.Equal(t, "image_url", parts[1].Type)
+}
+
+// A dispatcher that takes over after a kill reads the asset again: the log has its reference.
+func TestMedia_SurvivesAKillDuringTheCall(t *testing.T) {
+	t.Parallel()
+	s := openStudio(t, "--max-inline-media-bytes", "1000", "--lease", "1s")
+	s.hold.Store(true)
+	doc := flow("look", makes("media.image", "gemini", paints), looksAt("look0", "openai", "gpt-4o-mini", "output"))
+	a, err := s.client.Do(within(t, 30*time.Second), http.MethodPost, "/v1/workflows", doc)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	id := start(t, s.client, `{"workflowId":"look"}`)
+	require.Eventually(t, func() bool { return len(s.of("gpt-4o-mini")) == 1 }, 30*time.Second, 10*time.Millisecond)
+	s.host.Kill()
+	s.host.Launch()
+	events := finish(t, s.host.Client(apiKey), id)
+	require.Equal(t, "run.completed", events[len(events)-1].Type, "%s", dump(events))
+	calls := s.of("gpt-4o-mini")
+	require.Len(t, calls, 2)
+	require.Contains(t, calls[1], base64.StdEncoding.EncodeToString(picture))
+	require.Len(t, s.of(paints), 1)
 }
