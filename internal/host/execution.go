@@ -40,6 +40,8 @@ type Execution struct {
 	TenantLimits string
 	// AIEnvelope is the capability host.aiEnvelope, which nodes that call models need.
 	AIEnvelope bool
+	// ToolLimits is a file; empty means no limits of the calls of tools and agents.
+	ToolLimits string
 	TestSeams  bool
 }
 
