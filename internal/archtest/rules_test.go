@@ -33,7 +33,8 @@ var (
 // domain is the code that decides: values in, values and errors out.
 var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
-	"services/dispatcher/catalogue", "services/dispatcher/model", "services/dispatcher/definition",
+	"services/dispatcher/catalogue", "services/dispatcher/media", "services/dispatcher/model",
+	"services/dispatcher/definition",
 	"services/dispatcher/engine", "services/dispatcher/expr", "services/dispatcher/node",
 	"services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
 	"services/dispatcher/provider/sample", "services/dispatcher/quarantine",
@@ -50,7 +51,7 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 
 // pure is the domain code without I/O and randomness; the caller passes the time.
 var pure = []string{
-	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node",
+	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/media", "services/dispatcher/node",
 	"services/dispatcher/prompt", "services/dispatcher/machine",
 	"services/eventlog/fold", "services/eventlog/project", "services/gateway/runview", "services/redactor/redact",
 	"services/dispatcher/expr", "services/dispatcher/definition",

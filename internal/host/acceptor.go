@@ -27,8 +27,10 @@ type Envelopes struct {
 	// MaxInlineBytes limits an asset within its event, MaxMediaBytes an asset sent by a model.
 	MaxInlineBytes, MaxMediaBytes int
 	// Limits are the host's envelope limits.
-	Limits    acceptor.Limits
-	TestSeams bool
+	Limits acceptor.Limits
+	// AIEnvelope is the capability host.aiEnvelope.
+	AIEnvelope bool
+	TestSeams  bool
 }
 
 // DefaultEnvelopes are the settings without flags.
@@ -37,7 +39,7 @@ func DefaultEnvelopes() Envelopes {
 	return Envelopes{
 		KindLint: string(def.Lint), Strictness: string(def.Strictness),
 		MaxInlineBytes: accept.DefaultMaxInlineBytes, MaxMediaBytes: accept.DefaultMaxMediaBytes,
-		Limits: def.Limits,
+		Limits: def.Limits, AIEnvelope: true,
 	}
 }
 
@@ -89,7 +91,7 @@ func (o *Envelopes) config() acceptor.Config {
 	cfg := acceptor.DefaultConfig()
 	cfg.Lint, cfg.Strictness = kinds.Lint(o.KindLint), acceptor.Strictness(o.Strictness)
 	cfg.MaxInlineBytes, cfg.MaxMediaBytes = o.MaxInlineBytes, o.MaxMediaBytes
-	cfg.Limits, cfg.TestSeams = o.Limits, o.TestSeams
+	cfg.Limits, cfg.TestSeams, cfg.NoAIEnvelope = o.Limits, o.TestSeams, !o.AIEnvelope
 	return cfg
 }
 

@@ -67,7 +67,11 @@ func (o *AcceptorProcess) config() acceptor.Config {
 func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error {
 	cfg := o.config()
 	var err error
-	if cfg.Packs, err = packs.Load(o.Packs, packs.AcceptorOffers(), log); err != nil {
+	offers := packs.AcceptorOffers()
+	if !o.Envelopes.AIEnvelope {
+		offers = packs.WithoutEnvelopes(offers)
+	}
+	if cfg.Packs, err = packs.Load(o.Packs, offers, log); err != nil {
 		return err
 	}
 	out, err := openOutputs(ctx, "waybill-acceptor", o.Telemetry, o.Secrets, Credentials{AssetKeys: o.Assets.Keys}, log)

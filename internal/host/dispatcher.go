@@ -40,7 +40,13 @@ func loadExecutables(o *Execution, canary string, log *slog.Logger, builtin ...p
 	if x.catalogue, err = models.LoadCatalogue(o.Models.CatalogueFile); err != nil {
 		return x, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	offers := packs.HostOffers(x.catalogue, o.Models.IDs(), o.Models.DefaultModel)
+	offers := packs.HostOffers(packs.Models{
+		Catalogue: x.catalogue, Providers: o.Models.IDs(), Default: o.Models.DefaultModel,
+		TrustsUnknown: o.Models.UnknownModels == models.TrustUnknown,
+	})
+	if !o.AIEnvelope {
+		offers = packs.WithoutEnvelopes(offers)
+	}
 	if x.packs, err = packs.Load(o.Packs, offers, log, builtin...); err != nil {
 		return x, err
 	}
@@ -92,6 +98,7 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	cfg.MaxRuns, cfg.Intake.MaxWait = o.MaxRuns, o.MaxQueueWait
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
 	cfg.Limits.QuestionTimeout = o.QuestionTimeout
+	cfg.NoAIEnvelope = !o.AIEnvelope
 	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()
 	cfg.Packs, cfg.Prompts, cfg.RuntimeCapabilities = x.packs, x.prompts, o.RuntimeCapabilities
 	ask := &cfg.Completion

@@ -38,6 +38,8 @@ type Execution struct {
 	MaxRetryAttempts, TruncationMultiplier int
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
+	// AIEnvelope is the capability host.aiEnvelope, which nodes that call models need.
+	AIEnvelope bool
 	// ToolLimits is a file; empty means no limits of the calls of tools and agents.
 	ToolLimits string
 	TestSeams  bool
@@ -50,7 +52,7 @@ func DefaultExecution() Execution {
 		Models: models.DefaultOptions(), RunLimits: runlimits.Default(),
 		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
-		MaxHandedOut: jetstream.DefaultConfig().MaxPending,
+		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
 	}
 }
 

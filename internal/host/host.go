@@ -83,6 +83,7 @@ type Host struct {
 func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
 	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir}, loaded: make(chan struct{})}
 	h.opts.Envelopes.TestSeams, h.opts.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
+	h.opts.Execution.AIEnvelope = o.Envelopes.AIEnvelope
 	h.public = &publicServer{opts: &h.opts.Public}
 	limitMemory()
 	if err := h.build(ctx); err != nil {

@@ -36,6 +36,12 @@ func Base() []Capability {
 	return []Capability{StructuredOutput, DiscriminatorEnum, LongContext, Reasoning, FunctionCalling}
 }
 
+// Reserved lists the protocol's capabilities. Another one is a host's own, and its id begins with
+// x-host- (OpenWOP envelope contract §16.2).
+func Reserved() []Capability {
+	return append(Base(), VisionInput, AudioInput, AudioOutput, ImageOutput)
+}
+
 // Model identifies a model of a provider.
 type Model struct {
 	Provider string `json:"provider"`

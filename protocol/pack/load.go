@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/modelgate"
 )
 
 // Source is the location of a pack. FS must confine reads to the pack's folder, including those
@@ -223,6 +224,14 @@ func (l *loader) addNotes(p *Pack, m *Manifest) {
 		if n.Base == "" {
 			note("/nodes/"+strconv.Itoa(i), "this host has no runtime for nodes of packs, and %s does not define an implementation for this one; runs of workflows with %q are rejected with %s",
 				OwnFile, n.TypeID, fault.CapabilityRequired)
+		}
+	}
+	for i, n := range m.Nodes {
+		for j, id := range n.Required {
+			if !slices.Contains(modelgate.Reserved(), id) && !strings.HasPrefix(id, "x-host-") {
+				note(fmt.Sprintf("/nodes/%d/requiredModelCapabilities/%d", i, j), "%q is not a capability of the protocol, and no model is known to have it; "+
+					"those are %s, and a host's own begin with x-host-", id, strings.Join(modelgate.Reserved(), ", "))
+			}
 		}
 	}
 	for i, id := range p.Agents {

@@ -61,6 +61,22 @@ func TestLoad_ReadsRequirementsAndSensitivePorts(t *testing.T) {
 	require.ErrorContains(t, err, "/nodes/vendor.acme.desk.triage/requires/0")
 }
 
+// OpenWOP envelope contract §16.2: the registry is open, so a made-up capability is no error. It is logged,
+// because no model has it.
+func TestLoad_NotesACapabilityThatNoModelHas(t *testing.T) {
+	t.Parallel()
+	manifest := strings.Replace(triage, `"vision-input"`, `"vision-input","telepathy","x-host-acme-own"`, 1)
+	_, notes, err := pack.Load(desk(manifest, triageOwn), deskHost)
+	require.NoError(t, err)
+	var found []string
+	for _, n := range notes {
+		found = append(found, n.String())
+	}
+	require.Len(t, found, 1)
+	require.Contains(t, found[0], `/nodes/0/requiredModelCapabilities/1`)
+	require.Contains(t, found[0], `"telepathy" is not a capability of the protocol`)
+}
+
 func TestLoad_ReportsAllErrorsOfANode(t *testing.T) {
 	t.Parallel()
 	swap := func(doc string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(doc) }

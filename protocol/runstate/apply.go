@@ -319,8 +319,12 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 	switch e.Type {
 	case wire.EventArtifactCreated:
 		v.Kind, v.ID, v.Payload, v.Answer = p.ArtifactType, p.ArtifactID, p.Payload, p.Answer
+		v.Hints = wire.Hints{Label: p.Label, Rendering: p.Rendering}
 	case wire.EventLogAppended:
 		v.applyLogged(p.Fields)
+	case wire.EventClarificationRequested: // its payload is that of the question
+		v.Kind, v.ID, v.Answer, v.Sequence = p.Envelope.EnvelopeType, p.Envelope.EnvelopeID, p.Envelope.Answer, e.Sequence
+		v.InterruptID = p.InterruptID
 	}
 	if !recorded && v.Payload != nil {
 		v.Sequence = e.Sequence
@@ -330,14 +334,20 @@ func (s *State) applyEnvelope(e wire.Event, p payload) {
 // applyLogged records an envelope without an artifact. Other log entries, such as a warning about a
 // discarded envelope, have no outcome "accepted".
 func (v *Envelope) applyLogged(fields json.RawMessage) {
-	var logged struct {
-		EnvelopeType, EnvelopeID, Outcome string
-		Answer                            wire.AnswerPart
-		Payload                           json.RawMessage
-	}
+	var logged loggedEnvelope
 	if json.Unmarshal(fields, &logged) != nil || logged.Outcome != "accepted" {
 		return
 	}
 	v.Kind, v.ID, v.Payload, v.Logged = logged.EnvelopeType, logged.EnvelopeID, logged.Payload, true
-	v.Answer = logged.Answer
+	v.Answer, v.Hints = logged.Answer, logged.Hints
+}
+
+// loggedEnvelope is an envelope as events without an artifact record it.
+type loggedEnvelope struct {
+	EnvelopeType string          `json:"envelopeType"`
+	EnvelopeID   string          `json:"envelopeId"`
+	Outcome      string          `json:"outcome"`
+	Answer       wire.AnswerPart `json:"answer"`
+	Payload      json.RawMessage `json:"payload"`
+	wire.Hints
 }

@@ -1,7 +1,9 @@
 package runstate
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/protocol/interrupt"
@@ -69,6 +71,24 @@ func (s *State) AnsweredOf(nodeID string) []*Interrupt {
 			out = append(out, i)
 		}
 	}
+	return out
+}
+
+// SentWith returns the envelopes that a model sent in one answer with its question, in their order.
+func (s *State) SentWith(interruptID string) []*Envelope {
+	var out []*Envelope
+	for _, q := range s.Envelopes {
+		if q.InterruptID != interruptID || interruptID == "" {
+			continue
+		}
+		for _, v := range s.Envelopes {
+			if v.NodeID == q.NodeID && v.Payload != nil && v.Answer.Size == q.Answer.Size &&
+				(slices.Contains(q.Answer.With, v.Sequence) || slices.Contains(v.Answer.With, q.Sequence)) {
+				out = append(out, v)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *Envelope) int { return cmp.Compare(a.Answer.Index, b.Answer.Index) })
 	return out
 }
 

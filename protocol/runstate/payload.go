@@ -30,6 +30,10 @@ type payload struct {
 	ArtifactID       string          `json:"artifactId"`
 	ArtifactType     string          `json:"artifactType"`
 	Answer           wire.AnswerPart `json:"answer"`
+	Label            string          `json:"label"`
+	Rendering        json.RawMessage `json:"rendering"`
+	InterruptID      string          `json:"interruptId"`
+	Envelope         loggedEnvelope  `json:"envelope"`
 	Payload          json.RawMessage `json:"payload"`
 	Fields           json.RawMessage `json:"fields"`
 	Reason           string          `json:"reason"`
@@ -96,6 +100,14 @@ func (p *payload) member(name string) any {
 		return &p.ArtifactType
 	case "answer":
 		return &p.Answer
+	case "label":
+		return &p.Label
+	case "rendering":
+		return &p.Rendering
+	case "interruptId":
+		return &p.InterruptID
+	case "envelope":
+		return &p.Envelope
 	case "payload":
 		return &p.Payload
 	case "fields":

@@ -121,6 +121,10 @@ type Envelope struct {
 	// answer it is.
 	Sequence int
 	Answer   wire.AnswerPart
+	// Hints advise how to show it.
+	Hints wire.Hints
+	// InterruptID is the question that a clarification.request asks.
+	InterruptID string
 	// Logged: log.appended records the envelope; there is no artifact.
 	Logged bool
 }

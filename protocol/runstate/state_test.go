@@ -218,6 +218,47 @@ func TestFold_RecordsALoggedEnvelope(t *testing.T) {
 	}
 }
 
+// OpenWOP envelope contract §13: the hints of an envelope are part of its record, whatever event records
+// it.
+func TestFold_RecordsTheHintsOfAnEnvelope(t *testing.T) {
+	t.Parallel()
+	const hints = `"label":"L","rendering":{"display":"card"}`
+	want := wire.Hints{Label: "L", Rendering: json.RawMessage(`{"display":"card"}`)}
+	for typ, payload := range map[wire.EventType]string{
+		wire.EventArtifactCreated: `{"artifactId":"e","artifactType":"vendor.x.y",` + hints + `,"payload":{}}`,
+		wire.EventLogAppended:     `{"fields":{"envelopeType":"error","envelopeId":"e","outcome":"accepted",` + hints + `,"payload":{}}}`,
+	} {
+		s := fold(t, fact{t: wire.EventRunStarted}, fact{t: typ, node: "n", cause: "c", payload: payload})
+		require.Equal(t, want, s.Envelopes["c"].Hints, typ)
+		require.Equal(t, want, wire.HintsOf(wire.Event{Type: typ, Payload: json.RawMessage(payload)}))
+	}
+	require.Equal(t, want, wire.HintsOf(wire.Event{Type: wire.EventClarificationRequested, Payload: json.RawMessage(`{"envelope":{` + hints + `}}`)}))
+	require.Nil(t, wire.HintsOf(wire.Event{Type: wire.EventNodeStarted, Payload: json.RawMessage(`{` + hints + `}`)}).OrNil())
+}
+
+// The envelopes of the answer that asked a question, in the order in which the model sent them.
+func TestBeside_FindsTheAnswerOfAQuestion(t *testing.T) {
+	t.Parallel()
+	artifact := func(id, answer string) string {
+		return `{"artifactId":"` + id + `","artifactType":"vendor.x.y","answer":` + answer + `,"payload":{}}`
+	}
+	s := fold(t,
+		fact{t: wire.EventRunStarted},
+		fact{t: wire.EventArtifactCreated, node: "n", cause: "c1", payload: artifact("first", `{"size":3,"index":0}`)},
+		fact{t: wire.EventClarificationRequested, node: "n", cause: "c2", payload: `{"nodeId":"n","interruptId":"int_1","envelope":{"envelopeType":"clarification.request","envelopeId":"q","outcome":"accepted","answer":{"size":3,"index":1,"with":[1]},"payload":{}}}`},
+		fact{t: wire.EventArtifactCreated, node: "n", cause: "c3", payload: artifact("last", `{"size":3,"index":2,"with":[1,2]}`)},
+		fact{t: wire.EventArtifactCreated, node: "n", cause: "c4", payload: artifact("other", `{"size":0,"index":0}`)},
+		fact{t: wire.EventClarificationRequested, node: "n", cause: "c5", payload: `{"nodeId":"n","interruptId":"int_2","envelope":{"envelopeType":"clarification.request","envelopeId":"q2","outcome":"accepted","payload":{}}}`},
+	)
+	var ids []string
+	for _, v := range s.SentWith("int_1") {
+		ids = append(ids, v.ID)
+	}
+	require.Equal(t, []string{"first", "last"}, ids)
+	require.Empty(t, s.SentWith("int_2"))
+	require.Empty(t, s.SentWith(""))
+}
+
 func TestFold_TaintFollowsVariables(t *testing.T) {
 	t.Parallel()
 	s := fold(t, fact{t: wire.EventVariableChanged, payload: `{"name":"v","next":1}`, trust: wire.Untrusted})

@@ -30,31 +30,42 @@ func (n *Node) Contract() (*EnvelopeContract, error) {
 	return c, nil
 }
 
-// checkContract rejects a contract that is unreadable, which would accept nothing. It also rejects
-// a node that requests a kind its own contract refuses: a request does not widen the contract
-// (OpenWOP envelope contract §7).
+// checkContract rejects an invalid contract of a node.
 func checkContract(n *Node, path string, found *problems) {
-	at := path + "/envelopeContract"
-	c, err := n.Contract()
-	switch {
-	case err != nil:
-		found.add(at, RuleContract, "want accepts, a list of envelope kinds, and optionally refusalMode, a string")
-		return
-	case c == nil:
-		return
-	}
-	if !slices.Contains([]wire.RefusalMode{"", wire.FailNode, wire.DiscardAndWarn}, wire.RefusalMode(c.RefusalMode)) {
-		found.add(at+"/refusalMode", RuleContract, "want fail-node or discard-and-warn")
-	}
-	if members(n.EnvelopeContract)["accepts"] == nil {
-		found.add(at+"/accepts", RuleContract, "a contract requires accepts, the kinds that the node accepts in addition to the universal ones; without a contract it accepts all")
+	if len(n.EnvelopeContract) == 0 {
 		return
 	}
 	var asked string
-	if json.Unmarshal(members(n.Config)["envelopeType"], &asked) != nil || asked == "" || wire.IsUniversal(asked) {
-		return
+	_ = json.Unmarshal(members(n.Config)["envelopeType"], &asked) // another type fails the node
+	wrong, refuses := CheckContract(n.EnvelopeContract, asked)
+	for _, p := range wrong {
+		found.add(path+"/envelopeContract"+p.Path, p.Rule, p.Message)
 	}
-	if !slices.Contains(c.Accepts, asked) {
-		found.add(path+"/config/envelopeType", RuleContract, "the node requests a kind that its envelopeContract does not accept; add the kind to accepts")
+	if refuses {
+		found.add(path+"/config/envelopeType", RuleContract, ContractRefuses)
 	}
+}
+
+// ContractRefuses is the message about a node that requests a kind its own contract refuses: a request
+// does not widen the contract (OpenWOP envelope contract §7).
+const ContractRefuses = "the node requests a kind that its envelopeContract does not accept; add the kind to accepts"
+
+// CheckContract returns the problems of a contract, with paths relative to it. One that is unreadable would
+// accept nothing. refuses reports that it does not accept the kind that its node asks for; empty asks for
+// none.
+func CheckContract(contract json.RawMessage, asked string) (found []Problem, refuses bool) {
+	c := &EnvelopeContract{}
+	if err := strictjson.Read(contract, c); err != nil || strictjson.Object(contract) == nil {
+		return []Problem{{Rule: RuleContract, Message: "want accepts, a list of envelope kinds, and optionally refusalMode, a string"}}, false
+	}
+	if !slices.Contains([]wire.RefusalMode{"", wire.FailNode, wire.DiscardAndWarn}, wire.RefusalMode(c.RefusalMode)) {
+		found = append(found, Problem{Path: "/refusalMode", Rule: RuleContract, Message: "want fail-node or discard-and-warn"})
+	}
+	if members(contract)["accepts"] == nil {
+		return append(found, Problem{
+			Path: "/accepts", Rule: RuleContract,
+			Message: "a contract requires accepts, the kinds that the node accepts in addition to the universal ones; without a contract it accepts all",
+		}), false
+	}
+	return found, asked != "" && !wire.IsUniversal(asked) && !slices.Contains(c.Accepts, asked)
 }

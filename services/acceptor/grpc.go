@@ -38,6 +38,9 @@ func (h handler) Accept(ctx context.Context, req *acceptorv1.AcceptRequest) (*ac
 	defer leave()
 	start := h.s.clock()
 	in.Traceparent = rpc.Traceparent(ctx)
+	if req.GetModelOutput() {
+		in.Document = accept.CompleteModelOutput(in, start)
+	}
 	run := h.s.acceptAtGivenHead
 	if req.GetHead() == nil {
 		run = h.s.acceptAtLatestHead
@@ -83,6 +86,7 @@ func (s *Service) acceptAtGivenHead(ctx context.Context, in accept.Request) (*ac
 	registrations := in.Registration.Told
 	in.Registration, in.Boundary = now.Registration, in.Boundary.Meet(now.Boundary)
 	in.Registration.Told = registrations
+	in.NoConversation = !now.External // this host has no conversations
 	// Dispatchers track the taint of the envelopes they submit. External executors may
 	// not, so an untrusted external run stays untrusted.
 	in.Untrusted = now.External && now.Boundary == wire.Untrusted
@@ -232,6 +236,9 @@ func (h handler) ListKinds(context.Context, *acceptorv1.ListKindsRequest) (*acce
 	if h.s.assets != nil {
 		n := int64(h.s.cfg.MaxInlineBytes)
 		resp.MaxInlineMediaBytes = &n
+	}
+	if h.s.cfg.NoAIEnvelope {
+		return resp, nil
 	}
 	for _, k := range h.s.registry.All() {
 		resp.Kinds = append(resp.Kinds, &acceptorv1.Kind{

@@ -23,7 +23,43 @@ func (h handler) GetAsset(ctx context.Context, req *acceptorv1.GetAssetRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &acceptorv1.GetAssetResponse{Data: a.Data, MimeType: a.MimeType, Name: a.Name, Attachment: a.Attachment}, nil
+	return protoAsset(a), nil
+}
+
+// LoadAsset returns the asset at a URL for a run. The URL is never requested.
+func (h handler) LoadAsset(ctx context.Context, req *acceptorv1.LoadAssetRequest) (*acceptorv1.LoadAssetResponse, error) {
+	run, err := parseRun(req.GetRun())
+	if err != nil {
+		return nil, err
+	}
+	if h.s.assets == nil {
+		return &acceptorv1.LoadAssetResponse{}, nil
+	}
+	ref, ours := h.s.assets.Resolve(req.GetUrl())
+	switch {
+	case !ours:
+		return &acceptorv1.LoadAssetResponse{}, nil
+	case ref.Tenant != run.Tenant:
+		return nil, assets.ErrNotFound()
+	}
+	if ref.Run != "" && ref.Run != run.RunID {
+		related, err := h.s.related(ctx, run.Tenant, ref.Run, run.RunID)
+		if err != nil {
+			return nil, err
+		}
+		if !related {
+			return nil, assets.ErrNotFound()
+		}
+	}
+	a, err := h.s.assets.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &acceptorv1.LoadAssetResponse{Asset: protoAsset(a)}, nil
+}
+
+func protoAsset(a accept.Asset) *acceptorv1.GetAssetResponse {
+	return &acceptorv1.GetAssetResponse{Data: a.Data, MimeType: a.MimeType, Name: a.Name, Attachment: a.Attachment}
 }
 
 // checkNoSecret refuses an asset that the redactor would change, since an asset is

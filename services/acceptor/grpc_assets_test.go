@@ -16,8 +16,12 @@ import (
 	"waybill.dev/waybill/internal/token"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	runlogv1 "waybill.dev/waybill/proto/gen/go/waybill/runlog/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/acceptor/accept"
 	"waybill.dev/waybill/services/acceptor/assets"
 )
 
@@ -130,4 +134,53 @@ func TestPutAsset_RefusesAssetsWithSecrets(t *testing.T) {
 	}
 	stop()
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(put("a", "text/plain")), "nothing is kept without the redactor")
+}
+
+// OpenWOP envelope contract §17: a run reads the assets of its tenant, of its own and of runs that are
+// related to it. Other URLs are not requested, and other assets do not exist for it.
+func TestLoadAsset_FindsTheAssetsOfTheRunsFamily(t *testing.T) {
+	t.Parallel()
+	log := memory.New()
+	for id, more := range map[string]string{
+		"r": "", "fork": `,"fork":{"sourceRunId":"r"}`, "child": `,"parent":{"runId":"fork"}`, "grandchild": `,"parent":{"runId":"child"}`,
+		"other": "", "orphan": `,"fork":{"sourceRunId":"gone"}`,
+	} {
+		run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id}
+		_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{"runId":"`+id+`","workflowId":"w","owner":{"tenant":"acme"}`+more+`}`)), 0)
+		require.NoError(t, err)
+	}
+	vault, err := assets.New(blobs.New(), token.Keys{1: bytes.Repeat([]byte("k"), 32)}, func() string { return "https://host.example/v1/assets" }, time.Now)
+	require.NoError(t, err)
+	redaction, _ := serve(t, func(s *grpc.Server) {
+		redactorv1.RegisterRedactorServer(s, &redactor{secrets: map[string][]*redactorv1.Secret{}})
+	})
+	s, err := acceptor.New(acceptor.DefaultConfig(), acceptor.Deps{Log: log, Redactor: redactorv1.NewRedactorClient(redaction), Assets: vault})
+	require.NoError(t, err)
+	conn, _ := serve(t, func(g *grpc.Server) { s.Register(g) })
+	c := acceptorv1.NewAcceptorClient(conn)
+	url, err := vault.Save(t.Context(), accept.Target{Run: subject.Run{Tenant: "acme", RunID: "r"}}, "c", accept.Asset{Data: []byte("lamp"), MimeType: "image/png"})
+	require.NoError(t, err)
+	load := func(tenant, run, url string) (*acceptorv1.LoadAssetResponse, error) {
+		return c.LoadAsset(t.Context(), &acceptorv1.LoadAssetRequest{Run: &runlogv1.RunRef{Tenant: tenant, WorkflowId: "w", RunId: run}, Url: url})
+	}
+	for _, run := range []string{"r", "fork", "child", "grandchild"} {
+		res, err := load("acme", run, url)
+		require.NoError(t, err, run)
+		require.Equal(t, "lamp", string(res.GetAsset().GetData()))
+		require.Equal(t, "image/png", res.GetAsset().GetMimeType())
+	}
+	res, err := load("acme", "r", strings.Replace(url, "https://host.example", "http://127.0.0.1:8080", 1))
+	require.NoError(t, err)
+	require.NotNil(t, res.GetAsset(), "the token identifies the host, under any name")
+	for _, at := range [][2]string{{"acme", "other"}, {"acme", "orphan"}, {"acme", "unknown"}, {"beta", "r"}} {
+		_, err := load(at[0], at[1], url)
+		require.Equal(t, fault.NotFound, fault.CodeOf(err), at)
+	}
+	_, err = load("acme", "r", url+"x")
+	require.Equal(t, fault.NotFound, fault.CodeOf(err))
+	for _, foreign := range []string{"https://evil.example/v1/assets/a.b", "data:text/plain,x", "", "://", "https://evil.example/"} {
+		res, err := load("acme", "r", foreign)
+		require.NoError(t, err, foreign)
+		require.Nil(t, res.GetAsset(), foreign)
+	}
 }

@@ -42,6 +42,7 @@ func (s *Service) acceptAtLatestHead(ctx context.Context, in accept.Request) (*a
 		}
 		at.Registration = now.Registration
 		at.Registration.Told = in.Registration.Told
+		at.NoConversation = !now.External
 		at.Untrusted = now.Boundary == wire.Untrusted // this host has not tracked the taint
 		res, err := s.pipeline.Run(ctx, at)
 		if fault.CodeOf(err) != fault.Conflict {

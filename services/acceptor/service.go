@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -58,6 +59,9 @@ type Config struct {
 	Packs []*pack.Pack
 	// Lint is what happens to a vendor kind outside the Tier-1 subset.
 	Lint kinds.Lint
+	// NoAIEnvelope switches the capability host.aiEnvelope off: no kind is advertised, and no envelope
+	// accepted.
+	NoAIEnvelope bool
 	// TestSeams enables Exercise and the RPCs for test state.
 	TestSeams bool
 	// MaxInlineBytes is the largest asset that is recorded in its payload.
@@ -133,6 +137,7 @@ type Service struct {
 	registry *kinds.Registry
 	pipeline *accept.Pipeline
 	ledger   *accept.LogLedger
+	runLog   runlog.Log
 	runs     *external.Runs
 	redactor redactorClient
 	assets   *assets.Store // nil means none are kept
@@ -167,6 +172,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	r := redactorClient{client: d.Redactor}
 	policy := accept.Policy{
 		Strict:         cfg.Strictness == StrictnessStrict,
+		Disabled:       cfg.NoAIEnvelope,
 		MaxInlineBytes: cfg.MaxInlineBytes,
 		MaxMediaBytes:  cfg.MaxMediaBytes,
 	}
@@ -176,6 +182,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		registry: registry,
 		pipeline: accept.New(registry, r, ledger, d.Clock, policy),
 		ledger:   ledger,
+		runLog:   d.Log,
 		runs:     external.New(d.Log, r, d.Clock),
 		redactor: r,
 		assets:   d.Assets,
@@ -229,6 +236,13 @@ func loadKinds(cfg Config, log *slog.Logger) (*kinds.Registry, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	var loose []string
+	for _, v := range registry.Violations() {
+		loose = append(loose, v.Kind+": "+strings.Join(v.Rules, ", "))
+	}
+	if len(loose) > 0 {
+		log.Info("envelope kinds outside the strict structured-output subset are served", "kinds", loose)
 	}
 	for _, p := range cfg.Packs {
 		for _, a := range p.Accepted() {

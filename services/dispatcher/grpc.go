@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 )
@@ -320,7 +321,11 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 			if f := t.Needs.Fallback; f != nil {
 				described.FallbackProvider, described.FallbackModel = f.Provider, f.Model
 			}
-			out.ModelCapabilities = s.addOffered(out.ModelCapabilities, t.Needs)
+			out.ModelCapabilities = s.addAdvertised(out.ModelCapabilities, t.Needs.Required)
+		}
+		if t.AsksModel() && !s.cfg.NoAIEnvelope { // such nodes require what the parts of their prompts need
+			out.GatesModels = true
+			out.ModelCapabilities = s.addAdvertised(out.ModelCapabilities, media.Capabilities())
 		}
 		out.NodeTypes = append(out.NodeTypes, described)
 	}
@@ -337,11 +342,11 @@ func (s *Service) byok() []string {
 	return slices.DeleteFunc(s.deps.Providers.IDs(), func(id string) bool { return !slices.Contains(s.cfg.Keyed, id) })
 }
 
-// addOffered adds the required capabilities that some callable model has. No others may be
-// advertised (OpenWOP envelope contract §16.4).
-func (s *Service) addOffered(list []string, needs *modelgate.Needs) []string {
-	for _, id := range needs.Required {
-		if !slices.Contains(list, id) && s.loop.Offers(id, needs.Fallback) {
+// addAdvertised adds the required capabilities that the default model has. No others may be advertised
+// (OpenWOP envelope contract §16.4).
+func (s *Service) addAdvertised(list []string, required []modelgate.Capability) []string {
+	for _, id := range required {
+		if !slices.Contains(list, id) && s.loop.Advertises(id) {
 			list = append(list, id)
 		}
 	}

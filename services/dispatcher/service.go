@@ -69,6 +69,8 @@ type Config struct {
 	Packs []*pack.Pack
 	// RuntimeCapabilities are the runtime capabilities that nodes may require.
 	RuntimeCapabilities []string
+	// NoAIEnvelope switches the capability host.aiEnvelope off: nodes that emit envelopes are rejected.
+	NoAIEnvelope bool
 	// Prompts configures prompt templates.
 	Prompts PromptConfig
 }
@@ -242,6 +244,7 @@ func (s *Service) newLoop() *model.Loop {
 		Prompts:   s.prompts,
 		Keys:      s.keys(),
 		Policies:  d.Policies,
+		Assets:    clients.Assets{Client: d.Acceptor},
 		Calls: model.Calls{
 			Limiter:   s.limiter,
 			OnCall:    s.metrics.Called,
@@ -268,6 +271,8 @@ func (s *Service) newStarter() *create.Starter {
 			CheckModel: s.loop.Check,
 			Policy:     s.loop.Policy,
 			Prompts:    s.prompts.Library,
+
+			NoAIEnvelope: s.cfg.NoAIEnvelope,
 		},
 		Models: create.Models{
 			Providers:       d.Providers.IDs(),
@@ -319,6 +324,7 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 			NodeSecrets:  s.loop.Secrets,
 			Policy:       s.loop.Policy,
 			Capabilities: s.cfg.RuntimeCapabilities,
+			NoAIEnvelope: s.cfg.NoAIEnvelope,
 		},
 		Processes: engine.Processes{Leases: s.leases, Peers: s.peers(), Backlog: s.intake.Backlog},
 		Timers:    engine.Timers{Wait: s.watch.Schedule, Forget: s.watch.Cancel},

@@ -3,7 +3,6 @@ package conformance
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -227,7 +226,7 @@ func TestAcceptCanaries_DoNotLeak(t *testing.T) {
 				require.NotContains(t, text, inner, where)
 			}
 			if kind == "error" && tc.status == "accepted" {
-				require.Equal(t, name != "§11 in meta.label", strings.Contains(shown["test/runs/"+run+"/events"], "[REDACTED:"), "the label is not recorded")
+				require.Contains(t, shown["test/runs/"+run+"/events"], "[REDACTED:")
 			}
 		})
 	}

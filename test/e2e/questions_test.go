@@ -69,3 +69,54 @@ func status(t *testing.T, c *harness.Client, id string) string {
 	require.NoError(t, a.JSON(&s))
 	return s.Status
 }
+
+// Envelopes that a model sends with its question are in the node's outputs, with their hints, and the model
+// sees them when it is called again; also if the host was killed while the run waited.
+func TestQuestions_KeepTheEnvelopesSentWithThem(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	schemas := harness.LoadSchemas(t)
+	h := harness.StartWith(t, harness.Options{Args: []string{"--test-seams", "--prompt-observability", "full"}})
+	c := h.Client("dev-key")
+	const triage = `{"reasoning":null,"category":"other","priority":"low","language":"en","summary":"%s","action":{"kind":"reply","draft":"m"}}`
+	first, last := strings.Replace(triage, "%s", "first", 1), strings.Replace(triage, "%s", "last", 1)
+	put(t, c, strings.Replace(one("keeps", "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","prompt":"hi","expectsStreaming":false,"envelopeContract":{"accepts":["vendor.waybill.ticket.triage"]}}`), `"id":"gate"`, `"id":"keeps"`, 1))
+	script(t, c, "keeps", `[{"type":"vendor.waybill.ticket.triage","payload":`+first+`,"meta":{"label":"A draft","rendering":{"display":"card","title":"Draft"}}},`+
+		`{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?"}]}}]`)
+	id := start(t, c, `{"workflowId":"keeps"}`)
+	require.Eventually(t, func() bool { return status(t, c, id) == "waiting-input" }, 30*time.Second, 10*time.Millisecond)
+	h.Kill()
+	h.Launch()
+	c = h.Client("dev-key")
+	script(t, c, "keeps", `{"type":"vendor.waybill.ticket.triage","payload":`+last+`}`)
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+id+"/interrupts/keeps", `{"resumeValue":{"answers":{"q1":"blue"}}}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	events, _ := finish(t, c, schemas, id)
+	var prompts []string
+	for _, e := range events {
+		switch e.Type {
+		case "prompt.composed":
+			prompts = append(prompts, string(e.Payload))
+		case "node.completed":
+			var p struct {
+				Outputs struct {
+					Output    struct{ Summary string }
+					Envelopes []struct {
+						Payload struct{ Summary string }
+						Meta    json.RawMessage
+					}
+				}
+			}
+			require.NoError(t, json.Unmarshal(e.Payload, &p))
+			require.Equal(t, "last", p.Outputs.Output.Summary)
+			require.Len(t, p.Outputs.Envelopes, 2)
+			require.Equal(t, "first", p.Outputs.Envelopes[0].Payload.Summary)
+			require.JSONEq(t, `{"label":"A draft","rendering":{"display":"card","title":"Draft"}}`, string(p.Outputs.Envelopes[0].Meta))
+			require.Equal(t, "last", p.Outputs.Envelopes[1].Payload.Summary)
+		}
+	}
+	require.Len(t, prompts, 2)
+	require.Contains(t, prompts[1], "first")
+	require.Contains(t, prompts[1], "do not send them again")
+}

@@ -40,8 +40,8 @@ func TestEncode_FoldsContinueFromAnyEvent(t *testing.T) {
 
 // folds is the digest of all encoded states of the corpus at foldsVersion.
 const (
-	foldsVersion = 3
-	folds        = "4905e8f1a0f5fb67b2be113c7b4fa5710dd67c1ba1e89745d9d9ddb348dbd47d"
+	foldsVersion = 4
+	folds        = "3fb13f0d8e190804ac03eff81b3a7d87ecd0f9fd831ad2c6545e6fef8e5785db"
 )
 
 // A build that folds or encodes differently must not use the encoded states of this one. If this

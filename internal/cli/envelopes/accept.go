@@ -23,6 +23,7 @@ type target struct {
 	tenant, workflow, run, node string
 	open                        bool
 	untrusted                   bool
+	modelOutput                 bool
 }
 
 // Accept is `waybill envelope accept`.
@@ -58,6 +59,7 @@ retry; 2 usage, or an unreadable file.`,
 	f.StringVar(&at.node, "node", "", "id of the node or step that called the model")
 	f.BoolVar(&at.open, "open", false, "open the run, without registered secrets, if it is not open")
 	f.BoolVar(&at.untrusted, "untrusted", false, "with --open: mark the input of the run as untrusted")
+	f.BoolVar(&at.modelOutput, "model-output", false, "the document is a model's own text: fill in a missing meta, envelopeId and correlationId")
 	for _, name := range []string{"run", "node"} {
 		_ = c.MarkFlagRequired(name) // fails for unknown flags only
 	}
@@ -85,7 +87,9 @@ func (at target) accept(ctx context.Context, out io.Writer, doc []byte) error {
 			return fmt.Errorf("open run: %w", err)
 		}
 	}
-	res, err := client.Accept(ctx, &acceptorv1.AcceptRequest{Run: run, NodeId: at.node, Envelope: doc})
+	res, err := client.Accept(ctx, &acceptorv1.AcceptRequest{
+		Run: run, NodeId: at.node, Envelope: doc, ModelOutput: at.modelOutput,
+	})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func TestSchemaLint_IgnoresRequiredHostCapabilities(t *testing.T) {
 	})
 	_, err := command(t, "", "schema", "lint", filepath.Join(dir, "notes"))
 	require.NoError(t, err)
-	_, err = packs.Load(dir, packs.HostOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1"), slog.New(slog.DiscardHandler))
+	_, err = packs.Load(dir, packs.HostOffers(packs.Models{Catalogue: catalogue.Builtin(), Providers: []string{"sample"}, Default: "sample/sample-1"}), slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "host_capability_missing")
 	require.ErrorContains(t, err, `pack.json at "/peerDependencies/aiProviders": needs a model with the capability vision-input`)
 	require.Len(t, fault.All(err), 1)

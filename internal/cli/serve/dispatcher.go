@@ -44,6 +44,7 @@ others take over its runs after --lease.`,
 	hostflags.Peers(f, &o.Peers, host.DispatcherPeers()...)
 	hostflags.HostKey(f, &o.Key)
 	hostflags.Execution(f, &o.Execution, drainTimeout)
+	hostflags.AIEnvelope(f, &o.Execution.AIEnvelope)
 	f.BoolVar(&o.Execution.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
 	return c
 }

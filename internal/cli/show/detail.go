@@ -235,7 +235,7 @@ var details = map[wire.EventType]func(payload) string{
 		return join(" ", cmp.Or(p.s("toolName"), p.s("toolId"), p.s("callId")), p.s("status"), p.failure("error"))
 	},
 
-	"artifact.created": func(p payload) string { return join(" ", p.s("artifactType"), p.s("artifactId")) },
+	"artifact.created": func(p payload) string { return join(" ", p.s("artifactType"), p.s("artifactId"), p.s("label")) },
 	"log.appended":     func(p payload) string { return join(": ", p.s("level"), p.s("message")) },
 }
 

@@ -74,6 +74,7 @@ func TestDetail_SummarizesEvents(t *testing.T) {
 		},
 		{"approval.received", `{"action":"reject","decidedBy":"key_1","feedback":"no"}`, "reject by key_1 - no"},
 		{"artifact.created", `{"artifactType":"media.image","artifactId":"env_1"}`, "media.image env_1"},
+		{"artifact.created", `{"artifactType":"vendor.x.y","artifactId":"env_1","label":"First draft"}`, "vendor.x.y env_1 First draft"},
 		{"variable.changed", `{"name":"n","next":9007199254740993}`, "n = 9007199254740993"},
 		{"output.chunk", `{"chunk":"a\nb\u001b[2J"}`, `"a\nb\x1b[2J"`},
 		{"log.appended", `{"level":"warn","message":"odd"}`, "warn: odd"},

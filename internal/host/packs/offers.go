@@ -36,22 +36,49 @@ func inRange(version, versions string) (bool, error) {
 	return c.Check(v), nil
 }
 
-// HostOffers are the capabilities of a whole host with these providers and default model
-// (PROVIDER/MODEL). A capability counts if the model gate could satisfy it, even with a model that
-// the catalogue does not list (OpenWOP envelope contract §16.5).
-func HostOffers(c *catalogue.Catalogue, providers []string, defaultModel string) pack.Host {
+// Models are the models of a host.
+type Models struct {
+	Catalogue *catalogue.Catalogue
+	// Providers are the configured providers, Default is the default model, PROVIDER/MODEL.
+	Providers []string
+	Default   string
+	// TrustsUnknown means that the model gate accepts models that the catalogue does not list.
+	TrustsUnknown bool
+}
+
+// HostOffers are the capabilities of a whole host with these models. A capability of models counts if
+// the model gate would dispatch to a model of the host: the default one, or one that the catalogue lists
+// for a configured provider (OpenWOP envelope contract §16.5). General rules of the catalogue name
+// models that a server may have, and do not count.
+func HostOffers(m Models) pack.Host {
 	h := AcceptorOffers()
 	h.Capabilities = append(h.Capabilities, "aiProviders", "providerUsage", "idempotency", "debugBundle", "modelCapabilities")
-	id, model, _ := strings.Cut(defaultModel, "/")
-	models := []modelgate.Model{{Provider: id, Model: model}}
-	for _, id := range providers {
-		models = append(models, c.Possible(id)...)
+	id, name, _ := strings.Cut(m.Default, "/")
+	models := []modelgate.Model{{Provider: id, Model: name}}
+	for _, known := range m.Catalogue.Known() {
+		if slices.Contains(m.Providers, known.Provider) {
+			models = append(models, known)
+		}
+	}
+	if m.TrustsUnknown {
+		for _, id := range m.Providers { // their models that are not listed
+			models = append(models, modelgate.Model{Provider: id})
+		}
 	}
 	h.Model = func(capability string) bool {
-		return slices.ContainsFunc(models, func(m modelgate.Model) bool {
-			has, _ := c.Has(m, capability)
-			return has
+		return slices.ContainsFunc(models, func(of modelgate.Model) bool {
+			has, known := m.Catalogue.Has(of, capability)
+			return has || !known && m.TrustsUnknown
 		})
 	}
+	return h
+}
+
+// WithoutEnvelopes are the capabilities of a host that accepts no envelopes.
+func WithoutEnvelopes(h pack.Host) pack.Host {
+	h.Capabilities = slices.DeleteFunc(slices.Clone(h.Capabilities), func(name string) bool {
+		return slices.Contains([]string{"aiEnvelope", "host.aiEnvelope", "modelCapabilities"}, name)
+	})
+	h.Model = nil
 	return h
 }

@@ -144,7 +144,7 @@ func TestLoadPacks_RejectsAPackForAnotherProtocol(t *testing.T) {
 
 // sampleOffers are the capabilities of a host with the sample provider only.
 func sampleOffers() pack.Host {
-	return HostOffers(catalogue.Builtin(), []string{"sample"}, "sample/sample-1")
+	return HostOffers(Models{Catalogue: catalogue.Builtin(), Providers: []string{"sample"}, Default: "sample/sample-1"})
 }
 
 // OpenWOP envelope contract §16.5: capabilities count if the gate could satisfy them.
@@ -153,14 +153,19 @@ func TestDevOffers_CountCapabilitiesOfCallableModels(t *testing.T) {
 	require.True(t, sampleOffers().Model("structured-output"))
 	require.False(t, sampleOffers().Model("vision-input"))
 	with := func(provider, defaultModel string) func(string) bool {
-		return HostOffers(catalogue.Builtin(), []string{"sample", provider}, defaultModel).Model
+		return HostOffers(Models{Catalogue: catalogue.Builtin(), Providers: []string{"sample", provider}, Default: defaultModel}).Model
 	}
 	require.True(t, with("anthropic", "sample/sample-1")("vision-input"))
 	require.False(t, with("anthropic", "sample/sample-1")("image-output"))
 	require.False(t, with("anthropic", "sample/sample-1")("x-host-acme-none"))
 	require.True(t, with("gemini", "sample/sample-1")("image-output"), "a rule of the vendor's models")
-	require.True(t, with("local", "sample/sample-1")("vision-input"), "a model that the server may have")
-	require.False(t, with("local", "sample/sample-1")("image-output"))
+	require.False(t, with("local", "sample/sample-1")("vision-input"), "a model that the server may have, or not")
+	require.True(t, with("local", "local/qwen2.5-vl:7b")("vision-input"), "the default model")
+	trusting := HostOffers(Models{Catalogue: catalogue.Builtin(), Providers: []string{"local"}, Default: "sample/sample-1", TrustsUnknown: true})
+	require.True(t, trusting.Model("vision-input"), "the gate accepts models that are not listed")
+	require.Nil(t, WithoutEnvelopes(trusting).Model)
+	require.NotContains(t, WithoutEnvelopes(trusting).Capabilities, "host.aiEnvelope")
+	require.Contains(t, trusting.Capabilities, "host.aiEnvelope")
 	require.True(t, with("gemini", "gemini/some-image-model")("image-output"), "the default model")
 }
 

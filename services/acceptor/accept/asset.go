@@ -258,7 +258,7 @@ func integerOf(n json.Number) (int64, bool) {
 func asset(ctx context.Context, e *execution) (_ *Refusal, err error) {
 	c := e.asset
 	if c == nil {
-		return nil, nil
+		return nil, e.storeEmbedded(ctx)
 	}
 	switch {
 	case c.secret != "":

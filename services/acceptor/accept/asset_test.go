@@ -342,3 +342,5 @@ func TestAsset_ThatIsNoStringIsReportedAsSuch(t *testing.T) {
 	r := refused(t, f.accept(doc(accept.KindImage, `{"base64":[`+strings.Repeat("1,", accept.MaxPayloadBytes)+`1],"bytes":1}`)), accept.Invalid, fault.InvalidEnvelopeShape)
 	require.Equal(t, "size", r.Details[0].Keyword)
 }
+
+func base64Encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

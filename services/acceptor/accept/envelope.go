@@ -66,6 +66,8 @@ type Request struct {
 	QuestionTimeoutMs int64
 	// ApprovalContext: the envelope is bound to an approval.
 	ApprovalContext bool
+	// NoConversation: the run has no conversation that a surface could continue.
+	NoConversation bool
 	// Answer is the part of the model's answer that the envelope is; zero means all.
 	Answer wire.AnswerPart
 	// Preceding are further events of the model call. They are recorded in the same
@@ -120,6 +122,7 @@ type meta struct {
 	ContentTrust wire.Trust      `json:"contentTrust"`
 	TS           string          `json:"ts"`
 	Traceparent  string          `json:"traceparent"`
+	Label        string          `json:"label"`
 	Rendering    json.RawMessage `json:"rendering"`
 }
 

@@ -27,6 +27,9 @@ func payload(_ context.Context, e *execution) (*Refusal, error) {
 	if r := e.checkMedia(); r != nil {
 		return r, nil
 	}
+	if r := e.findEmbedded(); r != nil {
+		return r, nil
+	}
 	if r := e.checkSurface(); r != nil {
 		return r, nil
 	}
@@ -60,8 +63,8 @@ func (e *execution) refuseUnknownCatalogue() *Refusal {
 	}
 }
 
-// checkSurface refuses a form in which two components have the same id: their
-// answers could not be distinguished.
+// checkSurface refuses a form in which two components have the same id, because their
+// answers could not be distinguished, and one whose button leads nowhere.
 func (e *execution) checkSurface() *Refusal {
 	if e.env.Type != KindSurface {
 		return nil
@@ -72,13 +75,35 @@ func (e *execution) checkSurface() *Refusal {
 	}
 	wrong := s.Ambiguous()
 	if len(wrong) == 0 {
-		return nil
+		return e.checkActions(s)
 	}
 	r := &Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Message: "two components of the surface have the same id"}
 	for _, w := range wrong {
 		r.Details = append(r.Details, Detail{
 			InstancePath: "/payload" + w.Path, SchemaPath: "/$defs/surface", Keyword: "unique", Message: w.Message,
 		})
+	}
+	return r
+}
+
+// checkActions refuses a button for a conversation that the run does not have: no one
+// could press it (OpenWOP envelope contract §18).
+func (e *execution) checkActions(s *a2ui.Surface) *Refusal {
+	if !e.req.NoConversation {
+		return nil
+	}
+	r := &Refusal{Status: Invalid, Code: fault.EnvelopeInvalid, Message: "the surface continues a conversation, and this host has none"}
+	for i, c := range s.Components {
+		if c.Action != nil && c.Action.Target == a2ui.Exchange {
+			r.Details = append(r.Details, Detail{
+				InstancePath: fmt.Sprintf("/payload/surface/components/%d/action/target", i),
+				SchemaPath:   "/$defs/action/properties/target", Keyword: "enum",
+				Message: "must be resume: this host has no conversation that exchange could continue",
+			})
+		}
+	}
+	if len(r.Details) == 0 {
+		return nil
 	}
 	return r
 }

@@ -97,6 +97,9 @@ type execution struct {
 	kind Kind
 	// asset is the asset in the payload; nil if none, or the asset step has run.
 	asset *mediaAsset
+	// embedded are the data: URLs in the payload of another kind, by their text; nil if
+	// the asset step has run.
+	embedded map[string]*embeddedAsset
 
 	attrs        Attributes
 	dataURLBytes []byte // the decoded data: URL of the payload

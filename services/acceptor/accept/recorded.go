@@ -32,9 +32,18 @@ func (e *execution) recordedJSON() []byte {
 	w.String("envelopeType", e.env.Type)
 	w.String("envelopeId", e.env.EnvelopeID)
 	w.String("outcome", string(Accepted))
+	e.writeHints(&w)
 	e.writeAnswerPart(&w)
 	w.Raw("payload", e.env.Payload)
 	return w.Close()
+}
+
+// writeHints adds how the envelope is to be shown (OpenWOP envelope contract §13).
+func (e *execution) writeHints(w *wire.ObjectWriter) {
+	w.NonEmpty("label", e.meta.Label)
+	if len(e.meta.Rendering) > 0 {
+		w.Raw("rendering", e.meta.Rendering)
+	}
 }
 
 // writeAnswerPart adds which part of the model's answer the envelope is.

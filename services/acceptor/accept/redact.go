@@ -69,6 +69,9 @@ func redact(ctx context.Context, e *execution) (*Refusal, error) {
 			}
 		}
 	}
+	if err := e.findEmbeddedSecrets(ctx); err != nil {
+		return nil, err
+	}
 	if err := e.setPreceding(out.Documents[2:]); err != nil {
 		return nil, err
 	}
@@ -179,6 +182,9 @@ func (e *execution) setRedacted(payload, metaDoc json.RawMessage) error {
 		return fmt.Errorf("redacted payload: %w", err)
 	}
 	e.env.Payload = line
+	if metaDoc, err = compact(metaDoc); err != nil {
+		return fmt.Errorf("redacted meta: %w", err)
+	}
 	e.env.Meta = metaDoc
 	trust := e.meta.ContentTrust
 	e.meta = meta{}

@@ -83,9 +83,7 @@ func (e *execution) artifactDraft() []wire.Draft {
 	w.String("artifactType", e.env.Type)
 	w.NonEmpty("nodeId", e.attrs.NodeID)
 	w.String("version", strconv.FormatInt(int64(version), 10))
-	if len(e.meta.Rendering) > 0 {
-		w.Raw("rendering", e.meta.Rendering)
-	}
+	e.writeHints(&w)
 	e.writeAnswerPart(&w)
 	w.Raw("payload", e.env.Payload)
 	return []wire.Draft{{Type: wire.EventArtifactCreated, Payload: w.Close()}}

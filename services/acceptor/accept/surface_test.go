@@ -106,3 +106,15 @@ func TestSurface_UntrustedDoesNotAdvanceAnApproval(t *testing.T) {
 	require.Equal(t, wire.EventApprovalGranted, d.Event.Type)
 	require.Empty(t, d.Event.Trust, "the form does not taint a person's decision")
 }
+
+// OpenWOP envelope contract §18: a button for a conversation that the run does not have would be a dead end.
+func TestSurface_OfARunWithoutAConversationLeadsToTheInterrupt(t *testing.T) {
+	t.Parallel()
+	const form = `{"catalogVersion":"0.9.1","surface":{"components":[{"component":"text","text":"t"},{"component":"action.button","id":"go","label":"Go","action":{"target":"exchange"}}]}}`
+	f := newFixture(t)
+	r := refused(t, f.accept(doc(accept.KindSurface, form), func(r *accept.Request) { r.NoConversation = true }), accept.Invalid, fault.EnvelopeInvalid)
+	require.Equal(t, "/payload/surface/components/1/action/target", r.Details[0].InstancePath)
+	require.Contains(t, r.Details[0].Message, "must be resume")
+	accepted(t, f.accept(doc(accept.KindSurface, strings.Replace(form, "exchange", "resume", 1)), func(r *accept.Request) { r.NoConversation = true }))
+	accepted(t, newFixture(t).accept(doc(accept.KindSurface, form)))
+}

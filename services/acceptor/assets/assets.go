@@ -13,6 +13,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -95,6 +97,31 @@ func blobName(tenant, id string) string { return tenant + "/" + id }
 
 func (s *Store) url(c tokenClaims) string { return s.base() + "/" + sign(s.keys, c) }
 
+// Ref identifies a stored asset.
+type Ref struct {
+	// Run is empty for an asset without a run.
+	Tenant, Run, id string
+}
+
+// Resolve returns the asset that a URL names. ours reports whether the URL is of this host; the zero Ref is
+// that of a URL of this host with a forged or expired token.
+func (s *Store) Resolve(address string) (r Ref, ours bool) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return Ref{}, false
+	}
+	c, ok := verify(s.keys, path.Base(u.Path), s.clock())
+	if !ok {
+		return Ref{}, strings.HasPrefix(address, s.base()+"/")
+	}
+	return Ref{Tenant: c.Tenant, Run: c.Run, id: c.Asset}, true
+}
+
+// Get returns a stored asset. Errors: those of Load.
+func (s *Store) Get(ctx context.Context, r Ref) (accept.Asset, error) {
+	return s.get(ctx, blobName(r.Tenant, r.id))
+}
+
 // Load returns the asset of a token. Errors: fault.NotFound for a token that is forged,
 // expired or of a missing asset, without a distinction; fault.ServiceUnavailable.
 func (s *Store) Load(ctx context.Context, text string) (accept.Asset, error) {
@@ -102,7 +129,11 @@ func (s *Store) Load(ctx context.Context, text string) (accept.Asset, error) {
 	if !ok {
 		return accept.Asset{}, ErrNotFound()
 	}
-	b, err := s.blobs.Get(ctx, blobName(c.Tenant, c.Asset))
+	return s.get(ctx, blobName(c.Tenant, c.Asset))
+}
+
+func (s *Store) get(ctx context.Context, blobName string) (accept.Asset, error) {
+	b, err := s.blobs.Get(ctx, blobName)
 	if errors.Is(err, blob.ErrNotFound) {
 		return accept.Asset{}, ErrNotFound()
 	}

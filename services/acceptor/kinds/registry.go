@@ -200,12 +200,37 @@ func (r *Registry) Subset() Lint {
 	if r.lint == LintOff {
 		return LintOff
 	}
-	for _, k := range r.kinds {
-		if len(schema.Lint(k.Schema, schema.LevelStrict)) > 0 {
-			return LintWarn
-		}
+	if len(r.Violations()) > 0 {
+		return LintWarn
 	}
 	return LintStrict
+}
+
+// Violation is a kind whose schema leaves the strict subset, and the rules that it breaks.
+type Violation struct {
+	Kind  string
+	Rules []string
+}
+
+// Violations lists the kinds that leave the strict subset, those of the protocol included; none if nothing
+// is linted. A host that advertises warn serves them, and logs them (envelopes.tierOneSubsetCompliance).
+func (r *Registry) Violations() []Violation {
+	if r.lint == LintOff {
+		return nil
+	}
+	var out []Violation
+	for _, k := range r.All() {
+		var rules []string
+		for _, f := range schema.Lint(k.Schema, schema.LevelStrict) {
+			if !slices.Contains(rules, f.Rule) {
+				rules = append(rules, f.Rule)
+			}
+		}
+		if len(rules) > 0 {
+			out = append(out, Violation{k.Name, rules})
+		}
+	}
+	return out
 }
 
 // Find returns a kind for the pipeline.

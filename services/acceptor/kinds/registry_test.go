@@ -244,3 +244,25 @@ func TestSubset_ClaimsOnlyWhatAllKindsSatisfy(t *testing.T) {
 		require.Equal(t, want, registry(t, lint).Subset(), lint)
 	}
 }
+
+// envelopes.tierOneSubsetCompliance warn: every kind that leaves the strict subset is logged, those of the
+// protocol included.
+func TestViolations_ListEveryKindOutsideTheStrictSubset(t *testing.T) {
+	t.Parallel()
+	r, err := kinds.New(kinds.LintWarn)
+	require.NoError(t, err)
+	_, err = r.Register("vendor.acme.strict", 1, []byte(`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"string"}}}`))
+	require.NoError(t, err)
+	_, err = r.Register("vendor.acme.loose", 1, []byte(`{"type":"object","properties":{"a":{"type":"string","minLength":1}}}`))
+	require.NoError(t, err)
+	found := map[string][]string{}
+	for _, v := range r.Violations() {
+		found[v.Kind] = v.Rules
+	}
+	require.Contains(t, found, "clarification.request")
+	require.NotContains(t, found, "vendor.acme.strict")
+	require.Greater(t, len(found["vendor.acme.loose"]), 1)
+	off, err := kinds.New(kinds.LintOff)
+	require.NoError(t, err)
+	require.Empty(t, off.Violations())
+}

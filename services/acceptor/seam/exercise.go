@@ -117,7 +117,7 @@ func (e *Exerciser) policyFor(ctx context.Context, tenant string, req *Request) 
 	if err != nil {
 		return p, fmt.Errorf("capability overlay: %w", err)
 	}
-	p.Disabled = set && !value
+	p.Disabled = p.Disabled && !set || set && !value
 	return p, nil
 }
 

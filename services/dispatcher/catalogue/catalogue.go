@@ -120,18 +120,6 @@ func (c *Catalogue) Known() []modelgate.Model {
 	return out
 }
 
-// Possible returns the known models of a provider and the patterns of all rules that apply to its
-// other models.
-func (c *Catalogue) Possible(provider string) []modelgate.Model {
-	out := slices.DeleteFunc(c.Known(), func(m modelgate.Model) bool { return m.Provider != provider })
-	for _, r := range c.doc.Rules {
-		if r.Provider == "" && c.ruleApplies(r, provider) {
-			out = append(out, modelgate.Model{Provider: provider, Model: r.Match})
-		}
-	}
-	return out
-}
-
 // Providers returns the providers with listed models, by id.
 func (c *Catalogue) Providers() map[string]Provider { return maps.Clone(c.doc.Providers) }
 

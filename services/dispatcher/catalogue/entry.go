@@ -129,5 +129,5 @@ func (r Rule) entry(provider, model string) Entry {
 
 // Capabilities lists the protocol's capabilities in the order of entries.
 func Capabilities() []modelgate.Capability {
-	return append(modelgate.Base(), modelgate.VisionInput, modelgate.AudioInput, modelgate.AudioOutput, modelgate.ImageOutput)
+	return modelgate.Reserved()
 }

@@ -129,7 +129,7 @@ func readAccepted(res *acceptorv1.AcceptResponse, preceding int) (engine.Accepte
 		return out, err
 	}
 	if len(out.Events) > 0 {
-		out.Outcome.Sequence = out.Events[0].Sequence
+		out.Outcome.Sequence, out.Outcome.Hints = out.Events[0].Sequence, wire.HintsOf(out.Events[0])
 	}
 	return out, nil
 }
@@ -141,6 +141,23 @@ func parseEvents(docs [][]byte) ([]wire.Event, error) {
 		return nil, fmt.Errorf("acceptor: %w", err)
 	}
 	return events, nil
+}
+
+// Assets reads assets from the acceptor service.
+type Assets struct{ Client acceptorv1.AcceptorClient }
+
+// Load returns the asset at a URL for a run; see model.Assets.
+func (a Assets) Load(ctx context.Context, r subject.Run, url string) (model.Asset, bool, error) {
+	res, err := a.Client.LoadAsset(ctx, &acceptorv1.LoadAssetRequest{
+		Run: &runlogv1.RunRef{Tenant: r.Tenant, WorkflowId: r.WorkflowID, RunId: r.RunID}, Url: url,
+	})
+	if err != nil {
+		return model.Asset{}, false, fmt.Errorf("acceptor: load asset: %w", err)
+	}
+	if res.GetAsset() == nil {
+		return model.Asset{}, false, nil
+	}
+	return model.Asset{MIME: res.GetAsset().GetMimeType(), Data: res.GetAsset().GetData()}, true, nil
 }
 
 // Schemas caches the acceptor's registry of kinds. The registry does not change while the acceptor

@@ -22,6 +22,10 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 			return fault.New(fault.CapabilityRequired, "node %q is of type %q, which this host does not provide", n.ID, n.TypeID).
 				With("requiredCapability", n.TypeID).With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
 		}
+		if t.EmitsEnvelopes && s.deps.NoAIEnvelope {
+			return fault.New(fault.CapabilityRequired, "node %q is of type %q, which needs %s, and this host has switched that off", n.ID, n.TypeID, node.CapabilityEnvelopes).
+				With("requiredCapability", node.CapabilityEnvelopes).With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
+		}
 		if wrong := t.CheckConfig(n.Config); len(wrong) > 0 {
 			for k := range wrong {
 				wrong[k].Path = fmt.Sprintf("/nodes/%d/config%s", i, wrong[k].Path)

@@ -49,6 +49,8 @@ type Checks struct {
 	Policy func(rec *wire.RunRecord, in node.Input) *wire.NodeError
 	// Prompts is nil if there are no templates.
 	Prompts *prompt.Library
+	// NoAIEnvelope rejects types that emit envelopes.
+	NoAIEnvelope bool
 }
 
 // Models are the providers that a run may name.

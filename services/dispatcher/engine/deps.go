@@ -59,6 +59,8 @@ type Rules struct {
 	Policy machine.Policy
 	// Capabilities are the runtime capabilities of the host.
 	Capabilities []string
+	// NoAIEnvelope fails nodes that emit envelopes.
+	NoAIEnvelope bool
 }
 
 // plan returns how the runs of a definition are executed.
@@ -72,6 +74,7 @@ func (r Rules) plan(d *definition.Entry) machine.Plan {
 		Secrets:      r.NodeSecrets,
 		Policy:       r.Policy,
 		Capabilities: r.Capabilities,
+		NoAIEnvelope: r.NoAIEnvelope,
 	}
 }
 

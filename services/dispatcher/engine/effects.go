@@ -52,7 +52,13 @@ func buildTask(r subject.Run, st *runstate.State, e machine.Effect) model.Task {
 		Recorded:        map[string]model.Recorded{},
 	}
 	for _, q := range e.Answered {
-		t.Answered = append(t.Answered, model.Answered{Question: q.Data, Answer: q.ResumeValue})
+		a := model.Answered{Question: q.Data, Answer: q.ResumeValue}
+		for _, v := range st.SentWith(q.InterruptID) {
+			if !t.Lists(v.Sequence) {
+				a.Others = append(a.Others, recordedOf(v))
+			}
+		}
+		t.Answered = append(t.Answered, a)
 	}
 	for _, r := range e.Retries {
 		t.Retries = append(t.Retries, model.Retry{Attempt: r.Attempt, Reason: r.Reason, Detail: r.Detail})
@@ -63,16 +69,21 @@ func buildTask(r subject.Run, st *runstate.State, e machine.Effect) model.Task {
 	}
 	for id, v := range st.Envelopes {
 		if v.NodeID == e.NodeID && v.Payload != nil {
-			t.Recorded[id] = model.Recorded{
-				Kind:       v.Kind,
-				EnvelopeID: v.ID,
-				Payload:    v.Payload,
-				Sequence:   v.Sequence,
-				Answer:     v.Answer,
-			}
+			t.Recorded[id] = recordedOf(v)
 		}
 	}
 	return t
+}
+
+func recordedOf(v *runstate.Envelope) model.Recorded {
+	return model.Recorded{
+		Kind:       v.Kind,
+		EnvelopeID: v.ID,
+		Payload:    v.Payload,
+		Sequence:   v.Sequence,
+		Answer:     v.Answer,
+		Hints:      v.Hints,
+	}
 }
 
 // performEffect runs an effect. A panic fails the node, not the dispatcher.

@@ -15,6 +15,14 @@ import (
 // lacks. The node never starts (OpenWOP host contract §5.7, which checks this before secrets and
 // models).
 func (m *Machine) failWithoutCapability(now time.Time, id string, t node.Type, attempt int) bool {
+	if t.EmitsEnvelopes && m.plan.NoAIEnvelope {
+		m.failNode(now, id, &wire.NodeError{
+			Code:    string(fault.CapabilityRequired),
+			Message: fmt.Sprintf("nodes of type %q need %s, which this host has switched off", t.ID, node.CapabilityEnvelopes),
+			Details: map[string]any{"requiredCapability": node.CapabilityEnvelopes, "offendingTypeId": t.ID, "nodeId": id},
+		}, attempt, wire.Trusted)
+		return true
+	}
 	var missing []string
 	for _, c := range t.Requires {
 		if !slices.Contains(m.plan.Capabilities, c) {

@@ -2,12 +2,14 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
@@ -47,16 +49,20 @@ func (m *Machine) modelInput(id string, t node.Type) node.Input {
 	}
 }
 
-// failWithoutModel fails a node whose type requires a capability that its model lacks. An event
+// failWithoutModel fails a node that requires a capability that its model lacks. An event
 // before node.failed records the decision, and the node never starts (OpenWOP envelope contract
 // §16.3).
 func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attempt int) bool {
-	if t.Needs == nil || m.plan.Gate == nil {
+	if m.plan.Gate == nil {
 		return false
 	}
-	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *t.Needs, m.modelInput(id, t))
+	needs := m.modelNeeds(id, t)
+	if needs == nil {
+		return false
+	}
+	active, o := m.plan.Gate(m.st.Record.Owner.Tenant, m.st.Record.CredentialRef, *needs, m.modelInput(id, t))
 	if d, decided := o.Event(id, active); decided {
-		m.env.placeEvent(now, d, false) // the author chose the model names: none comes from upstream
+		m.env.placeEvent(now, d, false) // the author chose the model names: no text comes from upstream
 	}
 	if o.Route != modelgate.Refuse {
 		return false
@@ -67,6 +73,29 @@ func (m *Machine) failWithoutModel(now time.Time, id string, t node.Type, attemp
 		Details: gateDetails(active, o),
 	}, attempt, wire.Trusted)
 	return true
+}
+
+// modelNeeds returns what a node requires of its model: what its type declares, and what the images and
+// sounds of its prompt need. nil means nothing.
+func (m *Machine) modelNeeds(id string, t node.Type) *modelgate.Needs {
+	if !t.AsksModel() {
+		return t.Needs
+	}
+	in, _, bad := m.gatherInput(id)
+	if bad != nil { // the node fails on it when it starts
+		return t.Needs
+	}
+	required := media.Of(in).Capabilities()
+	if len(required) == 0 {
+		return t.Needs
+	}
+	needs := modelgate.Needs{}
+	if t.Needs != nil {
+		needs = *t.Needs
+		required = slices.DeleteFunc(required, func(c modelgate.Capability) bool { return slices.Contains(needs.Required, c) })
+	}
+	needs.Required = slices.Concat(needs.Required, required)
+	return &needs
 }
 
 // gateMessage says what the node requires and why it is unavailable.

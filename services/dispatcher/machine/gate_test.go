@@ -213,3 +213,50 @@ func TestSecrets_AreLookedForBeforeTheModel(t *testing.T) {
 	require.Equal(t, "run.started node.failed@a run.failed", strings.Join(names(m), " "))
 	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), "credential_required")
 }
+
+// A node whose prompt has a picture needs a model that sees, in addition to what its type requires. One
+// without a picture needs nothing.
+func TestGate_APictureNeedsAModelThatSees(t *testing.T) {
+	t.Parallel()
+	const picture = `{"bytes":3,"mimeType":"image/png","base64":"AQID"}`
+	for name, tc := range map[string]struct {
+		port, has string
+		refused   bool
+	}{
+		"blind":      {picture, "reasoning", true},
+		"seeing":     {picture, "vision-input", false},
+		"no picture": {`[]`, "reasoning", false},
+	} {
+		p := gated(t, graph{}, tc.has)
+		g := graph{
+			nodes:  []string{`a:core.ai.callPrompt:{"prompt":"What is it?"}`},
+			inputs: map[string]string{"a": `{"media":{"type":"static","value":` + tc.port + `}}`},
+		}
+		gate := p.Gate
+		p = g.plan(t)
+		p.Gate = gate
+		m := machine.New(p, limits, runstate.New(record()))
+		effects := m.Advance(at)
+		if !tc.refused {
+			require.Len(t, effects, 1, name)
+			continue
+		}
+		require.Empty(t, effects, name)
+		require.Equal(t, "run.started model.capability.insufficient@a node.failed@a run.failed", strings.Join(names(m), " "), name)
+		require.Contains(t, payloadOf(t, m, wire.EventModelInsufficient), `["vision-input"]`)
+	}
+}
+
+// OpenWOP envelope contract §6, step 0: a node that emits envelopes fails before it starts on a host
+// that has switched host.aiEnvelope off.
+func TestGate_RefusesEnvelopesThatAreSwitchedOff(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{"a:core.ai.callPrompt"}}
+	p := g.plan(t)
+	p.NoAIEnvelope = true
+	m := machine.New(p, limits, runstate.New(record()))
+	require.Empty(t, m.Advance(at))
+	require.Equal(t, "run.started node.failed@a run.failed", strings.Join(names(m), " "))
+	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"capability_required"`)
+	require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"requiredCapability":"host.aiEnvelope"`)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -31,19 +32,46 @@ func (m *Machine) suspendForAnswer(
 		m.completeAnswered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
 		return
 	}
-	if shown, ok := in.Ports["input"]; ok {
+	if shown, ok := in.Ports[portDecision]; ok {
 		r = r.WithArtifact(shown)
 	}
-	r = r.WithObserved(in.Ports["observed"])
+	r = r.WithObserved(in.Ports[portObserved])
 	if wrong := r.CheckData(); len(wrong) > 0 {
 		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
 		return
 	}
 	if sure, ok := r.Confident(); ok { // OpenWOP host contract §6.1, low-confidence
-		m.completeAnswered(now, id, sure, attempt, trust)
-		return
+		if !in.UntrustedPorts[portObserved] && !in.UntrustedPorts[portDecision] {
+			m.completeAnswered(now, id, sure, attempt, trust)
+			return
+		}
+		m.noteUntrusted(now, id, trust)
 	}
 	m.openInterrupt(now, at, r, trust)
+}
+
+// The ports of a low-confidence gate that decide without a person: the confidence, and the decision.
+const (
+	portObserved = "observed"
+	portDecision = "input"
+)
+
+// noteUntrusted records that a gate asks a person although the confidence reaches its threshold:
+// untrusted content never advances an approval (OpenWOP host contract §6.6).
+func (m *Machine) noteUntrusted(now time.Time, id string, trust wire.Trust) {
+	m.emitData(now, wire.EventLogAppended, id, trust.Meet(wire.Untrusted), logPayload{
+		Level:   "warn",
+		Message: "the confidence is from an untrusted source and does not pass the gate; a person must answer",
+		NodeID:  id,
+		Fields:  map[string]any{"code": fault.UntrustedBlocksApproval},
+	})
+}
+
+type logPayload struct {
+	Level   string         `json:"level"`
+	Message string         `json:"message"`
+	NodeID  string         `json:"nodeId"`
+	Fields  map[string]any `json:"fields"`
 }
 
 // completeAnswered completes a gate with its outputs, which are limited like those of any node.

@@ -287,3 +287,35 @@ func TestAsk_NobodyWhereTheConfidenceIsNotTooLow(t *testing.T) {
 		}
 	}
 }
+
+// OpenWOP host contract §6.6: a confidence or a decision from an untrusted source passes no gate. A person
+// is asked, and the log has the reason.
+func TestAsk_APersonIfTheConfidenceIsUntrusted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ observed, decision, inputs, typ string }{
+		"the confidence": {`{"type":"variable","variableName":"v"}`, `{"type":"static","value":"send it"}`, `0.99`, "number"},
+		"the decision":   {`{"type":"static","value":0.99}`, `{"type":"variable","variableName":"v"}`, `"send it"`, "string"},
+	} {
+		g := graph{
+			nodes:  []string{`a:core.interrupt:{"kind":"low-confidence","data":{"agentId":"abc"}}`},
+			inputs: map[string]string{"a": `{"observed":` + tc.observed + `,"input":` + tc.decision + `}`},
+			vars:   `[{"name":"v","type":"` + tc.typ + `"}]`,
+		}
+		for _, trust := range []wire.Trust{wire.Trusted, wire.Untrusted} {
+			r := record(func(r *wire.RunRecord) {
+				r.TrustBoundary, r.Inputs = trust, map[string]json.RawMessage{"v": json.RawMessage(tc.inputs)}
+			})
+			m := machine.New(g.plan(t), limits, runstate.New(r))
+			require.Empty(t, m.Advance(at))
+			if trust == wire.Trusted {
+				require.Equal(t, wire.StatusCompleted, m.State().Status, name)
+				continue
+			}
+			require.Equal(t, "run.started node.started@a log.appended@a node.suspended@a interrupt.requested@a", strings.Join(names(m), " "), name)
+			require.Contains(t, payloadOf(t, m, wire.EventLogAppended), `"code":"untrusted_content_blocks_approval"`)
+			m.Resolve(at, "a", decide(t, m, "a", `{"decision":"send it"}`))
+			m.Advance(at)
+			require.Equal(t, wire.StatusCompleted, m.State().Status, "a person's answer counts")
+		}
+	}
+}

@@ -57,6 +57,8 @@ type Plan struct {
 	Policy Policy
 	// Capabilities are the runtime capabilities of the host.
 	Capabilities []string
+	// NoAIEnvelope fails nodes that emit envelopes.
+	NoAIEnvelope bool
 }
 
 // Gate decides whether a tenant's node may start with its model. The input contains the node's

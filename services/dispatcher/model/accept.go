@@ -20,14 +20,14 @@ func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verd
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
 		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
 	default:
-		return out.completeNode(textOutput(a.Text))
+		return out.completeNode(e.task.textOutput(a.Text))
 	}
 }
 
-func textOutput(text string) node.Output {
-	return node.Output{Ports: map[string]json.RawMessage{
-		"output": wire.AppendString(nil, text), "envelopes": json.RawMessage("[]"),
-	}}
+func (t *Task) textOutput(text string) node.Output {
+	out := t.outputOf("", nil)
+	out.Ports["output"] = wire.AppendString(nil, text)
+	return out
 }
 
 // acceptValue accepts the last document that satisfies the node's output schema.
@@ -60,7 +60,7 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, 
 	}
 	if len(candidates) == 0 {
 		if e.expected.kind == "" && x.isText() { // without a requested kind, the text is the answer
-			return out.completeNode(textOutput(a.Text))
+			return out.completeNode(e.task.textOutput(a.Text))
 		}
 		return verdict{failure: parseFailure(a.Text, x)}
 	}
@@ -86,7 +86,7 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, 
 	case len(t.accepted) == 0 && t.fragments > 0:
 		return verdict{failure: fragmentFailure()}
 	}
-	return out.completeNode(outputOf(e.expected.kind, t.accepted))
+	return out.completeNode(e.task.outputOf(e.expected.kind, t.accepted))
 }
 
 // turn collects the outcomes of one answer's envelopes.
@@ -109,6 +109,13 @@ type acceptedEnvelope struct {
 	Type       string          `json:"type"`
 	EnvelopeID string          `json:"envelopeId"`
 	Payload    json.RawMessage `json:"payload"`
+	// Meta advises how to show it; nil for no hints.
+	Meta *wire.Hints `json:"meta,omitempty"`
+}
+
+// accepted returns a recorded envelope as a part of an answer.
+func (r Recorded) accepted() acceptedEnvelope {
+	return acceptedEnvelope{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload, Meta: r.Hints.OrNil()}
 }
 
 // asksClarification reports whether the model requested a clarification.
@@ -178,7 +185,9 @@ func (t *turn) applyOutcome(c candidate, o Outcome, cause string, out *outbox) (
 		if _, counted := t.task.Recorded[cause]; !counted {
 			t.fresh[c.kind]++
 		}
-		t.accepted = append(t.accepted, acceptedEnvelope{Type: c.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload})
+		t.accepted = append(t.accepted, acceptedEnvelope{
+			Type: c.kind, EnvelopeID: o.EnvelopeID, Payload: o.Payload, Meta: o.Hints.OrNil(),
+		})
 		t.recorded = append(t.recorded, o.Sequence)
 		return verdict{}, false
 	case o.Status == wire.EnvelopeBreached:
@@ -251,23 +260,25 @@ func (t *turn) failBreached(o Outcome, cause string, out *outbox) verdict {
 }
 
 // outputOf returns the payload of the first envelope of the requested kind, else of the first
-// envelope, and the list of all envelopes for the node.
-func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
-	out := json.RawMessage("null")
+// envelope, and the list of all envelopes for the node. The list begins with those that the model sent
+// together with its questions. The payload is one of these only if the last answer has none of the
+// requested kind.
+func (t *Task) outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 	accepted = slices.DeleteFunc(slices.Clone(accepted), func(a acceptedEnvelope) bool { return sideChannel(a.Type) })
-	for i, a := range accepted {
-		if i == 0 || a.Type == kind {
-			out = a.Payload
-		}
-		if a.Type == kind {
+	early := t.sentWithQuestions()
+	out := json.RawMessage("null")
+	for _, list := range [][]acceptedEnvelope{accepted, early} {
+		i := slices.IndexFunc(list, func(a acceptedEnvelope) bool { return a.Type == kind })
+		if i >= 0 {
+			out = list[i].Payload
 			break
 		}
+		if len(list) > 0 && string(out) == "null" {
+			out = list[0].Payload
+		}
 	}
-	if accepted == nil {
-		accepted = []acceptedEnvelope{}
-	}
-	list, err := json.Marshal(accepted)
-	if err != nil { // recorded payloads always render
+	list, err := json.Marshal(slices.Concat(early, accepted))
+	if err != nil || len(early)+len(accepted) == 0 { // recorded payloads always render
 		list = json.RawMessage("[]")
 	}
 	return node.Output{Ports: map[string]json.RawMessage{"output": out, "envelopes": list}}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -115,18 +115,18 @@ func (c config) activeModel(o overlay, d Defaults) modelgate.Model {
 	return m
 }
 
-// newRequest builds the first request from config, overlay and ports. Texts of templates replace
-// the config's. The returned trust is the lowest of the sources in the ports.
+// newRequest builds the first request from config, overlay and material. Texts of templates replace
+// the config's.
 func (c config) newRequest(
-	in node.Input, o overlay, d Defaults, composed *prompt.Composition,
-) (provider.Request, wire.Trust, *wire.NodeError) {
+	m *material, o overlay, d Defaults, composed *prompt.Composition,
+) (provider.Request, *wire.NodeError) {
 	active := c.activeModel(o, d)
 	budget := firstPositive(c.MaxTokens, int(min(o.MaxTokens, maxTokens)), d.MaxTokens)
 	req := provider.Request{
 		Provider:    active.Provider,
 		Model:       active.Model,
 		System:      c.System,
-		NodeID:      in.NodeID,
+		NodeID:      m.in.NodeID,
 		Stop:        c.Stop,
 		TopP:        c.TopP,
 		Seed:        c.Seed,
@@ -136,13 +136,12 @@ func (c config) newRequest(
 	if req.Temperature == nil {
 		req.Temperature = o.Temperature
 	}
-	m := &material{in: in, trust: wire.Trusted}
 	if composed != nil && composed.HasSystem {
 		req.System = composed.Sent.System
 	}
 	var bad *wire.NodeError
 	req.Messages, bad = c.messages(m, composed)
-	return req, m.trust, bad
+	return req, bad
 }
 
 func firstNonEmpty(values ...string) string {
@@ -163,7 +162,7 @@ func firstPositive(values ...int) int {
 	return 0
 }
 
-// messages returns the messages of the port, followed by the prompt template as a user message.
+// messages returns the messages of the port, followed by the prompt and the assets as a user message.
 func (c config) messages(m *material, composed *prompt.Composition) ([]provider.Message, *wire.NodeError) {
 	var msgs []provider.Message
 	if raw, ok := m.in.Ports[portMessages]; ok {
@@ -178,9 +177,10 @@ func (c config) messages(m *material, composed *prompt.Composition) ([]provider.
 			if !slices.Contains([]string{"system", "user", "assistant", "tool"}, g.Role) {
 				return nil, node.Invalid("/inputs/messages/%d/role: want system, user, assistant or tool", i)
 			}
-			msgs = append(msgs, m.fenceMessage(provider.Message{Role: g.Role, Content: g.Content}))
+			msgs = append(msgs, m.fenceMessage(provider.Message{Role: g.Role, Content: m.assets.inMessage(g.Content)}))
 		}
 	}
+	own := len(msgs)
 	if c.Prompt != "" {
 		text, bad := render(c.Prompt, m)
 		if bad != nil {
@@ -191,21 +191,18 @@ func (c config) messages(m *material, composed *prompt.Composition) ([]provider.
 	if composed != nil && composed.HasUser {
 		msgs = append(msgs, userMessage(composed.Sent.User))
 	}
-	if len(msgs) > 0 {
-		return msgs, nil
+	if len(msgs) == 0 && (len(m.items) == 0 || m.hasTexts()) { // without messages and prompt, the ports are the message
+		msgs = append(msgs, userMessage(m.portsText()))
 	}
-	// Without messages and prompt, the ports are the message.
-	return []provider.Message{userMessage(m.portsText())}, nil
+	return m.addAssets(msgs, own), nil
 }
 
 // portMessages is the name of the port that holds the conversation.
-const portMessages = "messages"
+const portMessages = media.PortMessages
 
 func userMessage(text string) provider.Message {
 	return provider.Message{Role: "user", Content: wire.AppendString(nil, text)}
 }
-
-var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
 // maxRendered limits a rendered prompt, in bytes, because a template can name a long value many
 // times. It exceeds the context of every model. The prompt is not recorded.
@@ -216,11 +213,11 @@ const maxRendered = 16 << 20
 func render(template string, from *material) (string, *wire.NodeError) {
 	var missing []string
 	room, tooLong := maxRendered-len(template), ""
-	out := placeholder.ReplaceAllStringFunc(template, func(m string) string {
+	out := media.Placeholder.ReplaceAllStringFunc(template, func(m string) string {
 		if tooLong != "" {
 			return ""
 		}
-		name := placeholder.FindStringSubmatch(m)[1]
+		name := media.Placeholder.FindStringSubmatch(m)[1]
 		text, ok := from.lookup(name)
 		if !ok {
 			missing = append(missing, name)

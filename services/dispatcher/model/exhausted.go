@@ -27,13 +27,11 @@ func (e *emission) failExhausted(f failure, attempts int, out *outbox) Result {
 	out.add(wire.EventEnvelopeRetryExhausted, exhaustedPayload{
 		NodeID: e.task.Input.NodeID, TotalAttempts: attempts, FinalReason: f.reason, FinalError: optional(f.detail),
 	})
-	if attempts >= e.maxAttempts {
-		// Exhausted retries also breach the limit of schema rounds. A model without more output
-		// room has not breached it.
-		out.add(wire.EventCapBreached, capPayload{
-			Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: e.task.Input.NodeID,
-		})
-	}
+	// Exhausted retries also breach the limit of schema rounds. For a model that was cut off with all its
+	// room, that limit is the attempts it had (OpenWOP envelope contract §14.5).
+	out.add(wire.EventCapBreached, capPayload{
+		Kind: "schema", Limit: attempts - 1, Observed: attempts, NodeID: e.task.Input.NodeID,
+	})
 	return *out.failNode(&wire.NodeError{Code: string(f.code), Message: exhaustedMessage(f, e.ceiling)}).done
 }
 

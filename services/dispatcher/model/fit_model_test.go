@@ -86,7 +86,7 @@ func TestLoop_GivesNoMoreRoomThanTheModelHas(t *testing.T) {
 	cut := mock.Entry{Content: `{"val`, StopReason: "max_tokens"}
 	small := traits(t, `"outputTokens":150`)
 	r := ask(t, small, false, valueConfig, cut, cut, cut, cut)
-	require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage envelope.truncated envelope.retry.exhausted", r.names())
+	require.Equal(t, "provider.usage envelope.truncated envelope.retry.attempted provider.usage envelope.truncated envelope.retry.exhausted cap.breached", r.names())
 	require.Equal(t, "envelope_truncation_unrecoverable", r.result.Err.Code)
 	require.Equal(t, "the model was cut off with all the room that it has, 150 tokens", r.result.Err.Message)
 	require.JSONEq(t, `{"nodeId":"n","totalAttempts":2,"finalReason":"truncation"}`, r.payload(t, wire.EventEnvelopeRetryExhausted))

@@ -236,26 +236,24 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	}
 }
 
-// OpenWOP envelope contract §16.4: a capability is advertised only if a callable model is known to
-// have it, whatever TrustsUnknown says.
-func TestOffers_VouchesForModelsThatCanBeAsked(t *testing.T) {
+// OpenWOP envelope contract §16.4, RFC 0031 §E: a capability is advertised only if the default model is
+// known to have it, whatever TrustsUnknown says and whatever other models have.
+func TestAdvertises_WhatTheDefaultModelHas(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mute{})
+	reg, err := provider.NewRegistry(sample.New(0), mute{}, mock.New(mock.NewMemory()))
 	require.NoError(t, err)
-	host := model.Config{TrustsUnknown: true, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}
-	loop := model.New(host, model.Deps{Models: reg})
-	require.True(t, loop.Offers("structured-output", nil), "the host's own model")
-	require.False(t, loop.Offers("vision-input", nil), "listed models of missing vendors")
-	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "a missing fallback")
-	require.False(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mute", Model: "m"}), "unknown")
-	require.False(t, loop.Offers("nonexistent-capability-9b3f", nil))
-
-	reg, err = provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
-	require.NoError(t, err)
-	loop = model.New(host, model.Deps{Models: reg})
-	require.True(t, loop.Offers("reasoning", &modelgate.Model{Provider: "mock", Model: "m"}), "the fallback of a node")
-	require.True(t, loop.Offers("reasoning", nil), "a rule for one provider")
-	require.False(t, loop.Offers("vision-input", nil), "rules for any server")
+	advertises := func(provider, name, id string) bool {
+		return model.New(model.Config{
+			TrustsUnknown: true, Defaults: model.Defaults{Provider: provider, Model: name},
+		}, model.Deps{Models: reg}).Advertises(id)
+	}
+	require.True(t, advertises("sample", "sample-1", "structured-output"))
+	require.False(t, advertises("sample", "sample-1", "reasoning"), "another provider's models have it")
+	require.False(t, advertises("sample", "sample-1", "nonexistent-capability-9b3f"))
+	require.True(t, advertises("mock", "m", "reasoning"), "a rule for one provider")
+	require.False(t, advertises("mock", "m", "vision-input"))
+	require.False(t, advertises("mute", "m", "reasoning"), "unknown")
+	require.False(t, advertises("anthropic", "claude-opus-5-5", "reasoning"), "a missing provider")
 }
 
 // The error of a failed call names the provider, unless the name is withheld. No other event does.

@@ -14,6 +14,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -65,6 +67,8 @@ type Deps struct {
 	Keys Keys
 	// Policies restricts tenants to models; nil allows all.
 	Policies *Policies
+	// Assets reads the host's assets; nil if it stores none.
+	Assets Assets
 	Calls
 	Clock func() time.Time
 }
@@ -96,6 +100,8 @@ type Loop struct {
 	reasonings       reasonings
 	configs          configs
 	refusedForms     refusedForms
+	// assetBytes limits the assets of prompts in memory.
+	assetBytes *semaphore.Weighted
 }
 
 // New makes a loop.
@@ -109,7 +115,7 @@ func New(cfg Config, d Deps) *Loop {
 	if d.Jitter == nil {
 		d.Jitter = rand.N[time.Duration]
 	}
-	return &Loop{cfg: cfg, deps: d}
+	return &Loop{cfg: cfg, deps: d, assetBytes: semaphore.NewWeighted(maxAssetBytes)}
 }
 
 // Run executes a model node: it settles what the calls have in common, then makes the calls.
@@ -132,6 +138,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if bad != nil || err != nil {
 		return Result{Err: bad, Interrupted: err, Unsent: err != nil}
 	}
+	defer s.release()
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
 	res := e.runAttempts(ctx, out)

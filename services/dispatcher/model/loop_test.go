@@ -187,6 +187,7 @@ func TestLoop_FollowsTheTruthTable(t *testing.T) {
 	}{
 		{"clean and valid", []mock.Entry{good}, "provider.usage", ""},
 		{"clean, fenced", []mock.Entry{{Content: "```json\n{\"valid\":true}\n```"}}, "provider.usage envelope.recovery.applied", ""},
+		{"clean, fenced and invalid, then valid", []mock.Entry{{Content: "```json\n{\"valid\":\"no\"}\n```"}, good}, "provider.usage envelope.recovery.applied envelope.retry.attempted provider.usage", ""},
 		{"clean, invalid, then valid", []mock.Entry{bad, good}, "provider.usage envelope.retry.attempted provider.usage", ""},
 		{"clean, no JSON, then valid", []mock.Entry{{Content: `{"valid":`}, good}, "provider.usage envelope.retry.attempted provider.usage", ""},
 		{"truncated, then valid", []mock.Entry{cut, good}, "provider.usage envelope.truncated envelope.retry.attempted provider.usage", ""},

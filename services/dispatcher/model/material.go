@@ -2,9 +2,11 @@ package model
 
 import (
 	"encoding/json"
+	"maps"
 
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -12,7 +14,11 @@ import (
 // material provides the values of a prompt. Untrusted values are fenced before they enter the
 // prompt and make the answer untrusted (OpenWOP envelope contract §12).
 type material struct {
+	// in has marks in place of assets.
 	in node.Input
+	// items are the assets of the prompt, assets those that were loaded.
+	items  []media.Item
+	assets loadedAssets
 	// trust is the lowest trust of the values used so far.
 	trust wire.Trust
 }
@@ -55,10 +61,18 @@ func promptText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// portsText returns all ports as JSON, the message of a node without messages and prompt.
+// hasTexts reports whether a port belongs into the text of the prompt.
+func (m *material) hasTexts() bool {
+	_, ok := m.in.Ports[media.PortMedia]
+	return len(m.in.Ports) > 1 || len(m.in.Ports) == 1 && !ok
+}
+
+// portsText returns all ports but media as JSON, the message of a node without messages and prompt.
 func (m *material) portsText() string {
-	raw, err := json.Marshal(m.in.Ports)
-	if err != nil || len(m.in.Ports) == 0 {
+	ports := maps.Clone(m.in.Ports)
+	delete(ports, media.PortMedia)
+	raw, err := json.Marshal(ports)
+	if err != nil || len(ports) == 0 {
 		raw = []byte("{}")
 	}
 	if len(m.in.UntrustedPorts) > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -75,10 +76,17 @@ func mediaCandidates(media []provider.Media, alt string) []candidate {
 			continue
 		}
 		kind := mediaKind(m.MIME)
+		hint := map[string]string{"display": strings.TrimPrefix(kind, "media."), "mimeType": m.MIME}
+		if alt != "" {
+			hint["alt"] = alt // a model's member of the payload, which the hint mirrors
+		}
 		out = append(out, candidate{
 			doc:  document{raw: payload, path: pathDirect},
 			kind: kind,
-			body: map[string]json.RawMessage{"type": wire.AppendString(nil, kind), "payload": payload},
+			body: map[string]json.RawMessage{
+				"type": wire.AppendString(nil, kind), "payload": payload,
+				"meta": strictjson.RenderPlain(map[string]any{"rendering": hint}),
+			},
 		})
 	}
 	return out

@@ -14,21 +14,15 @@ type Offer struct {
 	OwnKey bool
 }
 
-// Offers reports whether a callable model is known to have a capability. It considers the host's
-// default model, the fallback, and the catalogue's models of configured providers.
-func (l *Loop) Offers(id modelgate.Capability, fallback *modelgate.Model) bool {
-	var fallbacks []modelgate.Model
-	if fallback != nil && !l.cfg.RefusesSubstitution {
-		fallbacks = append(fallbacks, *fallback)
-	}
-	return slices.ContainsFunc(l.knownModels(fallbacks), func(m modelgate.Model) bool {
-		has, _ := l.hasCapability(m, id)
-		return has
-	})
+// Advertises reports whether the host's default model is known to have a capability: a node that
+// requires it then needs no other model (RFC 0031 §E).
+func (l *Loop) Advertises(id modelgate.Capability) bool {
+	has, _ := l.hasCapability(modelgate.Model{Provider: l.cfg.Defaults.Provider, Model: l.cfg.Defaults.Model}, id)
+	return has
 }
 
-// Capable returns the models that Offers considers, limited to those with a capability that a
-// tenant may call. A name with * is the pattern of a catalogue rule; it is left out if only some of
+// Capable returns the known models with a capability that a tenant may call: the host's default model,
+// the fallbacks, and the catalogue's models of configured providers. A name with * is the pattern of a catalogue rule; it is left out if only some of
 // its models are allowed. Fallbacks are left out for tenants that must not see them.
 func (l *Loop) Capable(tenant string, id modelgate.Capability, fallbacks []modelgate.Model) []Offer {
 	if l.cfg.RefusesSubstitution || l.cfg.HidesFallback != nil && l.cfg.HidesFallback(tenant) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -55,6 +56,8 @@ type Outcome struct {
 	// of the document.
 	Payload  json.RawMessage `json:"-"`
 	Sequence int             `json:"-"`
+	// Hints are the recorded hints.
+	Hints wire.Hints `json:"-"`
 	// Preceded means that AcceptRequest.Preceding was appended. Otherwise the events go with the
 	// node's next frame: the envelope was refused, or recorded before.
 	Preceded bool `json:"-"`
@@ -89,6 +92,21 @@ type Limits struct {
 	ClarificationRounds int
 	// MaxInlineBytes limits the size of an asset within an event.
 	MaxInlineBytes int
+}
+
+// Assets reads the assets that the host stores.
+type Assets interface {
+	// Load returns the asset at a URL, for a run; ours is false if the URL is not of this host. Errors:
+	// fault.NotFound for an asset of another tenant, or of a run that is not related to this one;
+	// fault.ServiceUnavailable.
+	Load(ctx context.Context, run subject.Run, url string) (a Asset, ours bool, err error)
+}
+
+// Asset is a stored image, sound or file.
+type Asset struct {
+	// MIME is its type; empty if unknown.
+	MIME string
+	Data []byte
 }
 
 // Models looks providers up by id.

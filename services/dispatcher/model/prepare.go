@@ -38,6 +38,8 @@ type spec struct {
 	verbosity string
 	// composition is the prompt from templates; nil without templates.
 	composition *prompt.Composition
+	// release frees the memory of the prompt's assets; call it after the last call.
+	release func()
 }
 
 // prepare renders the prompt, resolves model, provider and key, adds the expected schema, and fits
@@ -47,17 +49,26 @@ func (l *Loop) prepare(
 ) (s spec, bad *wire.NodeError, err error) {
 	var o overlay
 	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
-	composed, bad := l.composePrompt(t)
+	m, bad, err := l.newMaterial(ctx, t)
+	if bad != nil || err != nil {
+		return spec{}, bad, err
+	}
+	defer func() {
+		if bad != nil || err != nil {
+			m.assets.release()
+		}
+	}()
+	composed, bad := l.composePrompt(t, m.in)
 	if bad != nil {
 		return spec{}, bad, nil
 	}
-	req, trust, bad := cfg.newRequest(t.Input, o, l.cfg.Defaults, composed)
+	req, bad := cfg.newRequest(m, o, l.cfg.Defaults, composed)
 	if bad != nil {
 		return spec{}, bad, nil
 	}
 	req.Messages = append(req.Messages, clarificationMessages(t.Answered)...)
 	req.Tenant = t.Tenant
-	t.Trust = wire.Trusted.Meet(t.Trust).Meet(trust)
+	t.Trust = wire.Trusted.Meet(t.Trust).Meet(m.trust)
 	if composed != nil {
 		t.Trust = t.Trust.Meet(composed.Trust)
 	}
@@ -80,6 +91,7 @@ func (l *Loop) prepare(
 		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed,
+		release:     m.assets.release,
 	}
 	if len(o.MockProvider) == 0 || l.deps.Canned == nil {
 		s.others = l.otherModels(cfg, own.Provider)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -27,7 +28,7 @@ type Prompts struct {
 
 // composePrompt renders the templates that the node names instead of its own texts; nil without
 // templates (OpenWOP envelope contract §19.2). The gate has already chosen the model (§16.3).
-func (l *Loop) composePrompt(t Task) (*prompt.Composition, *wire.NodeError) {
+func (l *Loop) composePrompt(t Task, in node.Input) (*prompt.Composition, *wire.NodeError) {
 	var pinned []string
 	if t.Composed != nil {
 		pinned = t.Composed.Refs
@@ -39,7 +40,7 @@ func (l *Loop) composePrompt(t Task) (*prompt.Composition, *wire.NodeError) {
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	c, err := prompt.Compose(parts, l.promptBindings(t))
+	c, err := prompt.Compose(parts, l.promptBindings(t, in))
 	if err != nil {
 		return nil, &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
 	}
@@ -62,10 +63,10 @@ func (l *Loop) redactPrompt(ctx context.Context, t Task, doc []byte) ([]byte, er
 }
 
 // promptBindings returns the values for the variables of a node's templates.
-func (l *Loop) promptBindings(t Task) prompt.Bindings {
+func (l *Loop) promptBindings(t Task, in node.Input) prompt.Bindings {
 	return prompt.Bindings{
-		Input:    prompt.Scope{Values: t.Input.Ports, Untrusted: t.Input.UntrustedPorts},
-		Variable: prompt.Scope{Values: t.Input.Variables, Untrusted: t.Input.UntrustedVariables},
+		Input:    prompt.Scope{Values: in.Ports, Untrusted: in.UntrustedPorts},
+		Variable: prompt.Scope{Values: in.Variables, Untrusted: in.UntrustedVariables},
 		Context: prompt.Scope{Values: map[string]json.RawMessage{
 			"runId": wire.AppendString(nil, t.RunID), "nodeId": wire.AppendString(nil, t.Input.NodeID),
 			"workflowId": wire.AppendString(nil, t.WorkflowID), "tenant": wire.AppendString(nil, t.Tenant),

@@ -102,7 +102,7 @@ func (t *Task) resultFromLog(kind string, rounds int) (Result, bool) {
 	}
 	for round := range rounds {
 		if answer, whole := t.recordedTurn(kind, round); whole {
-			return Result{Output: outputOf(kind, answer), Trust: wire.Trusted.Meet(t.Trust)}, true
+			return Result{Output: t.outputOf(kind, answer), Trust: wire.Trusted.Meet(t.Trust)}, true
 		}
 	}
 	return Result{}, false
@@ -116,7 +116,7 @@ func (t *Task) recordedTurn(kind string, round int) (answer []acceptedEnvelope, 
 		return nil, false
 	}
 	for _, r := range turn {
-		answer = append(answer, acceptedEnvelope{Type: r.Kind, EnvelopeID: r.EnvelopeID, Payload: r.Payload})
+		answer = append(answer, r.accepted())
 	}
 	asks := asksClarification(answer)
 	return answer, slices.ContainsFunc(answer, func(a acceptedEnvelope) bool {

@@ -53,7 +53,12 @@ type Task struct {
 }
 
 // Answered is a model's clarification question and its answer.
-type Answered struct{ Question, Answer json.RawMessage }
+type Answered struct {
+	Question, Answer json.RawMessage
+	// Others are the accepted envelopes of the answer that asked the question; those of an answer with
+	// several questions are listed at the first.
+	Others []Recorded
+}
 
 // Recorded is an accepted envelope found in the log.
 type Recorded struct {
@@ -64,6 +69,8 @@ type Recorded struct {
 	Sequence int
 	// Answer is its part of the model's answer.
 	Answer wire.AnswerPart
+	// Hints advise how to show it.
+	Hints wire.Hints
 }
 
 // Result is the end of a node: events to append first, then outputs or an error.

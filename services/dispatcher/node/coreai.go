@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 )
 
@@ -45,17 +47,17 @@ var coreTypes = sync.OnceValue(func() Catalog {
 		t := modelTypes[n.TypeID]
 		t.ID, t.Source = n.TypeID, packSource(packs[0])
 		t.Made = &Made{Base: n.TypeID, config: n.Config}
-		t.Lint = lintOnError(t)
+		t.Lint, t.Check = lintModel(t), checkContract
 		c[t.ID] = t
 	}
 	return c
 })
 
-// lintOnError checks the other models of a model node when its workflow is registered: the node would
-// find the mistake only after its own model has failed.
-func lintOnError(t Type) func(json.RawMessage) []workflow.Problem {
+// lintModel checks the other models and the contract of a model node when its workflow is registered: the
+// node would find the mistakes only after its own model has failed or answered.
+func lintModel(t Type) func(json.RawMessage) []workflow.Problem {
 	return func(config json.RawMessage) []workflow.Problem {
-		var out []workflow.Problem
+		out := lintContract(config)
 		for _, p := range t.CheckConfig(config) {
 			if p.Path == "/onError" || strings.HasPrefix(p.Path, "/onError/") {
 				p.Rule = RuleConfig
@@ -64,6 +66,32 @@ func lintOnError(t Type) func(json.RawMessage) []workflow.Problem {
 		}
 		return out
 	}
+}
+
+// lintContract checks the envelope contract in the config of a model node.
+func lintContract(config json.RawMessage) []workflow.Problem {
+	cfg, err := configMembers(config)
+	raw := cfg["envelopeContract"]
+	if err != nil || len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	asked, _ := strictjson.String(cfg["envelopeType"])
+	found, refuses := workflow.CheckContract(raw, asked)
+	for i := range found {
+		found[i].Path = "/envelopeContract" + found[i].Path
+	}
+	if refuses {
+		found = append(found, workflow.Problem{Path: "/envelopeType", Rule: workflow.RuleContract, Message: workflow.ContractRefuses})
+	}
+	return found
+}
+
+// checkContract rejects a run of a definition that was registered before contracts in configs were checked.
+func checkContract(config json.RawMessage) *wire.NodeError {
+	if wrong := lintContract(config); len(wrong) > 0 {
+		return Invalid("/config%s: %s", wrong[0].Path, wrong[0].Message)
+	}
+	return nil
 }
 
 // modelCatalog returns the types that call models.

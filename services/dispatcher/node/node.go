@@ -117,6 +117,10 @@ type Type struct {
 	Delay func(Input) (int64, *wire.NodeError)
 }
 
+// CapabilityEnvelopes is the host's capability that types with EmitsEnvelopes need (OpenWOP envelope
+// contract §6, step 0).
+const CapabilityEnvelopes = "host.aiEnvelope"
+
 // Catalog maps a typeId to its type.
 type Catalog map[string]Type
 

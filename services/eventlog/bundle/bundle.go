@@ -63,6 +63,7 @@ type document struct {
 	Events           []json.RawMessage  `json:"events"`
 	Spans            []span             `json:"spans"`
 	Metrics          metrics            `json:"metrics"`
+	Assets           []asset            `json:"assets,omitempty"`
 	View             *view.Run          `json:"view"`
 	RedactionApplied bool               `json:"redactionApplied"`
 	RedactionMode    string             `json:"redactionMode"`

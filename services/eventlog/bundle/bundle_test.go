@@ -344,3 +344,25 @@ func TestBuild_HasTheViewOfItsEvents(t *testing.T) {
 	require.Equal(t, 1, b.View.Sequence, "the last event follows a gap")
 	require.Equal(t, "running", b.View.Timeline.Run.Status)
 }
+
+// The manifest of a bundle lists each asset once, with the event that has its address.
+func TestBuild_ListsTheAssetsOfTheRun(t *testing.T) {
+	t.Parallel()
+	_, text := build(t, input(
+		`artifact.created {"artifactId":"e1","artifactType":"media.image","nodeId":"n","payload":{"url":"https://h/v1/assets/abcdefgh.`+strings.Repeat("s", 43)+`","bytes":900000,"mimeType":"image/png"}}`,
+		`artifact.created {"artifactId":"e2","artifactType":"media.audio","nodeId":"n","payload":{"base64":"AAAA","bytes":3,"mimeType":"audio/wav"}}`,
+		`artifact.created {"artifactId":"e3","artifactType":"vendor.x.y","nodeId":"n","payload":{"bytes":3}}`))
+	var doc struct {
+		Events []struct{ Sequence int }
+		Assets []json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
+	n := len(doc.Events)
+	require.Len(t, doc.Assets, 4, "two are of every run of these tests")
+	list, err := json.Marshal(doc.Assets[2:])
+	require.NoError(t, err)
+	require.JSONEq(t, fmt.Sprintf(`[
+		{"sequence":%d,"nodeId":"n","artifactId":"e1","kind":"media.image","url":"https://h/v1/assets/abcdefgh","bytes":900000,"mimeType":"image/png"},
+		{"sequence":%d,"nodeId":"n","artifactId":"e2","kind":"media.audio","inline":true,"bytes":3,"mimeType":"audio/wav"}]`,
+		doc.Events[n-3].Sequence, doc.Events[n-2].Sequence), string(list))
+}

@@ -121,17 +121,17 @@ type document struct {
 	Envelopes        []string         `json:"supportedEnvelopes"`
 	SchemaVersions   map[string]int32 `json:"schemaVersions"`
 	Limits           limits           `json:"limits"`
-	Strictness       string           `json:"envelopeStrictness"`
-	Contracts        contracts        `json:"envelopeContracts"`
-	EnvelopeFamily   envelopes        `json:"envelopes"`
+	Strictness       string           `json:"envelopeStrictness,omitempty"`
+	Contracts        *contracts       `json:"envelopeContracts,omitempty"`
+	EnvelopeFamily   *envelopes       `json:"envelopes,omitempty"`
 	ModelGate        *modelGate       `json:"modelCapabilities,omitempty"`
 	Providers        *providers       `json:"aiProviders,omitempty"`
-	Usage            usage            `json:"providerUsage"`
+	Usage            *usage           `json:"providerUsage,omitempty"`
 	Prompts          *prompts         `json:"prompts,omitempty"`
 	Secrets          *secrets         `json:"secrets,omitempty"`
 	Runtime          []string         `json:"runtimeCapabilities,omitempty"`
 	Compliance       *compliance      `json:"compliance,omitempty"`
-	Agents           agents           `json:"agents"`
+	Agents           *agents          `json:"agents,omitempty"`
 	Auth             *authBlock       `json:"auth,omitempty"`
 	Idempotency      idempotency      `json:"idempotency"`
 	DebugBundle      supported        `json:"debugBundle"`
@@ -344,17 +344,6 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 			EnvelopesPerTurn: kinds.GetEnvelopesPerTurn(), MaxNodeExecutions: can.GetMaxNodeExecutions(),
 			MaxRunDurationMs: can.GetMaxRunDurationMs(), MaxRequestBodyBytes: s.cfg.MaxBodyBytes,
 		},
-		Strictness: kinds.GetStrictness(), Contracts: contracts{Advertised: true},
-		EnvelopeFamily: envelopes{
-			Reasoning: reasoning{Supported: true, PromptDirective: can.GetReasoningDirective()},
-			TierOne:   kinds.GetSubset(),
-			Reliability: reliability{
-				Supported: true, Events: reliabilityEvents, MaxAttempts: min(can.GetMaxRetryAttempts(), kinds.GetSchemaRounds()+1),
-				Completion: completion{DistinguishesTruncation: true, Multiplier: can.GetTruncationMultiplier()},
-			},
-		},
-		Usage:       usage{Supported: true, CostEstimates: true, Currency: "USD"},
-		Agents:      agents{Reasoning: agentReasoning{Verbosity: "full", TokenLimit: 512, Streaming: true}},
 		Idempotency: idempotency{Supported: true, Layer1Seconds: RetentionSeconds, CrossRegion: "single-region"},
 		DebugBundle: supported{true},
 		Runs:        runs{PauseResume: pauseResume{Supported: true, DrainPolicies: engine.DrainPolicies()}},
@@ -365,10 +354,41 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 		Auth:        authOf(s.cfg.Audit),
 		Feedback:    feedbackOf(s.cfg.Annotations),
 	}
+	if len(kinds.GetKinds()) > 0 { // host.aiEnvelope is on
+		d.addModels(kinds, can)
+	}
+	d.Envelopes = append([]string{}, slices.Sorted(maps.Keys(d.SchemaVersions))...)
+	if mode := can.GetMaskingMode(); mode != "" {
+		d.Compliance = &compliance{DefaultMode: mode}
+	}
+	d.Runtime = can.GetRuntimeCapabilities()
+	d.Webhooks = webhooksOf(s.cfg)
+	d.SubWorkflow = subWorkflowOf(can)
+	if !s.cfg.TestSeams {
+		return d, nil
+	}
+	d.Testing = &testing{MockProviders: can.GetMockProviders(), TestKeyPrefix: auth.TestKeyPrefix}
+	d.Observability = &observability{testSeams{OTelScrape: true, DebugBundleExport: true}}
+	d.Fixtures, err = s.fixtures(ctx)
+	return d, err
+}
+
+// addModels adds the families about models and their envelopes.
+func (d *document) addModels(kinds *acceptorv1.ListKindsResponse, can *dispatcherv1.DescribeResponse) {
 	for _, k := range kinds.GetKinds() {
 		d.SchemaVersions[k.GetName()] = k.GetVersion()
 	}
-	d.Envelopes = slices.Sorted(maps.Keys(d.SchemaVersions))
+	d.Strictness, d.Contracts = kinds.GetStrictness(), &contracts{Advertised: true}
+	d.EnvelopeFamily = &envelopes{
+		Reasoning: reasoning{Supported: true, PromptDirective: can.GetReasoningDirective()},
+		TierOne:   kinds.GetSubset(),
+		Reliability: reliability{
+			Supported: true, Events: reliabilityEvents, MaxAttempts: min(can.GetMaxRetryAttempts(), kinds.GetSchemaRounds()+1),
+			Completion: completion{DistinguishesTruncation: true, Multiplier: can.GetTruncationMultiplier()},
+		},
+	}
+	d.Usage = &usage{Supported: true, CostEstimates: true, Currency: "USD"}
+	d.Agents = &agents{Reasoning: agentReasoning{Verbosity: "full", TokenLimit: 512, Streaming: true}}
 	if can.GetGatesModels() {
 		d.ModelGate = &modelGate{
 			Supported:    true,
@@ -388,19 +408,7 @@ func (s *Source) compute(ctx context.Context) (*document, error) {
 	if len(can.GetByok()) > 0 {
 		d.Secrets = &secrets{Supported: true, Scopes: []string{"tenant"}, Resolution: "host-managed"}
 	}
-	if mode := can.GetMaskingMode(); mode != "" {
-		d.Compliance = &compliance{DefaultMode: mode}
-	}
-	d.Prompts, d.Runtime = promptsOf(can.GetPrompts()), can.GetRuntimeCapabilities()
-	d.Webhooks = webhooksOf(s.cfg)
-	d.SubWorkflow = subWorkflowOf(can)
-	if !s.cfg.TestSeams {
-		return d, nil
-	}
-	d.Testing = &testing{MockProviders: can.GetMockProviders(), TestKeyPrefix: auth.TestKeyPrefix}
-	d.Observability = &observability{testSeams{OTelScrape: true, DebugBundleExport: true}}
-	d.Fixtures, err = s.fixtures(ctx)
-	return d, err
+	d.Prompts = promptsOf(can.GetPrompts())
 }
 
 // fixtures returns the protocol's fixture workflows that this host can execute.

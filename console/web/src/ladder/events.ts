@@ -11,11 +11,11 @@ export const number = (v: unknown): number | undefined => (typeof v === "number"
 export const texts = (v: unknown): string[] => (Array.isArray(v) ? v.filter((x): x is string => typeof x === "string") : []);
 
 /** Returns the document that an event records: of an envelope (OpenWOP envelope contract §10), or a node's value. */
-export function recordedIn(e: RunEvent | undefined): { payload?: unknown; rendering?: Rendering | undefined } {
+export function recordedIn(e: RunEvent | undefined): { payload?: unknown; rendering?: Rendering | undefined; label?: string | undefined } {
   const p = record(e?.payload);
   if (e?.type === "node.completed") return { payload: record(p.outputs).output };
   const found = e?.type === "clarification.requested" ? record(p.envelope) : e?.type === "log.appended" ? record(p.fields) : p;
-  return { payload: found.payload, rendering: found.rendering ? (record(found.rendering) as Rendering) : undefined };
+  return { payload: found.payload, rendering: found.rendering ? (record(found.rendering) as Rendering) : undefined, label: text(found.label) };
 }
 
 /** Returns the streamed output of a call; undefined if it was not streamed. */

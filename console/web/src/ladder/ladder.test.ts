@@ -41,6 +41,8 @@ test("an event has the document that it records", () => {
   const payload = { a: 1 };
   const rendering = { display: "markdown" };
   expect(recordedIn(event(0, "artifact.created", { payload, rendering }))).toEqual({ payload, rendering });
+  expect(recordedIn(event(0, "artifact.created", { payload, label: "First draft" })).label).toBe("First draft");
+  expect(recordedIn(event(0, "log.appended", { fields: { payload, label: "Gave up" } })).label).toBe("Gave up");
   expect(recordedIn(event(0, "clarification.requested", { envelope: { payload } })).payload).toBe(payload);
   expect(recordedIn(event(0, "log.appended", { fields: { payload } })).payload).toBe(payload);
   expect(recordedIn(event(0, "node.completed", { outputs: { output: payload } })).payload).toBe(payload);

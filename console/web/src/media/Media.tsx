@@ -29,7 +29,8 @@ function Picture({ asset }: { asset: Asset }): ReactNode {
   return (
     <figure className="media">
       <img ref={element} alt={description} />
-      <figcaption className={asset.alt === undefined ? "dim" : undefined}>
+      <figcaption className={asset.alt === undefined && asset.title === undefined ? "dim" : undefined}>
+        <Title asset={asset} />
         <Text text={description} /> <Measures asset={asset} />
       </figcaption>
     </figure>
@@ -38,13 +39,14 @@ function Picture({ asset }: { asset: Asset }): ReactNode {
 
 function Sound({ asset }: { asset: Asset }): ReactNode {
   const element = useBytes<HTMLAudioElement>("src", asset);
-  const description = asset.alt ?? asset.name ?? "sound, no description from the model";
+  const description = asset.alt ?? "sound, no description from the model";
   return (
     <figure className="media">
       {/* Model audio has no captions; its description is shown next to it. */}
       {/* oxlint-disable-next-line jsx-a11y/media-has-caption */}
-      <audio ref={element} controls preload="metadata" aria-label={description} />
+      <audio ref={element} controls preload="metadata" aria-label={asset.title ?? description} />
       <figcaption>
+        <Title asset={asset} />
         <Text text={description} /> <Measures asset={asset} />
       </figcaption>
     </figure>
@@ -62,6 +64,12 @@ function File({ asset }: { asset: Asset }): ReactNode {
         {name}
       </a>{" "}
       <Measures asset={asset} typed />
+      {asset.title !== undefined && asset.title !== name && (
+        <>
+          <br />
+          <Title asset={asset} />
+        </>
+      )}
       {asset.alt && (
         <>
           <br />
@@ -69,6 +77,16 @@ function File({ asset }: { asset: Asset }): ReactNode {
         </>
       )}
     </p>
+  );
+}
+
+/** The title that the model gave its image or sound. */
+function Title({ asset }: { asset: Asset }): ReactNode {
+  if (asset.title === undefined) return null;
+  return (
+    <strong className="media-title">
+      <Text text={asset.title} />
+    </strong>
   );
 }
 

@@ -30,6 +30,12 @@ test("a description comes from the payload, then from the hint, and is never mad
   expect(assetOf({}, undefined, origin).alt).toBeUndefined();
 });
 
+test("a title comes from the hint, and names a file without a name", () => {
+  expect(assetOf({}, { title: "Lamp" }, origin)).toMatchObject({ title: "Lamp", name: "Lamp" });
+  expect(assetOf({ name: "a.pdf" }, { title: "Lamp" }, origin)).toMatchObject({ title: "Lamp", name: "a.pdf" });
+  expect(assetOf({}, { title: "" }, origin).title).toBeUndefined();
+});
+
 test("only pictures that run nothing are drawn", () => {
   expect(isPicture("image/png")).toBe(true);
   expect(isPicture("image/svg+xml")).toBe(false);

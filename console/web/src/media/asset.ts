@@ -8,6 +8,7 @@ export interface Asset {
   source: Source;
   mimeType: string | undefined;
   alt: string | undefined;
+  title: string | undefined;
   name: string | undefined;
   size: number | undefined;
   seconds: number | undefined;
@@ -23,6 +24,7 @@ export function assetOf(payload: Json | undefined, hint: { mimeType?: string | u
     source: sourceOf(p, origin),
     mimeType: text(p.mimeType) ?? hint?.mimeType,
     alt: text(p.alt) ?? (hint?.alt || undefined),
+    title: hint?.title || undefined,
     name: text(p.name) ?? hint?.title,
     size: count(p.bytes),
     seconds: count(p.durationSeconds),

@@ -193,6 +193,7 @@ function Judged({ log, execution, column, context, problems }: Props & { problem
   const problem = problems[chosen];
   const place = problem?.instancePointer === undefined ? undefined : nearest(payload, problem.instancePointer);
   const rule = problem?.schemaPointer === undefined ? undefined : ruleAt(schema, problem.schemaPointer, problem.message);
+  const { rendering, label } = recordedIn(log.events[envelope?.events[0]?.sequence ?? -1]);
   if (payload === undefined && problems.length === 0) return null;
   return (
     <>
@@ -222,11 +223,12 @@ function Judged({ log, execution, column, context, problems }: Props & { problem
           <h3>
             {taken ? "Payload" : "Model output"}
             {kind && <span className="dim"> · <Name text={kind} /></span>}
+            {taken && label && <span> · <Name text={label} /></span>}
           </h3>
           {payload === undefined ? (
             <p className="dim">Rejected documents are not recorded, and this node does not stream its answers. Only the problems are known.</p>
           ) : taken ? (
-            <Payload kind={envelope?.kind} payload={payload} rendering={recordedIn(log.events[envelope?.events[0]?.sequence ?? -1]).rendering} />
+            <Payload kind={envelope?.kind} payload={payload} rendering={rendering} />
           ) : (
             <JsonView
               value={payload}

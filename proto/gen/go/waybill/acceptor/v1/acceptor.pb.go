@@ -58,8 +58,11 @@ type AcceptRequest struct {
 	Preceding []*PrecedingEvent `protobuf:"bytes,14,rep,name=preceding,proto3" json:"preceding,omitempty"`
 	// Time limit in milliseconds for answers to the questions of a clarification.request; 0: none.
 	QuestionTimeoutMs int64 `protobuf:"varint,15,opt,name=question_timeout_ms,json=questionTimeoutMs,proto3" json:"question_timeout_ms,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The document is a model's own text. Members that a model may leave out are filled in: meta,
+	// envelopeId and correlationId. Otherwise the document is validated as it is.
+	ModelOutput   bool `protobuf:"varint,16,opt,name=model_output,json=modelOutput,proto3" json:"model_output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AcceptRequest) Reset() {
@@ -188,6 +191,13 @@ func (x *AcceptRequest) GetQuestionTimeoutMs() int64 {
 		return x.QuestionTimeoutMs
 	}
 	return 0
+}
+
+func (x *AcceptRequest) GetModelOutput() bool {
+	if x != nil {
+		return x.ModelOutput
+	}
+	return false
 }
 
 // PrecedingEvent is an event of the requested node that is not in the log yet.
@@ -1322,6 +1332,105 @@ func (x *GetAssetResponse) GetAttachment() bool {
 	return false
 }
 
+// LoadAssetRequest is a URL that a run has recorded.
+type LoadAssetRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           *v1.RunRef             `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoadAssetRequest) Reset() {
+	*x = LoadAssetRequest{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoadAssetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoadAssetRequest) ProtoMessage() {}
+
+func (x *LoadAssetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoadAssetRequest.ProtoReflect.Descriptor instead.
+func (*LoadAssetRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LoadAssetRequest) GetRun() *v1.RunRef {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *LoadAssetRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+// LoadAssetResponse is the asset.
+type LoadAssetResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unset if the URL is not of this host. It is never requested.
+	Asset         *GetAssetResponse `protobuf:"bytes,1,opt,name=asset,proto3" json:"asset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LoadAssetResponse) Reset() {
+	*x = LoadAssetResponse{}
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LoadAssetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LoadAssetResponse) ProtoMessage() {}
+
+func (x *LoadAssetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LoadAssetResponse.ProtoReflect.Descriptor instead.
+func (*LoadAssetResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *LoadAssetResponse) GetAsset() *GetAssetResponse {
+	if x != nil {
+		return x.Asset
+	}
+	return nil
+}
+
 // PutAssetRequest stores an asset without a run.
 type PutAssetRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1336,7 +1445,7 @@ type PutAssetRequest struct {
 
 func (x *PutAssetRequest) Reset() {
 	*x = PutAssetRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1457,7 @@ func (x *PutAssetRequest) String() string {
 func (*PutAssetRequest) ProtoMessage() {}
 
 func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[19]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1470,7 @@ func (x *PutAssetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetRequest.ProtoReflect.Descriptor instead.
 func (*PutAssetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{19}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PutAssetRequest) GetTenant() string {
@@ -1402,7 +1511,7 @@ type PutAssetResponse struct {
 
 func (x *PutAssetResponse) Reset() {
 	*x = PutAssetResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1523,7 @@ func (x *PutAssetResponse) String() string {
 func (*PutAssetResponse) ProtoMessage() {}
 
 func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[20]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1536,7 @@ func (x *PutAssetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutAssetResponse.ProtoReflect.Descriptor instead.
 func (*PutAssetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{20}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PutAssetResponse) GetToken() string {
@@ -1449,7 +1558,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1570,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[21]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1583,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{21}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *InspectRequest) GetTenant() string {
@@ -1504,7 +1613,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1625,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[22]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1638,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{22}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *InspectResponse) GetEvents() [][]byte {
@@ -1561,7 +1670,7 @@ type EmitRequest struct {
 
 func (x *EmitRequest) Reset() {
 	*x = EmitRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1682,7 @@ func (x *EmitRequest) String() string {
 func (*EmitRequest) ProtoMessage() {}
 
 func (x *EmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[23]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1695,7 @@ func (x *EmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitRequest.ProtoReflect.Descriptor instead.
 func (*EmitRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{23}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EmitRequest) GetTenant() string {
@@ -1641,7 +1750,7 @@ type EmitResponse struct {
 
 func (x *EmitResponse) Reset() {
 	*x = EmitResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1653,7 +1762,7 @@ func (x *EmitResponse) String() string {
 func (*EmitResponse) ProtoMessage() {}
 
 func (x *EmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[24]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1666,7 +1775,7 @@ func (x *EmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmitResponse.ProtoReflect.Descriptor instead.
 func (*EmitResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{24}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EmitResponse) GetEvent() []byte {
@@ -1690,7 +1799,7 @@ type OverlayRequest struct {
 
 func (x *OverlayRequest) Reset() {
 	*x = OverlayRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1702,7 +1811,7 @@ func (x *OverlayRequest) String() string {
 func (*OverlayRequest) ProtoMessage() {}
 
 func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[25]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1715,7 +1824,7 @@ func (x *OverlayRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayRequest.ProtoReflect.Descriptor instead.
 func (*OverlayRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{25}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OverlayRequest) GetTenant() string {
@@ -1756,7 +1865,7 @@ type OverlayResponse struct {
 
 func (x *OverlayResponse) Reset() {
 	*x = OverlayResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1877,7 @@ func (x *OverlayResponse) String() string {
 func (*OverlayResponse) ProtoMessage() {}
 
 func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[26]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1890,7 @@ func (x *OverlayResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverlayResponse.ProtoReflect.Descriptor instead.
 func (*OverlayResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{26}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OverlayResponse) GetOverlay() map[string]bool {
@@ -1801,7 +1910,7 @@ type ResetSeamRequest struct {
 
 func (x *ResetSeamRequest) Reset() {
 	*x = ResetSeamRequest{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1922,7 @@ func (x *ResetSeamRequest) String() string {
 func (*ResetSeamRequest) ProtoMessage() {}
 
 func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[27]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1935,7 @@ func (x *ResetSeamRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamRequest.ProtoReflect.Descriptor instead.
 func (*ResetSeamRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{27}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ResetSeamRequest) GetTenant() string {
@@ -1845,7 +1954,7 @@ type ResetSeamResponse struct {
 
 func (x *ResetSeamResponse) Reset() {
 	*x = ResetSeamResponse{}
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[28]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +1966,7 @@ func (x *ResetSeamResponse) String() string {
 func (*ResetSeamResponse) ProtoMessage() {}
 
 func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[28]
+	mi := &file_waybill_acceptor_v1_acceptor_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,14 +1979,14 @@ func (x *ResetSeamResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetSeamResponse.ProtoReflect.Descriptor instead.
 func (*ResetSeamResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{28}
+	return file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP(), []int{30}
 }
 
 var File_waybill_acceptor_v1_acceptor_proto protoreflect.FileDescriptor
 
 const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\x8c\x05\n" +
+	"\"waybill/acceptor/v1/acceptor.proto\x12\x13waybill.acceptor.v1\x1a\x1ewaybill/runlog/v1/runlog.proto\"\xaf\x05\n" +
 	"\rAcceptRequest\x12+\n" +
 	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x12+\n" +
@@ -1894,7 +2003,8 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x06answer\x18\f \x01(\v2\x1f.waybill.acceptor.v1.AnswerPartR\x06answer\x12$\n" +
 	"\rregistrations\x18\r \x03(\tR\rregistrations\x12A\n" +
 	"\tpreceding\x18\x0e \x03(\v2#.waybill.acceptor.v1.PrecedingEventR\tpreceding\x12.\n" +
-	"\x13question_timeout_ms\x18\x0f \x01(\x03R\x11questionTimeoutMsB\v\n" +
+	"\x13question_timeout_ms\x18\x0f \x01(\x03R\x11questionTimeoutMs\x12!\n" +
+	"\fmodel_output\x18\x10 \x01(\bR\vmodelOutputB\v\n" +
 	"\t_contractJ\x04\b\v\x10\f\"c\n" +
 	"\x0ePrecedingEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -1974,7 +2084,12 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"attachment\x18\x04 \x01(\bR\n" +
-	"attachment\"{\n" +
+	"attachment\"Q\n" +
+	"\x10LoadAssetRequest\x12+\n" +
+	"\x03run\x18\x01 \x01(\v2\x19.waybill.runlog.v1.RunRefR\x03run\x12\x10\n" +
+	"\x03url\x18\x02 \x01(\tR\x03url\"P\n" +
+	"\x11LoadAssetResponse\x12;\n" +
+	"\x05asset\x18\x01 \x01(\v2%.waybill.acceptor.v1.GetAssetResponseR\x05asset\"{\n" +
 	"\x0fPutAssetRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1b\n" +
@@ -2011,14 +2126,15 @@ const file_waybill_acceptor_v1_acceptor_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\bR\x05value:\x028\x01\"*\n" +
 	"\x10ResetSeamRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"\x13\n" +
-	"\x11ResetSeamResponse2\xaa\b\n" +
+	"\x11ResetSeamResponse2\x86\t\n" +
 	"\bAcceptor\x12Q\n" +
 	"\x06Accept\x12\".waybill.acceptor.v1.AcceptRequest\x1a#.waybill.acceptor.v1.AcceptResponse\x12Z\n" +
 	"\tListKinds\x12%.waybill.acceptor.v1.ListKindsRequest\x1a&.waybill.acceptor.v1.ListKindsResponse\x12T\n" +
 	"\aOpenRun\x12#.waybill.acceptor.v1.OpenRunRequest\x1a$.waybill.acceptor.v1.OpenRunResponse\x12W\n" +
 	"\bCloseRun\x12$.waybill.acceptor.v1.CloseRunRequest\x1a%.waybill.acceptor.v1.CloseRunResponse\x12`\n" +
 	"\vCheckSubmit\x12'.waybill.acceptor.v1.CheckSubmitRequest\x1a(.waybill.acceptor.v1.CheckSubmitResponse\x12W\n" +
-	"\bGetAsset\x12$.waybill.acceptor.v1.GetAssetRequest\x1a%.waybill.acceptor.v1.GetAssetResponse\x12W\n" +
+	"\bGetAsset\x12$.waybill.acceptor.v1.GetAssetRequest\x1a%.waybill.acceptor.v1.GetAssetResponse\x12Z\n" +
+	"\tLoadAsset\x12%.waybill.acceptor.v1.LoadAssetRequest\x1a&.waybill.acceptor.v1.LoadAssetResponse\x12W\n" +
 	"\bPutAsset\x12$.waybill.acceptor.v1.PutAssetRequest\x1a%.waybill.acceptor.v1.PutAssetResponse\x12T\n" +
 	"\aInspect\x12#.waybill.acceptor.v1.InspectRequest\x1a$.waybill.acceptor.v1.InspectResponse\x12K\n" +
 	"\x04Emit\x12 .waybill.acceptor.v1.EmitRequest\x1a!.waybill.acceptor.v1.EmitResponse\x12T\n" +
@@ -2039,7 +2155,7 @@ func file_waybill_acceptor_v1_acceptor_proto_rawDescGZIP() []byte {
 	return file_waybill_acceptor_v1_acceptor_proto_rawDescData
 }
 
-var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_waybill_acceptor_v1_acceptor_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*AcceptRequest)(nil),       // 0: waybill.acceptor.v1.AcceptRequest
 	(*PrecedingEvent)(nil),      // 1: waybill.acceptor.v1.PrecedingEvent
@@ -2060,64 +2176,70 @@ var file_waybill_acceptor_v1_acceptor_proto_goTypes = []any{
 	(*Problem)(nil),             // 16: waybill.acceptor.v1.Problem
 	(*GetAssetRequest)(nil),     // 17: waybill.acceptor.v1.GetAssetRequest
 	(*GetAssetResponse)(nil),    // 18: waybill.acceptor.v1.GetAssetResponse
-	(*PutAssetRequest)(nil),     // 19: waybill.acceptor.v1.PutAssetRequest
-	(*PutAssetResponse)(nil),    // 20: waybill.acceptor.v1.PutAssetResponse
-	(*InspectRequest)(nil),      // 21: waybill.acceptor.v1.InspectRequest
-	(*InspectResponse)(nil),     // 22: waybill.acceptor.v1.InspectResponse
-	(*EmitRequest)(nil),         // 23: waybill.acceptor.v1.EmitRequest
-	(*EmitResponse)(nil),        // 24: waybill.acceptor.v1.EmitResponse
-	(*OverlayRequest)(nil),      // 25: waybill.acceptor.v1.OverlayRequest
-	(*OverlayResponse)(nil),     // 26: waybill.acceptor.v1.OverlayResponse
-	(*ResetSeamRequest)(nil),    // 27: waybill.acceptor.v1.ResetSeamRequest
-	(*ResetSeamResponse)(nil),   // 28: waybill.acceptor.v1.ResetSeamResponse
-	nil,                         // 29: waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	(*v1.RunRef)(nil),           // 30: waybill.runlog.v1.RunRef
-	(*v1.Head)(nil),             // 31: waybill.runlog.v1.Head
+	(*LoadAssetRequest)(nil),    // 19: waybill.acceptor.v1.LoadAssetRequest
+	(*LoadAssetResponse)(nil),   // 20: waybill.acceptor.v1.LoadAssetResponse
+	(*PutAssetRequest)(nil),     // 21: waybill.acceptor.v1.PutAssetRequest
+	(*PutAssetResponse)(nil),    // 22: waybill.acceptor.v1.PutAssetResponse
+	(*InspectRequest)(nil),      // 23: waybill.acceptor.v1.InspectRequest
+	(*InspectResponse)(nil),     // 24: waybill.acceptor.v1.InspectResponse
+	(*EmitRequest)(nil),         // 25: waybill.acceptor.v1.EmitRequest
+	(*EmitResponse)(nil),        // 26: waybill.acceptor.v1.EmitResponse
+	(*OverlayRequest)(nil),      // 27: waybill.acceptor.v1.OverlayRequest
+	(*OverlayResponse)(nil),     // 28: waybill.acceptor.v1.OverlayResponse
+	(*ResetSeamRequest)(nil),    // 29: waybill.acceptor.v1.ResetSeamRequest
+	(*ResetSeamResponse)(nil),   // 30: waybill.acceptor.v1.ResetSeamResponse
+	nil,                         // 31: waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	(*v1.RunRef)(nil),           // 32: waybill.runlog.v1.RunRef
+	(*v1.Head)(nil),             // 33: waybill.runlog.v1.Head
 }
 var file_waybill_acceptor_v1_acceptor_proto_depIdxs = []int32{
-	30, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
-	31, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
+	32, // 0: waybill.acceptor.v1.AcceptRequest.run:type_name -> waybill.runlog.v1.RunRef
+	33, // 1: waybill.acceptor.v1.AcceptRequest.head:type_name -> waybill.runlog.v1.Head
 	3,  // 2: waybill.acceptor.v1.AcceptRequest.contract:type_name -> waybill.acceptor.v1.Contract
 	2,  // 3: waybill.acceptor.v1.AcceptRequest.answer:type_name -> waybill.acceptor.v1.AnswerPart
 	1,  // 4: waybill.acceptor.v1.AcceptRequest.preceding:type_name -> waybill.acceptor.v1.PrecedingEvent
-	31, // 5: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
+	33, // 5: waybill.acceptor.v1.AcceptResponse.head:type_name -> waybill.runlog.v1.Head
 	7,  // 6: waybill.acceptor.v1.ListKindsResponse.kinds:type_name -> waybill.acceptor.v1.Kind
-	30, // 7: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	31, // 8: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
-	30, // 9: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
-	31, // 10: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
-	30, // 11: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
+	32, // 7: waybill.acceptor.v1.OpenRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	33, // 8: waybill.acceptor.v1.OpenRunResponse.head:type_name -> waybill.runlog.v1.Head
+	32, // 9: waybill.acceptor.v1.CloseRunRequest.run:type_name -> waybill.runlog.v1.RunRef
+	33, // 10: waybill.acceptor.v1.CloseRunResponse.head:type_name -> waybill.runlog.v1.Head
+	32, // 11: waybill.acceptor.v1.CheckSubmitRequest.run:type_name -> waybill.runlog.v1.RunRef
 	16, // 12: waybill.acceptor.v1.CheckSubmitResponse.problems:type_name -> waybill.acceptor.v1.Problem
-	29, // 13: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
-	0,  // 14: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
-	5,  // 15: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
-	10, // 16: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
-	12, // 17: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
-	14, // 18: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
-	17, // 19: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
-	19, // 20: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
-	21, // 21: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
-	23, // 22: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
-	25, // 23: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
-	27, // 24: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
-	8,  // 25: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
-	4,  // 26: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
-	6,  // 27: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
-	11, // 28: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
-	13, // 29: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
-	15, // 30: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
-	18, // 31: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
-	20, // 32: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
-	22, // 33: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
-	24, // 34: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
-	26, // 35: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
-	28, // 36: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
-	9,  // 37: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
-	26, // [26:38] is the sub-list for method output_type
-	14, // [14:26] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	32, // 13: waybill.acceptor.v1.LoadAssetRequest.run:type_name -> waybill.runlog.v1.RunRef
+	18, // 14: waybill.acceptor.v1.LoadAssetResponse.asset:type_name -> waybill.acceptor.v1.GetAssetResponse
+	31, // 15: waybill.acceptor.v1.OverlayResponse.overlay:type_name -> waybill.acceptor.v1.OverlayResponse.OverlayEntry
+	0,  // 16: waybill.acceptor.v1.Acceptor.Accept:input_type -> waybill.acceptor.v1.AcceptRequest
+	5,  // 17: waybill.acceptor.v1.Acceptor.ListKinds:input_type -> waybill.acceptor.v1.ListKindsRequest
+	10, // 18: waybill.acceptor.v1.Acceptor.OpenRun:input_type -> waybill.acceptor.v1.OpenRunRequest
+	12, // 19: waybill.acceptor.v1.Acceptor.CloseRun:input_type -> waybill.acceptor.v1.CloseRunRequest
+	14, // 20: waybill.acceptor.v1.Acceptor.CheckSubmit:input_type -> waybill.acceptor.v1.CheckSubmitRequest
+	17, // 21: waybill.acceptor.v1.Acceptor.GetAsset:input_type -> waybill.acceptor.v1.GetAssetRequest
+	19, // 22: waybill.acceptor.v1.Acceptor.LoadAsset:input_type -> waybill.acceptor.v1.LoadAssetRequest
+	21, // 23: waybill.acceptor.v1.Acceptor.PutAsset:input_type -> waybill.acceptor.v1.PutAssetRequest
+	23, // 24: waybill.acceptor.v1.Acceptor.Inspect:input_type -> waybill.acceptor.v1.InspectRequest
+	25, // 25: waybill.acceptor.v1.Acceptor.Emit:input_type -> waybill.acceptor.v1.EmitRequest
+	27, // 26: waybill.acceptor.v1.Acceptor.Overlay:input_type -> waybill.acceptor.v1.OverlayRequest
+	29, // 27: waybill.acceptor.v1.Acceptor.ResetSeam:input_type -> waybill.acceptor.v1.ResetSeamRequest
+	8,  // 28: waybill.acceptor.v1.Acceptor.Exercise:input_type -> waybill.acceptor.v1.ExerciseRequest
+	4,  // 29: waybill.acceptor.v1.Acceptor.Accept:output_type -> waybill.acceptor.v1.AcceptResponse
+	6,  // 30: waybill.acceptor.v1.Acceptor.ListKinds:output_type -> waybill.acceptor.v1.ListKindsResponse
+	11, // 31: waybill.acceptor.v1.Acceptor.OpenRun:output_type -> waybill.acceptor.v1.OpenRunResponse
+	13, // 32: waybill.acceptor.v1.Acceptor.CloseRun:output_type -> waybill.acceptor.v1.CloseRunResponse
+	15, // 33: waybill.acceptor.v1.Acceptor.CheckSubmit:output_type -> waybill.acceptor.v1.CheckSubmitResponse
+	18, // 34: waybill.acceptor.v1.Acceptor.GetAsset:output_type -> waybill.acceptor.v1.GetAssetResponse
+	20, // 35: waybill.acceptor.v1.Acceptor.LoadAsset:output_type -> waybill.acceptor.v1.LoadAssetResponse
+	22, // 36: waybill.acceptor.v1.Acceptor.PutAsset:output_type -> waybill.acceptor.v1.PutAssetResponse
+	24, // 37: waybill.acceptor.v1.Acceptor.Inspect:output_type -> waybill.acceptor.v1.InspectResponse
+	26, // 38: waybill.acceptor.v1.Acceptor.Emit:output_type -> waybill.acceptor.v1.EmitResponse
+	28, // 39: waybill.acceptor.v1.Acceptor.Overlay:output_type -> waybill.acceptor.v1.OverlayResponse
+	30, // 40: waybill.acceptor.v1.Acceptor.ResetSeam:output_type -> waybill.acceptor.v1.ResetSeamResponse
+	9,  // 41: waybill.acceptor.v1.Acceptor.Exercise:output_type -> waybill.acceptor.v1.ExerciseResponse
+	29, // [29:42] is the sub-list for method output_type
+	16, // [16:29] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_waybill_acceptor_v1_acceptor_proto_init() }
@@ -2127,14 +2249,14 @@ func file_waybill_acceptor_v1_acceptor_proto_init() {
 	}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_acceptor_v1_acceptor_proto_msgTypes[6].OneofWrappers = []any{}
-	file_waybill_acceptor_v1_acceptor_proto_msgTypes[25].OneofWrappers = []any{}
+	file_waybill_acceptor_v1_acceptor_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_acceptor_v1_acceptor_proto_rawDesc), len(file_waybill_acceptor_v1_acceptor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

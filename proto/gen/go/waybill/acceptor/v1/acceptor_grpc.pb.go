@@ -25,6 +25,7 @@ const (
 	Acceptor_CloseRun_FullMethodName    = "/waybill.acceptor.v1.Acceptor/CloseRun"
 	Acceptor_CheckSubmit_FullMethodName = "/waybill.acceptor.v1.Acceptor/CheckSubmit"
 	Acceptor_GetAsset_FullMethodName    = "/waybill.acceptor.v1.Acceptor/GetAsset"
+	Acceptor_LoadAsset_FullMethodName   = "/waybill.acceptor.v1.Acceptor/LoadAsset"
 	Acceptor_PutAsset_FullMethodName    = "/waybill.acceptor.v1.Acceptor/PutAsset"
 	Acceptor_Inspect_FullMethodName     = "/waybill.acceptor.v1.Acceptor/Inspect"
 	Acceptor_Emit_FullMethodName        = "/waybill.acceptor.v1.Acceptor/Emit"
@@ -54,6 +55,9 @@ type AcceptorClient interface {
 	CheckSubmit(ctx context.Context, in *CheckSubmitRequest, opts ...grpc.CallOption) (*CheckSubmitResponse, error)
 	// GetAsset returns the asset of a token.
 	GetAsset(ctx context.Context, in *GetAssetRequest, opts ...grpc.CallOption) (*GetAssetResponse, error)
+	// LoadAsset returns the asset at a URL for a run: NOT_FOUND unless it is an asset of the run's
+	// tenant and of that run, or of one that is related to it as a fork, a parent or a child.
+	LoadAsset(ctx context.Context, in *LoadAssetRequest, opts ...grpc.CallOption) (*LoadAssetResponse, error)
 	// PutAsset is the media/put test seam; rejected unless seams are on.
 	PutAsset(ctx context.Context, in *PutAssetRequest, opts ...grpc.CallOption) (*PutAssetResponse, error)
 	// Inspect reads a run's test log; rejected unless seams are on.
@@ -130,6 +134,16 @@ func (c *acceptorClient) GetAsset(ctx context.Context, in *GetAssetRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetAssetResponse)
 	err := c.cc.Invoke(ctx, Acceptor_GetAsset_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *acceptorClient) LoadAsset(ctx context.Context, in *LoadAssetRequest, opts ...grpc.CallOption) (*LoadAssetResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LoadAssetResponse)
+	err := c.cc.Invoke(ctx, Acceptor_LoadAsset_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +231,9 @@ type AcceptorServer interface {
 	CheckSubmit(context.Context, *CheckSubmitRequest) (*CheckSubmitResponse, error)
 	// GetAsset returns the asset of a token.
 	GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error)
+	// LoadAsset returns the asset at a URL for a run: NOT_FOUND unless it is an asset of the run's
+	// tenant and of that run, or of one that is related to it as a fork, a parent or a child.
+	LoadAsset(context.Context, *LoadAssetRequest) (*LoadAssetResponse, error)
 	// PutAsset is the media/put test seam; rejected unless seams are on.
 	PutAsset(context.Context, *PutAssetRequest) (*PutAssetResponse, error)
 	// Inspect reads a run's test log; rejected unless seams are on.
@@ -256,6 +273,9 @@ func (UnimplementedAcceptorServer) CheckSubmit(context.Context, *CheckSubmitRequ
 }
 func (UnimplementedAcceptorServer) GetAsset(context.Context, *GetAssetRequest) (*GetAssetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetAsset not implemented")
+}
+func (UnimplementedAcceptorServer) LoadAsset(context.Context, *LoadAssetRequest) (*LoadAssetResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LoadAsset not implemented")
 }
 func (UnimplementedAcceptorServer) PutAsset(context.Context, *PutAssetRequest) (*PutAssetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutAsset not implemented")
@@ -404,6 +424,24 @@ func _Acceptor_GetAsset_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Acceptor_LoadAsset_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LoadAssetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AcceptorServer).LoadAsset(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Acceptor_LoadAsset_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AcceptorServer).LoadAsset(ctx, req.(*LoadAssetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Acceptor_PutAsset_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PutAssetRequest)
 	if err := dec(in); err != nil {
@@ -542,6 +580,10 @@ var Acceptor_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetAsset",
 			Handler:    _Acceptor_GetAsset_Handler,
+		},
+		{
+			MethodName: "LoadAsset",
+			Handler:    _Acceptor_LoadAsset_Handler,
 		},
 		{
 			MethodName: "PutAsset",

@@ -1,0 +1,252 @@
+package model
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"strings"
+	"sync"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/media"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+const (
+	// maxPromptAssets limits the assets of one prompt, in bytes. Vendors accept about as much in one
+	// request.
+	maxPromptAssets = 20 << 20
+	// maxAssetBytes limits the assets of all prompts of this process, in bytes. A call holds its share
+	// until its node ends, and others wait.
+	maxAssetBytes = 256 << 20
+)
+
+// loadedAssets are the assets of a prompt, by their address, and what they occupy.
+type loadedAssets struct {
+	byURL   map[string]Asset
+	release func()
+}
+
+// newMaterial returns the material of a node's prompt with its assets. The log has the references of
+// assets, and only the request to the model has their bytes.
+func (l *Loop) newMaterial(ctx context.Context, t Task) (*material, *wire.NodeError, error) {
+	found := media.Of(t.Input)
+	m := &material{in: t.Input, items: found.Items, trust: wire.Trusted, assets: loadedAssets{release: func() {}}}
+	m.in.Ports, m.in.Variables = found.Ports, found.Variables
+	if found.Unfit {
+		return nil, node.Invalid("/inputs/%s: want an image, a sound or a file, {bytes, mimeType, url or base64}, "+
+			"an envelope, or a list of these", media.PortMedia), nil
+	}
+	refs := m.references()
+	if len(m.items)+len(refs) == 0 {
+		return m, nil, nil
+	}
+	share := m.estimate(refs)
+	if err := l.assetBytes.Acquire(ctx, share); err != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	m.assets.release = sync.OnceFunc(func() { l.assetBytes.Release(share) })
+	bad, err := l.loadAssets(ctx, t, m, refs)
+	if bad != nil || err != nil {
+		m.assets.release()
+		return nil, bad, err
+	}
+	return m, nil, nil
+}
+
+// estimate returns the bytes that the assets of the prompt take at most: their declared sizes, and for a
+// part of a message the largest asset that is stored.
+func (m *material) estimate(refs []reference) int64 {
+	const largest = 6 << 20
+	var n int64
+	for _, i := range m.items {
+		n += min(max(i.Bytes, int64(base64.StdEncoding.DecodedLen(len(i.Base64)))), largest)
+	}
+	for _, r := range refs {
+		if !r.item {
+			n += largest
+		}
+	}
+	return min(max(n, 0), maxPromptAssets)
+}
+
+// reference is an address of an asset in a node's inputs.
+type reference struct {
+	url, from string
+	// item means that it must be an asset of this host. A part of a message may have any address.
+	item bool
+}
+
+// references returns the addresses of the assets, those in messages included.
+func (m *material) references() []reference {
+	var out []reference
+	for _, i := range m.items {
+		if i.URL != "" && !isData(i.URL) {
+			out = append(out, reference{url: i.URL, from: i.From, item: true})
+		}
+	}
+	var messages []struct {
+		Content json.RawMessage `json:"content"`
+	}
+	_ = strictjson.Read(m.in.Ports[portMessages], &messages) // reported when the messages are read
+	for n, g := range messages {
+		eachPart(g.Content, func(_ int, p provider.Part) {
+			if p.URL != "" {
+				out = append(out, reference{url: p.URL, from: fmt.Sprintf("/inputs/%s/%d/content", portMessages, n)})
+			}
+		})
+	}
+	return out
+}
+
+func isData(url string) bool { return len(url) >= 5 && strings.EqualFold(url[:5], "data:") }
+
+// eachPart calls visit for each readable part of a message's content. Servers may support parts that
+// cannot be read.
+func eachPart(content json.RawMessage, visit func(index int, p provider.Part)) {
+	var parts []json.RawMessage
+	if json.Unmarshal(content, &parts) != nil {
+		return
+	}
+	for i, raw := range parts {
+		read, err := provider.Message{Content: strictjson.RenderPlain([]json.RawMessage{raw})}.Parts()
+		if err == nil && len(read) == 1 {
+			visit(i, read[0])
+		}
+	}
+}
+
+// loadAssets loads the assets of this host. It never requests another address: an envelope must not
+// make the host fetch one (OpenWOP envelope contract §12).
+func (l *Loop) loadAssets(ctx context.Context, t Task, m *material, refs []reference) (*wire.NodeError, error) {
+	m.assets.byURL = map[string]Asset{}
+	size := 0
+	for _, i := range m.items {
+		size += base64.StdEncoding.DecodedLen(len(i.Base64))
+	}
+	for _, r := range refs {
+		if _, known := m.assets.byURL[r.url]; known {
+			continue
+		}
+		a, ours, err := l.loadAsset(ctx, t, r.url)
+		switch {
+		case fault.CodeOf(err) == fault.NotFound:
+			return &wire.NodeError{
+				Code:    string(fault.NotFound),
+				Message: r.from + ": there is no such asset for this run",
+			}, nil
+		case err != nil:
+			return nil, err
+		case !ours && r.item:
+			return node.Invalid("%s: its url is not an asset of this host, which fetches no other address; pass the bytes as base64", r.from), nil
+		case !ours:
+			continue
+		}
+		m.assets.byURL[r.url] = a
+		size += len(a.Data)
+	}
+	if size > maxPromptAssets {
+		return &wire.NodeError{
+			Code:    string(fault.ContentTooLong),
+			Message: fmt.Sprintf("the images, sounds and files of the prompt have %d bytes, the limit is %d; pass fewer or smaller ones", size, maxPromptAssets),
+		}, nil
+	}
+	return m.checkTypes(), nil
+}
+
+func (l *Loop) loadAsset(ctx context.Context, t Task, url string) (a Asset, ours bool, err error) {
+	if l.deps.Assets == nil {
+		return Asset{}, false, nil
+	}
+	return l.deps.Assets.Load(ctx, subject.Run{Tenant: t.Tenant, WorkflowID: t.WorkflowID, RunID: t.RunID}, url)
+}
+
+// checkTypes rejects an asset without a type: vendors require one.
+func (m *material) checkTypes() *wire.NodeError {
+	for _, i := range m.items {
+		typ := m.typeOf(i)
+		if kind, _, err := mime.ParseMediaType(typ); !isData(i.URL) && (err != nil || !strings.Contains(kind, "/")) {
+			return node.Invalid("%s: mimeType %q: want the type of the %s, such as image/png", i.From, typ, i.Kind)
+		}
+	}
+	return nil
+}
+
+// typeOf returns the type of an asset, else that with which it was stored.
+func (m *material) typeOf(i media.Item) string {
+	return firstNonEmpty(i.MIME, m.assets.byURL[i.URL].MIME)
+}
+
+// addAssets adds the assets of the prompt to the last of the messages from own on, or as a message of
+// their own.
+func (m *material) addAssets(msgs []provider.Message, own int) []provider.Message {
+	var parts []json.RawMessage
+	for _, i := range m.items {
+		parts = append(parts, m.partsOf(i)...)
+	}
+	if len(parts) == 0 {
+		return msgs
+	}
+	if last := len(msgs) - 1; last >= own {
+		text, _ := strictjson.String(msgs[last].Content)
+		parts = append([]json.RawMessage{textPart(text)}, parts...)
+		msgs = msgs[:last]
+	}
+	return append(msgs, provider.Message{Role: "user", Content: strictjson.RenderPlain(parts)})
+}
+
+// partsOf returns the parts of an asset. An untrusted file has a fenced notice, or is fenced if vendors
+// show it as text.
+func (m *material) partsOf(i media.Item) []json.RawMessage {
+	raw := mediaBlock(string(i.Kind), m.typeOf(i), i.Base64, i.URL, i.Name)
+	if a, ok := m.assets.byURL[i.URL]; ok {
+		raw = mediaBlock(string(i.Kind), m.typeOf(i), base64.StdEncoding.EncodeToString(a.Data), "", i.Name)
+	}
+	if !i.Untrusted {
+		return []json.RawMessage{raw}
+	}
+	m.trust = wire.Untrusted
+	return m.fenceAttachment(raw)
+}
+
+// mediaBlock returns a part in the host's own form.
+func mediaBlock(kind, mimeType, data, url, name string) json.RawMessage {
+	var w wire.ObjectWriter
+	w.String("type", kind)
+	w.NonEmpty("mimeType", mimeType)
+	w.NonEmpty("base64", data)
+	w.NonEmpty("url", url)
+	if kind == string(media.File) {
+		w.NonEmpty("name", name)
+	}
+	return w.Close()
+}
+
+// inMessage returns the content of a message with the bytes of the host's assets in place of their
+// addresses, which vendors cannot reach.
+func (a loadedAssets) inMessage(content json.RawMessage) json.RawMessage {
+	if len(a.byURL) == 0 {
+		return content
+	}
+	var parts []json.RawMessage
+	_ = json.Unmarshal(content, &parts) // a text has no parts
+	changed := false
+	eachPart(content, func(i int, p provider.Part) {
+		stored, ok := a.byURL[p.URL]
+		if !ok {
+			return
+		}
+		changed = true
+		parts[i] = mediaBlock(string(p.Kind), firstNonEmpty(p.MIME, stored.MIME), base64.StdEncoding.EncodeToString(stored.Data), "", p.Name)
+	})
+	if !changed {
+		return content
+	}
+	return strictjson.RenderPlain(parts)
+}
