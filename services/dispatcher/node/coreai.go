@@ -2,14 +2,11 @@ package node
 
 import (
 	"embed"
-	"encoding/json"
 	"io/fs"
 	"maps"
-	"strings"
 	"sync"
 
 	"waybill.dev/waybill/protocol/pack"
-	"waybill.dev/waybill/protocol/workflow"
 )
 
 // The pack of the model nodes ships with the host as data like any other pack. Only the execution
@@ -20,8 +17,8 @@ var coreAI embed.FS
 
 // modelTypes are the host's implementations of the pack's nodes.
 var modelTypes = map[string]Type{
-	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true},
-	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true},
+	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output", "envelopes"}},
+	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output"}},
 }
 
 // AsksModel reports whether nodes of the type call a model.
@@ -44,27 +41,11 @@ var coreTypes = sync.OnceValue(func() Catalog {
 	for _, n := range packs[0].Nodes {
 		t := modelTypes[n.TypeID]
 		t.ID, t.Source = n.TypeID, packSource(packs[0])
-		t.Made = &Made{Base: n.TypeID, config: n.Config}
-		t.Lint = lintOnError(t)
+		t.schema = n.Config
 		c[t.ID] = t
 	}
 	return c
 })
-
-// lintOnError checks the other models of a model node when its workflow is registered: the node would
-// find the mistake only after its own model has failed.
-func lintOnError(t Type) func(json.RawMessage) []workflow.Problem {
-	return func(config json.RawMessage) []workflow.Problem {
-		var out []workflow.Problem
-		for _, p := range t.CheckConfig(config) {
-			if p.Path == "/onError" || strings.HasPrefix(p.Path, "/onError/") {
-				p.Rule = RuleConfig
-				out = append(out, p)
-			}
-		}
-		return out
-	}
-}
 
 // modelCatalog returns the types that call models.
 func modelCatalog() Catalog { return maps.Clone(coreTypes()) }
