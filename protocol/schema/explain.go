@@ -24,9 +24,12 @@ func (v Violation) UnknownMember() bool {
 // adds the closest member and all that are allowed. Unlike Message it may repeat a name of the schema
 // because the document has a similar one.
 func (s *Schema) Explain(v Violation) string {
+	if !v.UnknownMember() {
+		return v.Message
+	}
 	known := s.members(v)
 	if len(known) == 0 {
-		return v.Message
+		return "unknown member; there are none here"
 	}
 	return UnknownMember(lastToken(v.InstancePath), known)
 }
