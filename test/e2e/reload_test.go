@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// put writes a file in place.
-func put(t *testing.T, path, text string) {
+// save writes a file in place.
+func save(t *testing.T, path, text string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -25,7 +25,7 @@ func put(t *testing.T, path, text string) {
 func rename(t *testing.T, path, text string) {
 	t.Helper()
 	temporary := filepath.Join(filepath.Dir(path), ".saving.json.swp")
-	put(t, temporary, text)
+	save(t, temporary, text)
 	require.NoError(t, os.Rename(temporary, path))
 }
 
@@ -63,10 +63,10 @@ func TestDev_ReadsChangedFilesAgain(t *testing.T) {
 	registered := func(id string) bool { status, _ := get("/v1/workflows/" + id); return status == http.StatusOK }
 
 	// A definition that lacks its kind is registered once the kind is there.
-	put(t, at("workflows", "note.json"), askFor("note", "1", "vendor.acme.note"))
+	save(t, at("workflows", "note.json"), askFor("note", "1", "vendor.acme.note"))
 	eventually(t, "the reason is logged", func() bool { return strings.Contains(h.Log(), "this host does not have the kind") })
 	require.False(t, registered("note"))
-	put(t, at("kinds", "vendor.acme.note.schema.json"), kindDoc("text"))
+	save(t, at("kinds", "vendor.acme.note.schema.json"), kindDoc("text"))
 	eventually(t, "the definition is registered", func() bool { return registered("note") })
 
 	// The kind is advertised, and a changed schema replaces it.
@@ -79,12 +79,12 @@ func TestDev_ReadsChangedFilesAgain(t *testing.T) {
 	})
 
 	// A half-written file keeps the last good version, and one warning says so.
-	put(t, at("kinds", "vendor.acme.note.schema.json"), `{"type":"obj`)
+	save(t, at("kinds", "vendor.acme.note.schema.json"), `{"type":"obj`)
 	eventually(t, "the reason is logged", func() bool { return strings.Contains(h.Log(), "the previous ones stay") })
 	_, doc := get("/schemas/envelopes/vendor.acme.note.schema.json")
 	require.Contains(t, doc, `"title"`)
 	require.Equal(t, 1, strings.Count(h.Log(), "the previous ones stay"))
-	put(t, at("kinds", "vendor.acme.note.schema.json"), kindDoc("body"))
+	save(t, at("kinds", "vendor.acme.note.schema.json"), kindDoc("body"))
 	eventually(t, "the new schema is served", func() bool {
 		_, doc := get("/schemas/envelopes/vendor.acme.note.schema.json")
 		return strings.Contains(doc, `"body"`)
@@ -95,10 +95,10 @@ func TestDev_ReadsChangedFilesAgain(t *testing.T) {
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", use)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
-	put(t, at("packs", "say", "waybill.json"), `{"nodes":{"vendor.acme.say":{"base":"core.ai.callPrompt"}}}`)
-	put(t, at("packs", "say", "pack.json"), `{"name":"vendor.acme.say","version":"1.0.0","engines":{"openwop":">=1.0"},
+	save(t, at("packs", "say", "waybill.json"), `{"nodes":{"vendor.acme.say":{"base":"core.ai.callPrompt"}}}`)
+	save(t, at("packs", "say", "pack.json"), `{"name":"vendor.acme.say","version":"1.0.0","engines":{"openwop":">=1.0"},
 		"nodes":[{"typeId":"vendor.acme.say","version":"1.0.0","category":"chat","role":"side-effect"}]}`)
-	put(t, at("prompts", "greet.json"), `{"templateId":"greet","version":"1.0.0","kind":"user","text":"Hello."}`)
+	save(t, at("prompts", "greet.json"), `{"templateId":"greet","version":"1.0.0","kind":"user","text":"Hello."}`)
 	eventually(t, "the definition is valid now", func() bool {
 		a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", use)
 		require.NoError(t, err)
@@ -128,17 +128,17 @@ func TestDev_IgnoresUnfinishedWorkflows(t *testing.T) {
 		}
 		return v.Version
 	}
-	put(t, filepath.Join(dir, ".flow.json"), "{")
-	put(t, filepath.Join(dir, "flow.json~"), "{")
-	put(t, file, `{"id":"flow",`)
+	save(t, filepath.Join(dir, ".flow.json"), "{")
+	save(t, filepath.Join(dir, "flow.json~"), "{")
+	save(t, file, `{"id":"flow",`)
 	rename(t, file, `{"id":"flow","name":"Flow","version":"1","nodes":[{"id":"a","typeId":"core.noop"}]}`)
 	eventually(t, "the definition is registered", func() bool { return version() == "1" })
 	require.NotContains(t, h.Log(), "skipped", "the unfinished file was not read")
 
-	put(t, file, `{"id":"flow","name":"Flow","version":"2","nodes":[`)
+	save(t, file, `{"id":"flow","name":"Flow","version":"2","nodes":[`)
 	eventually(t, "one warning", func() bool { return strings.Contains(h.Log(), "its last valid version stays") })
 	require.Equal(t, "1", version())
-	put(t, file, `{"id":"flow","name":"Flow","version":"2","nodes":[{"id":"a","typeId":"core.noop"}]}`)
+	save(t, file, `{"id":"flow","name":"Flow","version":"2","nodes":[{"id":"a","typeId":"core.noop"}]}`)
 	eventually(t, "the new version is registered", func() bool { return version() == "2" })
 	require.Equal(t, 1, strings.Count(h.Log(), "its last valid version stays"))
 }
