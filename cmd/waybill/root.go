@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/internal/cli/contextcmd"
 	"waybill.dev/waybill/internal/cli/dev"
 	"waybill.dev/waybill/internal/cli/doctor"
+	"waybill.dev/waybill/internal/cli/editorschema"
 	"waybill.dev/waybill/internal/cli/envelopes"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/hostlog"
@@ -80,7 +81,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 		scaffold.Init(),
 		group("workflow", "Write, check, register and compare workflow definitions", scaffold.Workflow(), lint.Workflow(s), workflowlist.List(s),
 			workflowlist.Get(s), workflowlist.Versions(s), workflowlist.Diff(s), workflowlist.Register(s), workflowlist.Delete(s)),
-		group("kind", "Write envelope kinds", scaffold.Kind()), lint.Schema(s), model.Command(s), redactcmd.Command(s))
+		group("kind", "Write envelope kinds", scaffold.Kind()), schemas(s), model.Command(s), redactcmd.Command(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)
@@ -96,6 +97,13 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 		}
 	}
 	strict(c)
+	return c
+}
+
+// schemas is the group of commands for JSON Schemas.
+func schemas(s *session.Session) *cobra.Command {
+	c := lint.Schema(s)
+	c.AddCommand(editorschema.Show())
 	return c
 }
 

@@ -15,7 +15,6 @@ var pages = map[string]func() (string, error){
 	"docs/errors.md":                  always(errorCodes),
 	"docs/events.md":                  always(eventTypes),
 	"docs/reference/api.md":           apiPage,
-	"docs/reference/node-config.md":   nodeConfigs,
 	"console/web/src/gen/errors.json": always(errorTable),
 	"console/web/src/gen/events.json": always(eventTable),
 }
@@ -26,9 +25,6 @@ func always(render func() string) func() (string, error) {
 }
 
 func main() {
-	if err := writeSchemas("schemas"); err != nil {
-		log.Fatal(err)
-	}
 	for path, render := range pages {
 		if err := write(path, render); err != nil {
 			log.Fatal(err)

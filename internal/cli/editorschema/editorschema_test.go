@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/editorschema"
+	"waybill.dev/waybill/internal/cli/editorschema"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/schemas"
 )
@@ -51,7 +51,7 @@ func TestWorkflowSchema_AgreesWithTheHost(t *testing.T) {
 	require.NoError(t, err)
 	s, err := schema.Compile("workflow", all["workflow.schema.json"])
 	require.NoError(t, err)
-	top := filepath.Join("..", "..")
+	top := filepath.Join("..", "..", "..")
 	files, err := filepath.Glob(filepath.Join(top, "test", "mistakes", "testdata", "mistakes", "*.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
