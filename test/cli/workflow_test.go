@@ -66,7 +66,7 @@ func TestWorkflow_LintReportsToCodeHosts(t *testing.T) {
 	u := offline(t)
 	r := u.run("workflow", "lint", "-o", "github", file)
 	require.Equal(t, 1, r.status)
-	require.Contains(t, r.out, "::error file="+file+",line=2,col=60,title=additionalProperties::/nodes/0/config/promt: unknown member; did you mean prompt?")
+	require.Contains(t, r.out, "::error file="+file+",line=2,col=61,title=additionalProperties::/nodes/0/config/promt: unknown member; did you mean prompt?")
 	require.Contains(t, r.err, "1 finding in 1 file")
 
 	r = u.run("workflow", "lint", "-o", "sarif", file)
