@@ -22,6 +22,7 @@ func (s *Service) lintHost(ctx context.Context) lint.Host {
 		Models:    s.loop.Models(),
 		Limits:    node.Limits{MaxNodeExecutions: s.cfg.Limits.MaxNodeExecutions, MaxRunDuration: s.cfg.Limits.MaxDuration},
 		Complete:  true,
+		TestSeams: s.deps.Seams != nil,
 		Providers: s.deps.Providers.IDs(),
 		Prompts:   s.prompts.Library,
 		MaxTimeout: func(provider string) time.Duration {

@@ -29,6 +29,8 @@ type Host struct {
 	Limits node.Limits
 	// Complete means that Types, Providers, Kinds and Prompts are all that the host has.
 	Complete bool
+	// TestSeams means that runs can replace models by scripts.
+	TestSeams bool
 	// Providers are the ids of the providers; nil if they are unknown.
 	Providers []string
 	// Kinds are the names of the envelope kinds; nil if they are unknown.

@@ -55,7 +55,8 @@ func (l *linter) checkModelNode(m modelNode) {
 // promptMembers are the members that name templates.
 var promptMembers = []string{"systemPromptRef", "userPromptRef", "additionalPromptRefs", "promptId"}
 
-// checkPrompt finds nodes whose model would be called with nothing.
+// checkPrompt finds nodes whose model would be called with nothing. The providers of the protocol's tests
+// answer without a prompt.
 func (l *linter) checkPrompt(m modelNode) {
 	if m.cfg.Prompt != "" || len(l.ports[m.i]) > 0 {
 		return
@@ -69,7 +70,7 @@ func (l *linter) checkPrompt(m modelNode) {
 		l.warn(m.at+"/config", RulePrompt, "the model gets the system text and an empty message; add prompt, or lead an edge to the node")
 		return
 	}
-	l.problem(m.at+"/config", RulePrompt, "the model would be called with nothing; add prompt, or lead an edge to the node, whose ports are the message then")
+	l.report(m.cfg.Provider != mockProvider && !l.TestSeams, m.at+"/config", RulePrompt, "the model would be called with nothing; add prompt, or lead an edge to the node, whose ports are the message then")
 }
 
 // checkTemplates finds variables of templates that have no value.
@@ -131,7 +132,7 @@ func (l *linter) checkProvider(m modelNode) {
 		return slices.Contains(l.Providers, id)
 	})
 	if id := m.cfg.Provider; id != "" && !l.hasProvider(id) {
-		l.report(l.Providers != nil && id != mockProvider && !reachable, m.path("provider"), RuleProvider, "%s", l.noProvider(id))
+		l.report(l.Providers != nil && id != mockProvider && !reachable && !l.TestSeams, m.path("provider"), RuleProvider, "%s", l.noProvider(id))
 	}
 	for k, other := range others {
 		id, _, _ := strings.Cut(other, "/")
