@@ -276,9 +276,9 @@ func parityCases(s *sides) map[string][]parityCase {
 		},
 		hostv1.Host_DeleteWorkflow_FullMethodName: {
 			fresh("one", false, func(t *testing.T) call {
-				const id = "deleted-twice" // the same content can be registered again
+				const id = "deleted-often" // the same content can be registered again
 				a := do(t, c, http.MethodPost, "/v1/workflows", definition(id, node("a", "core.noop", "{}", "{}"), "", "", ""))
-				require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+				require.Less(t, a.Status, 300, "%s", a.Body)
 				return call{path: params{"workflow_id": id}}
 			}),
 			fixed("none", false, true, call{path: params{"workflow_id": "ghost"}}),

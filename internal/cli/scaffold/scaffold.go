@@ -78,7 +78,7 @@ func kindText(name string) string {
 `
 }
 
-// editorText tells Visual Studio Code which schema a file has.
+// editorText are the settings that give files their schemas in Visual Studio Code.
 func editorText(host string) string {
 	at := strings.TrimSuffix(host, "/") + "/schemas/"
 	return `{
