@@ -173,6 +173,7 @@ words: ## list slips from plain language in your change; BASE=origin/main
 define gen.all
 buf generate
 mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
+go run ./cmd/waybill reference schemas schemas && go run ./cmd/waybill reference configs > docs/reference/node-config.md
 go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
 go test -count=1 -vet=off -run TestGenerated ./cmd/waybill ./internal/host -args -update
 go run ./bench/scalesim/pages

@@ -111,6 +111,71 @@ func (c *Client) Workflows(ctx context.Context, limit int, cursor string) (*Work
 	return out, nil
 }
 
+// WorkflowFinding is a problem or a warning about a definition. Path is a JSON pointer.
+type WorkflowFinding struct {
+	Path    string `json:"path"`
+	Rule    string `json:"rule"`
+	Message string `json:"message"`
+}
+
+// WorkflowValidation is the result of ValidateWorkflow.
+type WorkflowValidation struct {
+	Valid    bool              `json:"valid"`
+	Problems []WorkflowFinding `json:"problems"`
+	Warnings []WorkflowFinding `json:"warnings"`
+}
+
+// ValidateWorkflow checks a definition on the host without registering it.
+func (c *Client) ValidateWorkflow(ctx context.Context, definition json.RawMessage) (*WorkflowValidation, error) {
+	a, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/workflows:validate", body: definition})
+	if err != nil {
+		return nil, err
+	}
+	out := &WorkflowValidation{}
+	return out, json.Unmarshal(a.Body, out)
+}
+
+// WorkflowVersion is a version of a workflow.
+type WorkflowVersion struct {
+	Version string `json:"version"`
+	Digest  string `json:"digest"`
+	// Current means that new runs use the version.
+	Current bool `json:"current"`
+}
+
+// WorkflowVersions are the versions of a workflow, the current one first. Doc is the answer.
+type WorkflowVersions struct {
+	Doc        json.RawMessage   `json:"-"`
+	WorkflowID string            `json:"workflowId"`
+	Versions   []WorkflowVersion `json:"versions"`
+}
+
+// WorkflowVersions lists the versions of a workflow.
+func (c *Client) WorkflowVersions(ctx context.Context, id string) (*WorkflowVersions, error) {
+	out := &WorkflowVersions{}
+	a, err := c.get(ctx, "/v1/workflows/"+url.PathEscape(id)+"/versions", nil, out)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = a.Body
+	return out, nil
+}
+
+// WorkflowVersion reads a version of a definition; an empty version is the current one.
+func (c *Client) WorkflowVersion(ctx context.Context, id, version string) (json.RawMessage, error) {
+	var doc json.RawMessage
+	a, err := c.get(ctx, "/v1/workflows/"+url.PathEscape(id), values("version", version), &doc)
+	if err != nil {
+		return nil, err
+	}
+	return a.Body, nil
+}
+
+// DeleteWorkflow deletes a workflow, or one version of it if version is set.
+func (c *Client) DeleteWorkflow(ctx context.Context, id, version string) (*Answer, error) {
+	return c.do(ctx, request{method: http.MethodDelete, path: "/v1/workflows/" + url.PathEscape(id), query: values("version", version)})
+}
+
 // PutWorkflow registers a definition.
 func (c *Client) PutWorkflow(ctx context.Context, definition json.RawMessage) (*Answer, error) {
 	return c.do(ctx, request{method: http.MethodPost, path: "/v1/workflows", body: definition})

@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/internal/cli/contextcmd"
 	"waybill.dev/waybill/internal/cli/dev"
 	"waybill.dev/waybill/internal/cli/doctor"
+	"waybill.dev/waybill/internal/cli/editorschema"
 	"waybill.dev/waybill/internal/cli/envelopes"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/hostlog"
@@ -26,6 +27,7 @@ import (
 	"waybill.dev/waybill/internal/cli/redactcmd"
 	"waybill.dev/waybill/internal/cli/reference"
 	"waybill.dev/waybill/internal/cli/runs"
+	"waybill.dev/waybill/internal/cli/scaffold"
 	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/workflowlist"
@@ -76,7 +78,10 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 	add(groupRuns, runs.Command(s), interrupts.Command(s),
 		group("envelope", "Explain, validate and submit envelopes", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
 	add(groupFiles,
-		group("workflow", "Check, list and register workflow definitions", lint.Workflow(s), workflowlist.List(s), workflowlist.Register(s)), lint.Schema(s), model.Command(s), redactcmd.Command(s))
+		scaffold.Init(),
+		group("workflow", "Write, check, register and compare workflow definitions", scaffold.Workflow(), lint.Workflow(s), workflowlist.List(s),
+			workflowlist.Get(s), workflowlist.Versions(s), workflowlist.Diff(s), workflowlist.Register(s), workflowlist.Delete(s)),
+		group("kind", "Write envelope kinds", scaffold.Kind()), schemas(s), model.Command(s), redactcmd.Command(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)
@@ -92,6 +97,13 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 		}
 	}
 	strict(c)
+	return c
+}
+
+// schemas is the group of commands for JSON Schemas.
+func schemas(s *session.Session) *cobra.Command {
+	c := lint.Schema(s)
+	c.AddCommand(editorschema.Show())
 	return c
 }
 

@@ -34,20 +34,25 @@ type executables struct {
 	secrets map[string]string
 }
 
+// offers returns what the host provides to packs.
+func (o *Execution) offers(c *catalogue.Catalogue) pack.Host {
+	offers := packs.HostOffers(packs.Models{
+		Catalogue: c, Providers: o.Models.IDs(), Default: o.Models.DefaultModel,
+		TrustsUnknown: o.Models.UnknownModels == models.TrustUnknown,
+	})
+	if !o.AIEnvelope {
+		offers = packs.WithoutEnvelopes(offers)
+	}
+	return offers
+}
+
 // loadExecutables reads them. builtin are packs that come with the binary; canary is the secret of
 // the test seams, empty without them.
 func loadExecutables(o *Execution, canary string, log *slog.Logger, builtin ...pack.Source) (x executables, err error) {
 	if x.catalogue, err = models.LoadCatalogue(o.Models.CatalogueFile); err != nil {
 		return x, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	offers := packs.HostOffers(packs.Models{
-		Catalogue: x.catalogue, Providers: o.Models.IDs(), Default: o.Models.DefaultModel,
-		TrustsUnknown: o.Models.UnknownModels == models.TrustUnknown,
-	})
-	if !o.AIEnvelope {
-		offers = packs.WithoutEnvelopes(offers)
-	}
-	if x.packs, err = packs.Load(o.Packs, offers, log, builtin...); err != nil {
+	if x.packs, err = packs.Load(o.Packs, o.offers(x.catalogue), log, builtin...); err != nil {
 		return x, err
 	}
 	x.secrets = packs.TestSecrets(canary)

@@ -77,7 +77,8 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 		}
 		registered()
 		close(loaded)
-		return loader.watch(o.Execution.Workflows).Run(ctx)
+		watch := &fileWatcher{log: p.log, workflows: o.Execution.Workflows, load: loader.reload}
+		return watch.part().Run(ctx)
 	}})
 	return p.serve(ctx, func(ctx context.Context) error {
 		select {

@@ -22,7 +22,9 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/eventlog"
 	"waybill.dev/waybill/services/gateway/session"
 	"waybill.dev/waybill/services/redactor"
@@ -71,6 +73,8 @@ type Host struct {
 	key        Key
 	nats       *natsd.Server
 	redactor   *redactor.Service
+	acceptor   *acceptor.Service
+	catalogue  *catalogue.Catalogue
 	events     *eventlog.Service
 	dispatcher *dispatcher.Service
 	public     *publicServer
@@ -139,11 +143,11 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 	if err != nil {
 		return err
 	}
-	acceptor, err := h.newAcceptor(&h.opts.Envelopes, x.packs, vault)
-	if err != nil {
+	if h.acceptor, err = h.newAcceptor(&h.opts.Envelopes, x.packs, vault); err != nil {
 		return err
 	}
-	h.clients.Acceptor = acceptorv1.NewAcceptorClient(h.serveLocally("acceptor", acceptor.Register))
+	h.catalogue = x.catalogue
+	h.clients.Acceptor = acceptorv1.NewAcceptorClient(h.serveLocally("acceptor", h.acceptor.Register))
 	if h.events, err = h.newEventLog(ctx, &ReadModel{DataDir: h.opts.DataDir}); err != nil {
 		return err
 	}
@@ -173,7 +177,8 @@ func (h *Host) Start(ctx context.Context) error {
 	loaded()
 	close(h.loaded)
 	h.public.gateway.SetServing(true)
-	h.group.Start(loader.watch(dirs))
+	watch := &fileWatcher{log: h.log, workflows: dirs, load: loader.reload, folders: h.opts.folders(), reload: h.reload}
+	h.group.Start(watch.part())
 	return nil
 }
 

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -10,12 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/fsnotify/fsnotify"
-
 	"waybill.dev/waybill/examples"
-	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/host/hostfile"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
 )
 
 // workflowLoader registers definitions from files, for every tenant. It skips a file that cannot be
@@ -54,6 +55,9 @@ func (l *workflowLoader) loadDirs(ctx context.Context, dirs []string) error {
 			return fmt.Errorf("--workflows %s: %w", dir, err)
 		}
 		for _, f := range files {
+			if isTemporary(filepath.Base(f)) {
+				continue
+			}
 			if err := l.loadFile(ctx, f); err != nil {
 				return err
 			}
@@ -73,6 +77,42 @@ func (l *workflowLoader) loadFile(ctx context.Context, file string) error {
 
 // put registers one document. It returns an error only if the dispatcher fails, not for a bad file.
 func (l *workflowLoader) put(ctx context.Context, file string, doc []byte) error {
+	problem, err := l.try(ctx, file, doc)
+	if problem != "" {
+		l.log.Warn("workflow skipped", "file", file, "reason", problem)
+	}
+	return err
+}
+
+// reload registers a file that changed. problem is why it cannot be used; unfinished means that it may
+// be half written.
+func (l *workflowLoader) reload(ctx context.Context, file string) (problem string, unfinished bool) {
+	doc, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", false // a temporary file, or deleted: the workflow stays
+	case err != nil:
+		return hostfile.WithoutPath(err).Error(), true
+	case !json.Valid(doc):
+		_, found := workflow.Parse(doc)
+		return firstProblem(found), true
+	}
+	problem, err = l.try(ctx, file, doc)
+	if err != nil {
+		return err.Error(), true // the dispatcher may answer again
+	}
+	return problem, false
+}
+
+func firstProblem(found []workflow.Problem) string {
+	if len(found) == 0 {
+		return "not JSON"
+	}
+	return found[0].Path + ": " + found[0].Message
+}
+
+// try registers one document. problem is why it cannot be used; err means that the dispatcher failed.
+func (l *workflowLoader) try(ctx context.Context, file string, doc []byte) (problem string, err error) {
 	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{
 		Definition:        doc,
 		Replace:           true,
@@ -80,58 +120,30 @@ func (l *workflowLoader) put(ctx context.Context, file string, doc []byte) error
 	})
 	if err == nil {
 		l.log.Debug("workflow loaded", "file", file, "workflow_id", res.GetWorkflowId(), "unchanged", res.GetUnchanged())
-		return nil
+		if !res.GetUnchanged() {
+			for _, w := range res.GetWarnings() {
+				l.log.Info("workflow warning", "file", file, "path", w.GetPath(), "rule", w.GetRule(), "warning", w.GetMessage())
+			}
+		}
+		return "", nil
 	}
 	if e, ok := fault.As(err); ok && e.Code != fault.ServiceUnavailable && e.Code != fault.InternalError {
-		l.log.Warn("workflow skipped", "file", file, "code", e.Code, "reason", e.Message)
-		return nil
+		return string(e.Code) + ": " + e.Message + otherProblems(e), nil
 	}
-	return fmt.Errorf("load workflow %s: %w", file, err)
+	return "", fmt.Errorf("load workflow %s: %w", file, err)
 }
 
-// watch registers files again when they change.
-func (l *workflowLoader) watch(dirs []string) lifecycle.Part {
-	return lifecycle.Part{Name: "workflow watcher", Run: func(ctx context.Context) error {
-		if len(dirs) == 0 {
-			<-ctx.Done()
-			return nil
-		}
-		w, err := fsnotify.NewWatcher()
-		if err != nil {
-			l.log.Warn("workflow directories are not watched", "error", err)
-			<-ctx.Done()
-			return nil
-		}
-		defer func() { _ = w.Close() }()
-		for _, dir := range dirs {
-			if err := w.Add(dir); err != nil {
-				l.log.Warn("workflow directory is not watched", "dir", dir, "error", err)
-			}
-		}
-		l.follow(ctx, w)
-		return nil
-	}}
-}
+// maxOthers limits the problems logged after the first.
+const maxOthers = 9
 
-func (l *workflowLoader) follow(ctx context.Context, w *fsnotify.Watcher) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case e, ok := <-w.Events:
-			if !ok {
-				return
-			}
-			if strings.HasSuffix(e.Name, ".json") && e.Op&(fsnotify.Write|fsnotify.Create) != 0 {
-				if err := l.loadFile(ctx, e.Name); err != nil {
-					l.log.Warn("workflow not loaded", "file", e.Name, "error", err)
-				}
-			}
-		case err, ok := <-w.Errors:
-			if !ok {
-				return
-			}
-			l.log.Warn("workflow directories: change lost", "error", err)
+// otherProblems lists the problems of a definition after the first.
+func otherProblems(e *fault.Error) string {
+	all, _ := e.Details["problems"].([]any)
+	var b strings.Builder
+	for i := 1; i < len(all) && i <= maxOthers; i++ {
+		if p, ok := all[i].(map[string]any); ok {
+			fmt.Fprintf(&b, "; %v: %v", p["path"], p["message"])
 		}
 	}
+	return b.String()
 }

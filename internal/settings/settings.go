@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"waybill.dev/waybill/internal/suggest"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // File collects the errors of one file.

@@ -39,9 +39,10 @@ var shapes = sync.OnceValue(func() map[string]*schema.Schema {
 
 // checkShape validates a document against a shape; error paths start with below.
 func checkShape(shape, below string, doc json.RawMessage) []workflow.Problem {
-	return violations(below, shapes()[shape].Validate(doc))
+	return workflow.Violations(below, shapes()[shape], doc)
 }
 
+// violations converts the violations of an answer.
 func violations(below string, vs []schema.Violation) []workflow.Problem {
 	var out []workflow.Problem
 	for _, v := range vs {

@@ -187,7 +187,7 @@ func parse(doc []byte, owned bool) (*Manifest, []Problem) {
 	if owned {
 		rules = relaxedSchema
 	}
-	found := violations(File, rules().Validate(doc))
+	found := violations(File, rules(), doc)
 	m := &Manifest{}
 	if err := strictjson.Read(doc, m); err != nil && len(found) == 0 {
 		found = append(found, unsound(File, err))
@@ -257,11 +257,11 @@ func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 	}
 }
 
-// violations converts schema violations.
-func violations(file string, wrong []schema.Violation) []Problem {
-	out := make([]Problem, 0, len(wrong))
-	for _, v := range wrong {
-		out = append(out, Problem{file, v.InstancePath, v.Message})
+// violations returns the violations of a schema by a file.
+func violations(file string, s *schema.Schema, doc []byte) []Problem {
+	var out []Problem
+	for _, v := range s.Validate(doc) {
+		out = append(out, Problem{file, v.InstancePath, s.Explain(v)})
 	}
 	return out
 }

@@ -72,7 +72,7 @@ func readOwn(pack fs.FS) (*own, []Problem) {
 	if found != nil {
 		return o, found
 	}
-	found = violations(OwnFile, ownSchema().Validate(doc))
+	found = violations(OwnFile, ownSchema(), doc)
 	if err := strictjson.Read(doc, o); err != nil && len(found) == 0 {
 		found = append(found, unsound(OwnFile, err))
 	}
@@ -131,3 +131,12 @@ func (o *own) check(m *Manifest) []Problem {
 
 // wantPath is the remedy for a path outside the pack.
 const wantPath = "want a path within the pack, such as schemas/note.json: relative, with / between its parts and no .. among them"
+
+// ManifestSchema is the schema of the manifest.
+func ManifestSchema() []byte { return manifestJSON }
+
+// OwnSchema is the schema of OwnFile.
+func OwnSchema() []byte { return ownJSON }
+
+// ContractSchema is the schema of an envelope contract.
+func ContractSchema() []byte { return contractJSON }

@@ -92,8 +92,8 @@ func readContract(pack fs.FS, at, ref string) (*workflow.EnvelopeContract, []Pro
 		return nil, found
 	}
 	name, _ := within(ref)
-	if wrong := contractSchema().Validate(doc); len(wrong) > 0 {
-		return nil, violations(name, wrong)
+	if wrong := violations(name, contractSchema(), doc); len(wrong) > 0 {
+		return nil, wrong
 	}
 	c := &workflow.EnvelopeContract{}
 	if err := strictjson.Read(doc, c); err != nil {

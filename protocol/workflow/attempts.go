@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -112,9 +113,10 @@ func checkAttempts(n *Node, path string, found *problems) {
 		found.add(at, RuleRetry, "want an object with maxRetries, backoffMs, multiplier, maxBackoffMs and onCapacity, each optional")
 		return
 	}
+	known := []string{"maxRetries", "backoffMs", "multiplier", "maxBackoffMs", "onCapacity"}
 	for _, name := range slices.Sorted(maps.Keys(r)) {
-		if !slices.Contains([]string{"maxRetries", "backoffMs", "multiplier", "maxBackoffMs", "onCapacity"}, name) {
-			found.add(at+pointer(name), RuleRetry, "unknown member; members are maxRetries, backoffMs, multiplier, maxBackoffMs and onCapacity")
+		if !slices.Contains(known, name) {
+			found.add(at+pointer(name), RuleRetry, schema.UnknownMember(name, known))
 		}
 	}
 	inRange(r, "maxRetries", at, RuleRetry, 0, math.MaxInt64, "want an integer of at least 0")

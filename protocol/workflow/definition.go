@@ -53,6 +53,15 @@ func (d *Definition) Digest() string {
 
 // setDefaults fills in absent members, so that readers need not handle absence.
 func (d *Definition) setDefaults() {
+	d.Settings.MaxLoopbackIterations = cmp.Or(d.Settings.MaxLoopbackIterations, defaultLoopbacks)
+	d.Metadata.ComplianceClass = cmp.Or(d.Metadata.ComplianceClass, publicClass)
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		n.Name = cmp.Or(n.Name, n.ID)
+		if n.Config == nil {
+			n.Config = json.RawMessage(`{}`)
+		}
+	}
 	for i := range d.Edges {
 		e := &d.Edges[i]
 		e.SourceOutput = cmp.Or(e.SourceOutput, "output")

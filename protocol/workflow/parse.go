@@ -45,7 +45,7 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 		found.add(path, RuleJSON, reason)
 		return nil, found
 	}
-	found.violations("", shape().Validate(doc))
+	found.violations("", shape(), doc)
 
 	d := &Definition{Raw: slices.Clone(doc)}
 	// The shape check has reported this error already. Whatever was decoded is still checked.
@@ -54,6 +54,7 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	check(d, &found)
 	if !stored {
 		checkNodeIDs(d, &found)
+		checkOpen(d, &found)
 	}
 	if stored && found.drop(RuleSchedule) {
 		d.Settings.schedule = scheduling{}
@@ -78,6 +79,6 @@ func (d *Definition) CheckConfigurable(configurable json.RawMessage) []Problem {
 		configurable = json.RawMessage(`{}`)
 	}
 	var found problems
-	found.violations("/configurable", d.configurable.Validate(configurable))
+	found.violations("/configurable", d.configurable, configurable)
 	return found
 }

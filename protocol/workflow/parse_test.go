@@ -378,7 +378,7 @@ func TestParse_ReportsProblems(t *testing.T) {
 			change:  func(d doc) { d["Type"] = "x" },
 			path:    "/Type",
 			rule:    "additionalProperties",
-			message: "allowed: acceptsInheritedArtifacts",
+			message: "did you mean type? allowed: $schema, acceptsInheritedArtifacts",
 		},
 		"no nodes": {
 			change:  func(d doc) { d["nodes"] = []any{} },

@@ -11,22 +11,24 @@ import (
 
 // Rules of a Problem, in addition to the keywords of JSON Schema.
 const (
-	RuleJSON       = "json"
-	RuleUnique     = "unique"
-	RuleReference  = "reference"
-	RuleCycle      = "cycle"
-	RuleCondition  = "condition"
-	RuleRegex      = "regex"
-	RuleValueType  = "value-type"
-	RuleSchema     = "schema"
-	RuleRequired   = "required"
-	RuleExclusive  = "exclusive"
-	RuleMaxRetries = "max-retries"
-	RuleContract   = "envelope-contract"
-	RuleChannel    = "channel"
-	RuleRetry      = "retry"
-	RuleTimeout    = "timeout"
-	RuleCapability = "capability"
+	RuleJSON = "json"
+	// RuleUnknownMember is about a member that is not known where it is, as in JSON Schema.
+	RuleUnknownMember = "additionalProperties"
+	RuleUnique        = "unique"
+	RuleReference     = "reference"
+	RuleCycle         = "cycle"
+	RuleCondition     = "condition"
+	RuleRegex         = "regex"
+	RuleValueType     = "value-type"
+	RuleSchema        = "schema"
+	RuleRequired      = "required"
+	RuleExclusive     = "exclusive"
+	RuleMaxRetries    = "max-retries"
+	RuleContract      = "envelope-contract"
+	RuleChannel       = "channel"
+	RuleRetry         = "retry"
+	RuleTimeout       = "timeout"
+	RuleCapability    = "capability"
 	// RuleQuestions is about settings.questions.
 	RuleQuestions = "questions"
 	// RuleUnknownOutcome is about settings.onUnknownOutcome.
@@ -64,11 +66,22 @@ func (ps *problems) add(path, rule, message string) {
 	*ps = append(*ps, Problem{Path: path, Rule: rule, Message: message})
 }
 
-// violations adds the violations of a schema, below a path.
-func (ps *problems) violations(below string, vs []schema.Violation) {
-	for _, v := range vs {
-		ps.add(below+v.InstancePath, v.Keyword, v.Message)
+// violations adds the violations of a schema by a document, below a path.
+func (ps *problems) violations(below string, s *schema.Schema, doc []byte) {
+	*ps = append(*ps, Violations(below, s, doc)...)
+}
+
+// Violations returns the violations of a schema by a document, as problems below a path.
+func Violations(below string, s *schema.Schema, doc []byte) []Problem {
+	var out []Problem
+	for _, v := range s.Validate(doc) {
+		rule := v.Keyword
+		if v.UnknownMember() {
+			rule = RuleUnknownMember
+		}
+		out = append(out, Problem{Path: below + v.InstancePath, Rule: rule, Message: s.Explain(v)})
 	}
+	return out
 }
 
 // drop removes the problems of a rule, and reports whether there were any.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -67,7 +68,7 @@ func checkQuestions(settings json.RawMessage, path string, found *problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		if name != memberTimeoutMs && name != memberOnDecline {
-			found.add(at+pointer(name), RuleQuestions, "unknown member; members are timeoutMs and onDecline")
+			found.add(at+pointer(name), RuleQuestions, schema.UnknownMember(name, []string{memberTimeoutMs, memberOnDecline}))
 		}
 	}
 	if ms, ok := q.integer(memberTimeoutMs); q[memberTimeoutMs] != nil && (!ok || ms < 0 || ms > MaxQuestionTimeout.Milliseconds()) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -90,7 +91,7 @@ func checkLimit(d *Definition, raw json.RawMessage, at string, most int64, want 
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, name) {
-			found.add(at+pointer(name), RuleSchedule, "unknown member; want "+strings.Join(known, ", "))
+			found.add(at+pointer(name), RuleSchedule, schema.UnknownMember(name, known))
 		}
 	}
 	if n, ok := o.integer("limit"); !ok || n < 1 || n > most {

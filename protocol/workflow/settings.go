@@ -1,12 +1,16 @@
 package workflow
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 )
 
-// defaultLoopbacks is the default of maxLoopbackIterations.
-const defaultLoopbacks = 5
+// defaultLoopbacks is the default of maxLoopbackIterations, publicClass of complianceClass.
+const (
+	defaultLoopbacks = 5
+	publicClass      = "public"
+)
 
 // Settings limit the runs of a workflow.
 type Settings struct {
@@ -50,9 +54,7 @@ type Metadata struct {
 func (m *Metadata) UnmarshalJSON(b []byte) error {
 	o := members(b)
 	*m = Metadata{ComplianceClass: o.text("complianceClass"), MaskingMode: members(o["complianceConfig"]).text("maskingMode")}
-	if m.ComplianceClass == "" {
-		m.ComplianceClass = "public"
-	}
+	m.ComplianceClass = cmp.Or(m.ComplianceClass, publicClass)
 	if json.Unmarshal(o["tags"], &m.Tags) != nil {
 		m.Tags = nil
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +25,7 @@ func TestParse_AgreesWithThePublishedSchemaOnEverySingleMutation(t *testing.T) {
 	for m := range schematest.Mutants(schematest.Value(t, []byte(rich)), schematest.Value(t, theirs), schematest.Value(t, workflow.SchemaJSON)) {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(m.Document))
 		require.NoError(t, err)
-		refused := reference.Validate(v)
+		refused := reference.Validate(completed(v))
 		_, problems := workflow.Parse(m.Document)
 		if refused != nil {
 			invalid++
@@ -37,7 +36,7 @@ func TestParse_AgreesWithThePublishedSchemaOnEverySingleMutation(t *testing.T) {
 		for _, p := range problems {
 			// Counts beyond 2^53-1 are rejected, because not every JSON reader can hold them.
 			tooLarge := p.Rule == "maximum" && strings.Contains(p.Message, "9007199254740991")
-			require.True(t, tooLarge || slices.Contains(semantic, p.Rule), "%s: Parse rejects what the published schema accepts: %v", m.Change, p)
+			require.True(t, tooLarge || allowed(p), "%s: Parse rejects what the published schema accepts: %v", m.Change, p)
 		}
 	}
 	t.Logf("%d valid mutants, %d invalid ones", valid, invalid)

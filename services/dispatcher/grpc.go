@@ -14,9 +14,7 @@ import (
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/create"
-	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/media"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -172,125 +170,6 @@ func (s *Service) GetInterrupt(ctx context.Context, req *dispatcherv1.GetInterru
 	return out, err
 }
 
-// PutWorkflow registers a definition.
-func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
-	var warned []workflow.Problem
-	def, problems := workflow.Parse(req.GetDefinition())
-	if len(problems) == 0 {
-		problems, warned = s.types.Review(def, s.loop.Models())
-		beyond, void := s.cfg.limits().Review(def)
-		problems, warned = append(problems, beyond...), append(warned, void...)
-	}
-	if len(problems) > 0 {
-		first := problems[0]
-		if first.Path == "" {
-			first.Path = "the document"
-		}
-		return nil, fault.New(fault.ValidationError, "the definition has %d problem(s); the first: %s: %s", len(problems), first.Path, first.Message).
-			With("problems", workflow.AsDetails(problems))
-	}
-	if def.TenantID != "" && req.GetTenant() != "" && def.TenantID != req.GetTenant() {
-		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
-	}
-	if req.GetRequireExecutable() {
-		if err := s.starter.CheckExecutable(def); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.checkSecrets(ctx, req.GetTenant(), def.Raw); err != nil {
-		return nil, err
-	}
-	ref, change, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
-	if err != nil {
-		return nil, err
-	}
-	return &dispatcherv1.PutWorkflowResponse{
-		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknownTypes(ref.Types),
-		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
-		Warnings: warnings(slices.Concat(warned, s.unknownChildren(ctx, req.GetTenant(), def), s.unmaskable(def))),
-	}, nil
-}
-
-func (c Config) limits() node.Limits {
-	return node.Limits{MaxNodeExecutions: c.Limits.MaxNodeExecutions, MaxRunDuration: c.Limits.MaxDuration}
-}
-
-// warnings converts the warnings of an accepted definition.
-func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
-	out := make([]*dispatcherv1.WorkflowWarning, len(found))
-	for i, p := range found {
-		out[i] = &dispatcherv1.WorkflowWarning{Path: p.Path, Rule: p.Rule, Message: p.Message}
-	}
-	return out
-}
-
-// sharedScope is the redactor's scope of a definition without a tenant. It is not a valid tenant
-// name.
-const sharedScope = "="
-
-// checkSecrets rejects a definition that the redactor would change.
-func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) error {
-	if tenant == "" {
-		tenant = sharedScope
-	}
-	raw = s.deps.Seams.WithoutPlantedSecret(raw)
-	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
-	switch {
-	case err != nil:
-		return redactorFault(err)
-	case changed:
-		return definition.NewSecretFault(raw, clean[0])
-	default:
-		return nil
-	}
-}
-
-func (s *Service) unknownTypes(types []string) []string {
-	var out []string
-	for _, t := range types {
-		if _, ok := s.types[t]; !ok {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// GetWorkflow returns a definition.
-func (s *Service) GetWorkflow(ctx context.Context, req *dispatcherv1.GetWorkflowRequest) (*dispatcherv1.GetWorkflowResponse, error) {
-	e, err := s.definitions.Get(ctx, req.GetTenant(), req.GetWorkflowId())
-	if err != nil {
-		return nil, err
-	}
-	return &dispatcherv1.GetWorkflowResponse{Definition: e.Def.Raw, Version: e.Def.Version, Digest: e.Digest}, nil
-}
-
-// ListWorkflows lists definitions by id.
-func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {
-	refs, more := s.definitions.List(req.GetTenant(), req.GetAfter(), int(req.GetLimit()))
-	out := &dispatcherv1.ListWorkflowsResponse{More: more}
-	for _, r := range refs {
-		ok, err := s.executable(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		out.Workflows = append(out.Workflows, &dispatcherv1.WorkflowSummary{
-			WorkflowId: r.ID, Name: r.Name, Version: r.Version, Digest: r.Digest, Executable: ok,
-		})
-	}
-	return out, nil
-}
-
-func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {
-	if len(s.unknownTypes(r.Types)) > 0 {
-		return false, nil
-	}
-	e, err := s.definitions.ByDigest(ctx, r.Digest)
-	if err != nil {
-		return false, err
-	}
-	return s.starter.CheckExecutable(e.Def) == nil, nil
-}
-
 // Describe returns what this dispatcher can execute.
 func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dispatcherv1.DescribeResponse, error) {
 	out := &dispatcherv1.DescribeResponse{
@@ -312,8 +191,9 @@ func (s *Service) Describe(context.Context, *dispatcherv1.DescribeRequest) (*dis
 	if !s.prompts.Library.Empty() || s.prompts.AllCalls && s.prompts.Observability != prompt.Off {
 		out.Prompts = s.promptSupport()
 	}
-	for _, id := range s.types.IDs() {
-		t := s.types[id]
+	types := s.types.Current()
+	for _, id := range types.IDs() {
+		t := types[id]
 		described := &dispatcherv1.NodeType{TypeId: id, Source: t.Source, EmitsEnvelopes: t.EmitsEnvelopes}
 		if t.Needs != nil {
 			out.GatesModels = true

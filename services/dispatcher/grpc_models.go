@@ -18,8 +18,9 @@ func (s *Service) ListModelCapabilities(_ context.Context, req *dispatcherv1.Lis
 		fallbacks []modelgate.Model
 	)
 	ids := catalogue.Capabilities()
-	for _, typeID := range s.types.IDs() {
-		needs := s.types[typeID].Needs
+	types := s.types.Current()
+	for _, typeID := range types.IDs() {
+		needs := types[typeID].Needs
 		if needs == nil {
 			continue
 		}

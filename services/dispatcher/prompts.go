@@ -24,8 +24,12 @@ type PromptConfig struct {
 
 // openPrompts sets the templates, including those of the test seams if served.
 func (s *Service) openPrompts(redactor clients.Redactor) (err error) {
+	library, err := s.cfg.Prompts.Library.With() // an own one, which Reload replaces
+	if err != nil {
+		return err
+	}
 	s.prompts, err = s.deps.Seams.Prompts(model.Prompts{
-		Library:       s.cfg.Prompts.Library,
+		Library:       library,
 		Observability: cmp.Or(s.cfg.Prompts.Observability, prompt.Hashed),
 		AllCalls:      s.cfg.Prompts.Observability != "",
 		Redact:        redactor.Redact,

@@ -154,8 +154,9 @@ type Service struct {
 	dispatcherv1.UnimplementedDispatcherServer
 	cfg         Config
 	deps        Deps
-	types       node.Catalog
+	types       *node.Live
 	definitions *definition.Registry
+	schemas     *clients.Schemas
 	credentials clients.Secrets
 	redactor    clients.Redactor
 	starter     *create.Starter
@@ -195,7 +196,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s := &Service{
 		cfg:         cfg,
 		deps:        d,
-		types:       d.Seams.Types(node.Builtin().And(d.Tools.Types()...)).With(cfg.Packs),
+		types:       &node.Live{},
+		schemas:     clients.NewSchemas(d.Acceptor, d.Clock),
 		definitions: definition.New(d.Workflows),
 		metrics:     metrics.New(),
 		begins:      queuetime.New(beginWindow),
@@ -203,6 +205,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		ready:       make(chan struct{}),
 		executing:   make(chan struct{}),
 	}
+	s.types.Set(s.typesWith(cfg.Packs))
 	registrations := clients.NewRegistrations(d.Redactor)
 	s.credentials = clients.Secrets{Registrations: registrations, Store: d.Credentials, Logger: d.Logger}
 	s.redactor = clients.Redactor{Client: d.Redactor, Registrations: registrations}
@@ -239,7 +242,7 @@ func (s *Service) newLoop() *model.Loop {
 		Models:    d.Providers,
 		Catalogue: d.Catalogue,
 		Logger:    d.Logger,
-		Schemas:   clients.NewSchemas(d.Acceptor, d.Clock),
+		Schemas:   s.schemas,
 		Scrubber:  s.redactor.Scrubber,
 		Prompts:   s.prompts,
 		Keys:      s.keys(),

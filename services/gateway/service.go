@@ -174,7 +174,12 @@ type Service struct {
 	health *health.Server
 	// sessions are the console's; nil without a console.
 	sessions *session.Keeper
+	// discovery renders the discovery document.
+	discovery *discovery.Source
 }
+
+// DiscoveryChanged makes the next request of the discovery document compute it again.
+func (s *Service) DiscoveryChanged() { s.discovery.Changed() }
 
 // New checks the configuration and builds the service; it starts nothing.
 func New(cfg Config, d Deps) (*Service, error) {
@@ -233,8 +238,11 @@ func New(cfg Config, d Deps) (*Service, error) {
 			Redact: redaction.RunTexts(d.Dispatcher),
 		}
 	}
-	public.Discovery = discovery.New(described, d.Dispatcher, d.Acceptor, d.Clock)
+	source := discovery.New(described, d.Dispatcher, d.Acceptor, d.Clock)
+	public.Discovery = source
 	svc := &Service{
+		discovery: source,
+
 		cfg:  cfg,
 		deps: d,
 		keys: keys,

@@ -266,6 +266,24 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("one that is there", false, false, call{body: workflows[0]}),
 			fixed("one that cannot be", false, true, call{body: `{"id":"x"}`}),
 		},
+		hostv1.Host_ValidateWorkflow_FullMethodName: {
+			fixed("one that is there", true, false, call{body: workflows[0]}),
+			fixed("one that cannot be", true, false, call{body: `{"id":"x"}`}),
+		},
+		hostv1.Host_ListWorkflowVersions_FullMethodName: {
+			fixed("one", true, false, call{path: params{"workflow_id": "three"}}),
+			fixed("none", false, true, call{path: params{"workflow_id": "ghost"}}),
+		},
+		hostv1.Host_DeleteWorkflow_FullMethodName: {
+			fresh("one", false, func(t *testing.T) call {
+				const id = "deleted-often" // the same content can be registered again
+				a := do(t, c, http.MethodPost, "/v1/workflows", definition(id, node("a", "core.noop", "{}", "{}"), "", "", ""))
+				require.Less(t, a.Status, 300, "%s", a.Body)
+				return call{path: params{"workflow_id": id}}
+			}),
+			fixed("none", false, true, call{path: params{"workflow_id": "ghost"}}),
+			fixed("no such version", false, true, call{path: params{"workflow_id": "three"}, query: query("version", "9")}),
+		},
 		hostv1.Host_GetEnvelopeSchema_FullMethodName: {
 			fixed("one", true, false, call{path: params{"file": "error.schema.json"}}),
 			fixed("none", false, true, call{path: params{"file": "ghost.schema.json"}}),

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/internal/cli/ladder"
 	"waybill.dev/waybill/internal/cli/runs"
 	"waybill.dev/waybill/internal/cli/session"
-	"waybill.dev/waybill/internal/suggest"
+	"waybill.dev/waybill/protocol/suggest"
 	"waybill.dev/waybill/protocol/view"
 )
 

@@ -16,9 +16,9 @@ import (
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
-	"waybill.dev/waybill/internal/suggest"
 	"waybill.dev/waybill/internal/version"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/suggest"
 	"waybill.dev/waybill/protocol/wire"
 )
 

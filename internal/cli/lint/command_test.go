@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"regexp"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,10 @@ import (
 	"waybill.dev/waybill/internal/cli/session"
 )
 
-// command runs a command of this package.
+// place is the place of a finding, which most tests leave out.
+var place = regexp.MustCompile(`(?m)^(\S*?):[0-9]+:[0-9]+: `)
+
+// command runs a command of this package. Lines of its report have no place.
 func command(t *testing.T, stdin string, args ...string) (stdout string, err error) {
 	t.Helper()
 	c := Schema(session.New())
@@ -17,5 +21,6 @@ func command(t *testing.T, stdin string, args ...string) (stdout string, err err
 		c = &cobra.Command{Use: "workflow"}
 		c.AddCommand(Workflow(session.New()))
 	}
-	return clitest.Run(t, c, stdin, args...)
+	stdout, err = clitest.Run(t, c, stdin, args...)
+	return place.ReplaceAllString(stdout, "$1: "), err
 }

@@ -1,17 +1,24 @@
 package lint
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/version"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // finding is a line of the report.
 type finding struct {
-	File    string   `json:"file"`
+	File string `json:"file"`
+	// Line and Column are the place in the file, counted from 1; 0 if it is unknown.
+	Line    int      `json:"line,omitempty"`
+	Column  int      `json:"column,omitempty"`
 	Path    string   `json:"path"`
 	Rule    string   `json:"rule"`
 	Vendors []string `json:"vendors,omitempty"`
@@ -20,10 +27,28 @@ type finding struct {
 	Message string `json:"message"`
 }
 
+// in sets the place of a finding in its document.
+func (f finding) in(doc []byte) finding {
+	at := locate(doc, f.Path)
+	f.Line, f.Column = at.Line, at.Column
+	return f
+}
+
+// The formats of reports for code hosts, in addition to those of all commands.
+const (
+	formatSARIF  = "sarif"
+	formatGitHub = "github"
+)
+
 // reportFindings writes the findings, one per line in the format of compilers, so that editors can
 // jump to the place.
-func reportFindings(p *render.Printer, all []finding) error {
-	if !p.Format.ForPeople() || p.Query != nil {
+func reportFindings(p *render.Printer, format string, all []finding) error {
+	switch {
+	case format == formatSARIF:
+		return reportSARIF(p, all)
+	case format == formatGitHub:
+		return reportGitHub(p, all)
+	case !p.Format.ForPeople() || p.Query != nil:
 		doc, err := render.Encode(append([]finding{}, all...))
 		if err != nil {
 			return err
@@ -39,12 +64,114 @@ func reportFindings(p *render.Printer, all []finding) error {
 		if f.Warning {
 			kind = "warning: "
 		}
-		if _, err := fmt.Fprintf(p.Out, "%s: %s: %s%s%s: %s\n", f.File, render.Pointer(f.Path), kind, f.Rule, vendors, f.Message); err != nil {
+		if _, err := fmt.Fprintf(p.Out, "%s: %s: %s%s%s: %s\n", f.place(), render.Pointer(f.Path), kind, f.Rule, vendors, f.Message); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// place is FILE:LINE:COLUMN.
+func (f finding) place() string {
+	if f.Line == 0 {
+		return f.File
+	}
+	return fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column)
+}
+
+// reportGitHub writes workflow commands, which GitHub Actions shows as annotations.
+func reportGitHub(p *render.Printer, all []finding) error {
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+	for _, f := range all {
+		level := "error"
+		if f.Warning {
+			level = "warning"
+		}
+		at := "file=" + property.Replace(filepath.ToSlash(f.File))
+		if f.Line > 0 {
+			at += fmt.Sprintf(",line=%d,col=%d", f.Line, f.Column)
+		}
+		if _, err := fmt.Fprintf(p.Out, "::%s %s,title=%s::%s\n", level, at, property.Replace(f.Rule), data.Replace(render.Pointer(f.Path)+": "+f.Message)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportSARIF writes a log in the Static Analysis Results Interchange Format 2.1.0.
+func reportSARIF(p *render.Printer, all []finding) error {
+	type object = map[string]any
+	rules, results := []object{}, []object{}
+	index := map[string]int{}
+	for _, f := range all {
+		if _, known := index[f.Rule]; !known {
+			index[f.Rule] = len(rules)
+			rules = append(rules, object{"id": f.Rule})
+		}
+		level := "error"
+		if f.Warning {
+			level = "warning"
+		}
+		location := object{"artifactLocation": object{"uri": filepath.ToSlash(f.File)}}
+		if f.Line > 0 {
+			location["region"] = object{"startLine": f.Line, "startColumn": f.Column}
+		}
+		results = append(results, object{
+			"ruleId": f.Rule, "ruleIndex": index[f.Rule], "level": level,
+			"message":   object{"text": f.Message},
+			"locations": []object{{"physicalLocation": location, "logicalLocations": []object{{"fullyQualifiedName": f.Path}}}},
+		})
+	}
+	doc, err := json.MarshalIndent(object{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+		"version": "2.1.0",
+		"runs": []object{{
+			"tool":       object{"driver": object{"name": version.Name, "version": version.Version, "rules": rules}},
+			"columnKind": "unicodeCodePoints",
+			"results":    results,
+		}},
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Out, "%s\n", doc)
+	return err
+}
+
 // errFindings ends a command that has printed its findings.
 var errFindings = errors.New("findings")
+
+// countError is errFindings with its numbers.
+type countError struct{ findings, files int }
+
+func (e countError) Error() string {
+	return plural(e.findings, "finding") + " in " + plural(e.files, "file")
+}
+
+func (e countError) Is(target error) bool { return target == errFindings }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// locateFiles sets the places of findings whose files can be read again.
+func locateFiles(all []finding) {
+	docs := map[string][]byte{}
+	for i, f := range all {
+		if f.Line > 0 {
+			continue
+		}
+		doc, known := docs[f.File]
+		if !known {
+			doc, _ = os.ReadFile(f.File) // without a file there is no place
+			docs[f.File] = doc
+		}
+		if doc != nil {
+			all[i] = f.in(doc)
+		}
+	}
+}

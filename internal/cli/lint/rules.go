@@ -45,6 +45,9 @@ func (l lint) schema(name string, doc []byte) []finding {
 	if _, err := schema.Compile(name, doc); err != nil {
 		return append(out, finding{Rule: schema.RuleNotSchema, Message: err.Error()})
 	}
+	for _, f := range schema.UnknownKeywords(doc) {
+		out = append(out, finding{Path: f.Path, Rule: f.Rule, Warning: f.Meant == "", Message: f.Message})
+	}
 	if c, err := schema.Convert(doc); err == nil && l.rewrites {
 		for _, f := range c.Changes {
 			out = append(out, finding{Path: f.Path, Rule: f.Rule, Warning: true, Message: f.Message})

@@ -56,22 +56,23 @@ Exit status: 0 no findings, or warnings only; 1 findings; 2 usage, or an unreada
 			if err != nil {
 				return err
 			}
-			p, err := s.Printer(cmd)
+			p, format, err := reportPrinter(s, cmd)
 			if err != nil {
 				return err
 			}
-			return lintSchemas(cmd.InOrStdin(), p, files, lint{level: l, vendors: vendors, rewrites: rewrites})
+			return lintSchemas(cmd.InOrStdin(), p, format, files, lint{level: l, vendors: vendors, rewrites: rewrites})
 		},
 	}
 	c.Flags().StringVar(&level, "level", "always", "always or strict")
 	c.Flags().StringVar(&vendor, "vendor", allVendors, "vendor or engine to project the schemas for, such as openai, groq or ollama; all: openai, anthropic and gemini")
 	c.Flags().BoolVar(&rewrites, "rewrites", false, "also list what is sent to vendors in another form")
 	s.FormatFlags(c.Flags())
+	describeFormats(c.Flags())
 	return c
 }
 
 // lintSchemas reports the findings in all files, and fails if there are any.
-func lintSchemas(stdin io.Reader, p *render.Printer, files []string, rules lint) error {
+func lintSchemas(stdin io.Reader, p *render.Printer, format string, files []string, rules lint) error {
 	var all []finding
 	for _, name := range files {
 		if packs.IsPack(name) {
@@ -79,6 +80,7 @@ func lintSchemas(stdin io.Reader, p *render.Printer, files []string, rules lint)
 			if err != nil {
 				return err
 			}
+			locateFiles(found)
 			all = append(all, found...)
 			continue
 		}
@@ -88,15 +90,15 @@ func lintSchemas(stdin io.Reader, p *render.Printer, files []string, rules lint)
 		}
 		for _, f := range rules.schema(name, doc) {
 			f.File = name
-			all = append(all, f)
+			all = append(all, f.in(doc))
 		}
 	}
-	if err := reportFindings(p, all); err != nil {
+	if err := reportFindings(p, format, all); err != nil {
 		return err
 	}
 	refused := len(slices.DeleteFunc(all, func(f finding) bool { return f.Warning }))
 	if refused > 0 {
-		return fmt.Errorf("%d %w in %d file(s)", refused, errFindings, len(files))
+		return countError{refused, len(files)}
 	}
 	return nil
 }

@@ -76,8 +76,8 @@ func TestSchemaLint_ReadsSeveralFilesAndWritesJSON(t *testing.T) {
 	require.NoError(t, os.WriteFile(bad, []byte(`{"not":{}}`), 0o600))
 	out, err := command(t, "", "schema", "lint", "-o", "json", good, bad)
 	require.ErrorIs(t, err, errFindings)
-	require.Contains(t, err.Error(), "1 findings in 2 file(s)")
-	require.JSONEq(t, `[{"file":"`+bad+`","path":"/not","rule":"forbidden-keyword","vendors":["openai","anthropic","gemini"],`+
+	require.Contains(t, err.Error(), "1 finding in 2 files")
+	require.JSONEq(t, `[{"file":"`+bad+`","line":1,"column":2,"path":"/not","rule":"forbidden-keyword","vendors":["openai","anthropic","gemini"],`+
 		`"message":"the keyword not is outside the subset; leave it out"}]`, out)
 
 	out, err = command(t, "", "schema", "lint", "-o", "json", good)

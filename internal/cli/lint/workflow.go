@@ -1,96 +1,263 @@
 package lint
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/document"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
+	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
+	check "waybill.dev/waybill/services/dispatcher/lint"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
 
+// workflowOptions are the flags of `waybill workflow lint`.
+type workflowOptions struct {
+	limits                    runlimits.Limits
+	packs, kinds, prompts     string
+	rewrites, warningsAsError bool
+}
+
 // Workflow is `waybill workflow lint`.
 func Workflow(s *session.Session) *cobra.Command {
-	limits := runlimits.Default()
-	var rewrites bool
+	o := workflowOptions{limits: runlimits.Default()}
 	c := &cobra.Command{
-		Use:     "lint FILE|-...",
+		Use:     "lint FILE|FOLDER|-...",
 		Aliases: []string{"validate"},
 		Short:   "Check workflow definitions as a host does",
-		Long: `Checks workflow definitions as a host does when they are registered: their shape, their
-references, and that every condition and expression compiles. Each finding has the place, the rule
-and the expected value. Warnings are about definitions that a host accepts and that are likely
-mistakes, such as an unreachable node. - is standard input. Settings of node types from packs are
-not checked. Set the limits of your host if they are not the defaults. --rewrites also lists, as
-warnings, all rules of output schemas that vendors get in another form.
+		Long: `Checks workflow definitions as a host does when they are registered: members and values,
+references, node types and their configs, names in prompts, models, envelope kinds, ports, and that
+every condition and expression compiles. Each finding has the file, line and column, the JSON
+pointer, the rule, and a fix. Warnings are about definitions that a host accepts and that are likely
+mistakes, such as an unreachable node. - is standard input; of a folder, all *.json files are
+checked.
+
+Without a host, other names may exist on the host: node types of packs, envelope kinds and prompt
+templates. --packs, --kinds and --prompts name the folders that the host has. --url or --context
+checks the files on a host, with what that host has; it registers nothing.
+
+Set the limits of your host if they are not the defaults. --rewrites also lists, as warnings, all
+rules of output schemas that vendors get in another form.
+
+-o github writes annotations for GitHub Actions, -o sarif a SARIF 2.1.0 log for code scanning.
 
 Exit status: 0 no findings, or warnings only; 1 a host would reject a definition; 2 usage, or an
 unreadable file.`,
 		Example: `  waybill workflow lint workflows/*.json
+  waybill workflow lint --packs packs --kinds kinds -o github workflows
+  waybill workflow lint --url http://127.0.0.1:8080 workflow.json
   waybill workflow lint -o json - < workflow.json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			p, err := s.Printer(cmd)
+			p, format, err := reportPrinter(s, cmd)
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(limits.Validate()...); err != nil {
+			if err := errors.Join(o.limits.Validate()...); err != nil {
 				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 			}
-			return lintWorkflows(cmd.InOrStdin(), p, node.Limits(limits), rewrites, files)
+			run, err := o.checker(s, cmd)
+			if err != nil {
+				return err
+			}
+			return lintWorkflows(cmd, p, format, o.warningsAsError, run, files)
 		},
 	}
-	hostflags.RunLimits(c.Flags(), &limits)
-	c.Flags().BoolVar(&rewrites, "rewrites", false, "also list what is sent to vendors in another form")
-	s.FormatFlags(c.Flags())
+	f := c.Flags()
+	hostflags.RunLimits(f, &o.limits)
+	f.StringVar(&o.packs, "packs", "", "folder of the host's packs, whose node types and kinds are known then")
+	f.StringVar(&o.kinds, "kinds", "", "folder of the host's envelope kinds")
+	f.StringVar(&o.prompts, "prompts", "", "folder of the host's prompt templates")
+	f.BoolVar(&o.rewrites, "rewrites", false, "also list what is sent to vendors in another form")
+	f.BoolVar(&o.warningsAsError, "strict", false, "exit with 1 for warnings, too")
+	s.TargetFlags(f)
+	s.FormatFlags(f)
+	describeFormats(f)
 	return c
 }
 
+// describeFormats adds the formats of code hosts to the help.
+func describeFormats(f *pflag.FlagSet) {
+	f.Lookup("output").Usage = "table, json, jsonl, yaml, name, github (annotations) or sarif"
+}
+
+// reportPrinter reads the format of a report; format is empty for those of all commands.
+func reportPrinter(s *session.Session, cmd *cobra.Command) (p *render.Printer, format string, err error) {
+	if format, _ := cmd.Flags().GetString("output"); format == formatSARIF || format == formatGitHub {
+		return &render.Printer{Out: cmd.OutOrStdout()}, format, nil
+	}
+	p, err = s.Printer(cmd)
+	return p, "", err
+}
+
+// checker checks a document.
+type checker func(ctx context.Context, doc []byte) (found, warned []workflow.Problem, err error)
+
+// checker returns the check on a host if the flags name one, else that of this process.
+func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command) (checker, error) {
+	if cmd.Flags().Changed("url") || cmd.Flags().Changed("context") {
+		c, err := s.Client(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, doc []byte) (found, warned []workflow.Problem, err error) {
+			return checkOnHost(ctx, c, doc)
+		}, nil
+	}
+	h, err := o.host()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	return func(_ context.Context, doc []byte) (found, warned []workflow.Problem, err error) {
+		r := h.Check(doc)
+		if o.rewrites && r.Def != nil {
+			r.Warnings = append(r.Warnings, h.Types.Rewrites(r.Def, nil)...)
+		}
+		return r.Problems, r.Warnings, nil
+	}, nil
+}
+
+// checkOnHost checks a document on a host. A document that is no JSON object is checked here.
+func checkOnHost(ctx context.Context, c *client.Client, doc []byte) (found, warned []workflow.Problem, err error) {
+	if _, found := workflow.Parse(doc); len(found) > 0 {
+		return found, nil, nil
+	}
+	v, err := c.ValidateWorkflow(ctx, doc)
+	if err != nil {
+		return nil, nil, err
+	}
+	convert := func(all []client.WorkflowFinding) (out []workflow.Problem) {
+		for _, f := range all {
+			out = append(out, workflow.Problem{Path: f.Path, Rule: f.Rule, Message: f.Message})
+		}
+		return out
+	}
+	return convert(v.Problems), convert(v.Warnings), nil
+}
+
+// host returns what is known of the host.
+func (o *workflowOptions) host() (check.Host, error) {
+	h := check.Host{Types: node.Builtin().And(node.PeerTypes()...), Limits: node.Limits(o.limits)}
+	var loaded []*pack.Pack
+	if o.packs != "" {
+		var err error
+		if loaded, err = packs.Load(o.packs, pack.Host{Any: true}, slog.New(slog.DiscardHandler)); err != nil {
+			return h, err
+		}
+		h.Types = h.Types.With(loaded)
+	}
+	if o.kinds != "" || o.packs != "" {
+		kinds, err := kindNames(o.kinds, loaded)
+		if err != nil {
+			return h, err
+		}
+		h.Kinds = kinds
+	}
+	if o.prompts != "" || len(loaded) > 0 {
+		cfg, err := (&packs.PromptOptions{Dir: o.prompts}).Config(loaded, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return h, err
+		}
+		h.Prompts = cfg.Library
+	}
+	return h, nil
+}
+
+// kindNames lists the kinds of a folder, of the examples and of packs.
+func kindNames(dir string, loaded []*pack.Pack) ([]string, error) {
+	files, err := packs.KindFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, e := range entries {
+		if kind, ok := strings.CutSuffix(e.Name(), ".schema.json"); ok {
+			names = append(names, kind)
+		}
+	}
+	for _, p := range loaded {
+		for _, k := range p.Kinds {
+			names = append(names, k.Name)
+		}
+	}
+	return names, nil
+}
+
 // lintWorkflows reports the findings in all files, and fails if a host would reject a definition.
-func lintWorkflows(stdin io.Reader, p *render.Printer, limits node.Limits, rewrites bool, files []string) error {
+func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict bool, run checker, args []string) error {
+	files, err := expandFolders(args)
+	if err != nil {
+		return err
+	}
 	var all []finding
 	refused := 0
 	for _, name := range files {
-		doc, err := document.Read(stdin, name)
+		doc, err := document.Read(cmd.InOrStdin(), name)
 		if err != nil {
 			return err
 		}
-		found, warned := reviewWorkflow(doc, limits, rewrites)
+		found, warned, err := run(cmd.Context(), doc)
+		if err != nil {
+			return err
+		}
 		refused += len(found)
+		if strict {
+			refused += len(warned)
+		}
 		for _, f := range found {
-			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Message: f.Message})
+			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Message: f.Message}.in(doc))
 		}
 		for _, f := range warned {
-			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Warning: true, Message: f.Message})
+			all = append(all, finding{File: name, Path: f.Path, Rule: f.Rule, Warning: true, Message: f.Message}.in(doc))
 		}
 	}
-	if err := reportFindings(p, all); err != nil {
+	if err := reportFindings(p, format, all); err != nil {
 		return err
 	}
 	if refused > 0 {
-		return fmt.Errorf("%d %w in %d file(s)", refused, errFindings, len(files))
+		return countError{refused, len(files)}
 	}
 	return nil
 }
 
-// reviewWorkflow returns the errors and the warnings of a definition.
-func reviewWorkflow(doc []byte, limits node.Limits, rewrites bool) (found, warned []workflow.Problem) {
-	def, found := workflow.Parse(doc)
-	if len(found) > 0 {
-		return found, nil
+// expandFolders replaces folders by their *.json files. Hidden files and those of editors are left out.
+func expandFolders(args []string) ([]string, error) {
+	var out []string
+	for _, name := range args {
+		info, err := os.Stat(name)
+		if name == "-" || err != nil || !info.IsDir() {
+			out = append(out, name)
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(name, "*.json"))
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+		}
+		for _, f := range files {
+			if !strings.HasPrefix(filepath.Base(f), ".") {
+				out = append(out, f)
+			}
+		}
 	}
-	found, warned = node.Builtin().Review(def, nil)
-	if rewrites {
-		warned = append(warned, node.Builtin().Rewrites(def, nil)...)
-	}
-	beyond, void := limits.Review(def)
-	return append(found, beyond...), append(warned, void...)
+	return out, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"waybill.dev/waybill/internal/cli/editorschema"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/version"
 )
@@ -47,6 +48,7 @@ func Command() *cobra.Command {
 			return reference(cmd.OutOrStdout(), cmd.Root())
 		},
 	})
+	c.AddCommand(editorschema.References()...)
 	return c
 }
 

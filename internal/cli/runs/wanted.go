@@ -7,7 +7,7 @@ import (
 
 	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/exit"
-	"waybill.dev/waybill/internal/suggest"
+	"waybill.dev/waybill/protocol/suggest"
 	"waybill.dev/waybill/protocol/wire"
 )
 

@@ -53,6 +53,7 @@ func routes() []route {
 			reads: []string{
 				dispatcherv1.Dispatcher_Describe_FullMethodName, dispatcherv1.Dispatcher_ListWorkflows_FullMethodName,
 				dispatcherv1.Dispatcher_GetWorkflow_FullMethodName, dispatcherv1.Dispatcher_GetInterrupt_FullMethodName,
+				dispatcherv1.Dispatcher_ListWorkflowVersions_FullMethodName,
 			},
 		},
 		{

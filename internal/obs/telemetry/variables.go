@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"waybill.dev/waybill/internal/suggest"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // Variables of the specification that are read here by name.

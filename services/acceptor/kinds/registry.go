@@ -14,6 +14,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/a2ui"
@@ -64,10 +65,27 @@ type Kind struct {
 	compiled *schema.Schema
 }
 
-// Registry has kinds by name. Reading is safe for concurrent use, registering is not.
+// Registry has kinds by name. Reading and replacing are safe for concurrent use, registering is not.
 type Registry struct {
-	lint  Lint
+	lint Lint
+
+	mu    sync.RWMutex // guards kinds against Replace
 	kinds map[string]Kind
+}
+
+// Replace replaces the kinds by those of another registry, in one step.
+func (r *Registry) Replace(by *Registry) {
+	kinds := by.snapshot()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kinds = kinds
+}
+
+// snapshot returns the kinds. Nothing changes the map after registration.
+func (r *Registry) snapshot() map[string]Kind {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.kinds
 }
 
 // New makes a registry with the protocol's kinds.
@@ -150,7 +168,7 @@ func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
 	case LintWarn:
 	}
 	var out []string
-	for _, f := range schema.Lint(doc, level) {
+	for _, f := range append(schema.Lint(doc, level), schema.UnknownKeywords(doc)...) {
 		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, vendorList(f.Vendors), f.Message))
 	}
 	if r.lint == LintStrict && len(out) > 0 {
@@ -235,7 +253,7 @@ func (r *Registry) Violations() []Violation {
 
 // Find returns a kind for the pipeline.
 func (r *Registry) Find(name string) (accept.Kind, bool) {
-	k, ok := r.kinds[name]
+	k, ok := r.snapshot()[name]
 	if !ok {
 		return accept.Kind{}, false
 	}
@@ -243,13 +261,14 @@ func (r *Registry) Find(name string) (accept.Kind, bool) {
 }
 
 // Names returns the names of all kinds, sorted.
-func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.kinds)) }
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.snapshot())) }
 
 // All returns all kinds, sorted by name.
 func (r *Registry) All() []Kind {
-	out := make([]Kind, 0, len(r.kinds))
-	for _, name := range r.Names() {
-		out = append(out, r.kinds[name])
+	all := r.snapshot()
+	out := make([]Kind, 0, len(all))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[name])
 	}
 	return out
 }

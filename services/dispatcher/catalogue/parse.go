@@ -65,7 +65,7 @@ func Parse(doc []byte) (*Catalogue, error) {
 	e := &ParseError{}
 	malformed := map[string]bool{}
 	for _, v := range wrong {
-		e.Problems = append(e.Problems, Problem{v.InstancePath, v.Message})
+		e.Problems = append(e.Problems, Problem{v.InstancePath, documentSchema().Explain(v)})
 		malformed[elementPointer(v.InstancePath)] = true
 	}
 	if len(wrong) < maxMalformed { // otherwise some violations are not listed
@@ -91,3 +91,6 @@ func newParseError(err error) *ParseError {
 	}
 	return &ParseError{[]Problem{{"", err.Error()}}}
 }
+
+// Schema is the JSON Schema of a catalogue.
+func Schema() []byte { return schemaJSON }

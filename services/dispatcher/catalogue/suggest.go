@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"waybill.dev/waybill/internal/suggest"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // Near suggests at most n names, as PROVIDER/MODEL, similar to an unknown model, the nearest first.

@@ -202,6 +202,13 @@ func (s *Schemas) Limits(ctx context.Context) (model.Limits, error) {
 	return s.limits, nil
 }
 
+// Forget makes the next read ask the acceptor.
+func (s *Schemas) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = time.Time{}
+}
+
 func (s *Schemas) refresh(ctx context.Context) error {
 	if s.kinds != nil && s.clock().Sub(s.read) < schemasFresh {
 		return nil

@@ -17,7 +17,7 @@ import (
 // checkTypes rejects a workflow that this host cannot execute.
 func (s *Starter) checkTypes(def *workflow.Definition) error {
 	for i, n := range def.Nodes {
-		t, ok := s.deps.Types[n.TypeID]
+		t, ok := node.CurrentOf(s.deps.Types)[n.TypeID]
 		if !ok {
 			return fault.New(fault.CapabilityRequired, "node %q is of type %q, which this host does not provide", n.ID, n.TypeID).
 				With("requiredCapability", n.TypeID).With("offendingTypeId", n.TypeID).With("nodeId", n.ID)

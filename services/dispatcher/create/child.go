@@ -69,7 +69,7 @@ func (s *Starter) StartChild(ctx context.Context, c Child) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.appendStart(ctx, req, rec, body, node.NewMaskPolicy(e.Def, s.deps.Types))
+	_, err = s.appendStart(ctx, req, rec, body, node.NewMaskPolicy(e.Def, node.CurrentOf(s.deps.Types)))
 	return err
 }
 

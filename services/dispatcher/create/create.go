@@ -99,7 +99,7 @@ func (s *Starter) Start(ctx context.Context, req Request) (Created, error) {
 			return Created{}, err
 		}
 	}
-	return s.appendStart(ctx, req, rec, body, node.NewMaskPolicy(def.Def, s.deps.Types))
+	return s.appendStart(ctx, req, rec, body, node.NewMaskPolicy(def.Def, node.CurrentOf(s.deps.Types)))
 }
 
 // renderBody returns the body of the start frame, without secrets.

@@ -42,7 +42,7 @@ type Redaction struct {
 
 // Checks are the rules that a run is checked by before it is created.
 type Checks struct {
-	Types node.Catalog
+	Types node.Source
 	// CheckModel returns why a node's model call can never succeed; nil disables the check.
 	CheckModel func(typeID string, config json.RawMessage) *wire.NodeError
 	// Policy returns why a run may not call the model in its configurable; nil means no rules.

@@ -249,7 +249,7 @@ func (s *Starter) openGateNotes(ctx context.Context, source *source, count int) 
 func (s *Starter) hasGates(ctx context.Context, source *wire.RunRecord) bool {
 	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
 	return err != nil || slices.ContainsFunc(e.Def.Nodes, func(n workflow.Node) bool {
-		t, known := s.deps.Types[n.TypeID]
+		t, known := node.CurrentOf(s.deps.Types)[n.TypeID]
 		return !known || t.Class == node.Asks
 	})
 }

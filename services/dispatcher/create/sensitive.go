@@ -21,7 +21,7 @@ type CleartextStore interface {
 // CheckMaskable rejects a workflow whose sensitive values this host could not mask in its log
 // (OpenWOP host contract §10.3).
 func (s *Starter) CheckMaskable(def *workflow.Definition) error {
-	if node.NewMaskPolicy(def, s.deps.Types) == nil {
+	if node.NewMaskPolicy(def, node.CurrentOf(s.deps.Types)) == nil {
 		return nil
 	}
 	const remedy = "; take the node out, or set metadata.complianceConfig.maskingMode to passthrough if the values may be recorded"
@@ -29,7 +29,7 @@ func (s *Starter) CheckMaskable(def *workflow.Definition) error {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host has no place to keep them in").
 			With("requiredCapability", "masking")
 	}
-	if n, refused := node.FindUnmaskable(def, s.deps.Types); refused {
+	if n, refused := node.FindUnmaskable(def, node.CurrentOf(s.deps.Types)); refused {
 		return fault.New(fault.CapabilityRequired, "the workflow marks values as sensitive, and this host does not mask the progress of a node of type %q, %q"+remedy, n.TypeID, n.ID).
 			With("requiredCapability", "masking").With("offendingTypeId", n.TypeID).With("nodeId", n.ID)
 	}

@@ -33,6 +33,8 @@ type Ref struct {
 	Version  string            `json:"version"`
 	Digest   string            `json:"digest"`
 	Versions map[string]string `json:"versions"`
+	// Deleted are the deleted versions. A version never gets other content, also after its deletion.
+	Deleted map[string]string `json:"deleted,omitempty"`
 	// Types are the node types of the current document, sorted.
 	Types []string `json:"types"`
 	// Tenant is empty if every tenant sees the workflow.
@@ -123,7 +125,10 @@ func (r *Registry) Put(ctx context.Context, tenant string, def *workflow.Definit
 			return old.Ref, Unchanged, r.restore(ctx, def, digest)
 		}
 		had, known := old.Versions[def.Version]
-		if known && had != digest && !replace {
+		if before, deleted := old.Deleted[def.Version]; deleted {
+			had = before
+		}
+		if had != "" && had != digest && !replace {
 			return Ref{}, Unchanged, fault.New(fault.Conflict,
 				"workflow %s version %s is registered with other content; a stored version never changes: give the document a new version", def.ID, def.Version)
 		}
@@ -168,12 +173,14 @@ func (old refAt) withVersion(tenant string, def *workflow.Definition, digest str
 		versions = map[string]string{}
 	}
 	versions[def.Version] = digest
+	deleted := maps.Clone(old.Deleted)
+	delete(deleted, def.Version)
 	types := map[string]bool{}
 	for _, n := range def.Nodes {
 		types[n.TypeID] = true
 	}
 	return Ref{
-		ID: def.ID, Name: def.Name, Version: def.Version, Digest: digest, Versions: versions,
+		ID: def.ID, Name: def.Name, Version: def.Version, Digest: digest, Versions: versions, Deleted: deleted,
 		Types: slices.Sorted(maps.Keys(types)), Tenant: tenant, Scheduled: old.Scheduled || def.Scheduled(),
 	}
 }
@@ -213,17 +220,42 @@ func damaged() *fault.Error {
 
 // Get returns a tenant's definition by id, preferring its own over a shared one.
 func (r *Registry) Get(ctx context.Context, tenant, id string) (*Entry, error) {
+	ref, err := r.Find(ctx, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.ByDigest(ctx, ref.Digest)
+}
+
+// GetVersion is Get for a version; empty is the current one.
+func (r *Registry) GetVersion(ctx context.Context, tenant, id, version string) (*Entry, error) {
+	ref, err := r.Find(ctx, tenant, id)
+	if err != nil || version == "" {
+		if err != nil {
+			return nil, err
+		}
+		return r.ByDigest(ctx, ref.Digest)
+	}
+	digest, ok := ref.Versions[version]
+	if !ok {
+		return nil, noVersion(ref, version)
+	}
+	return r.ByDigest(ctx, digest)
+}
+
+// Find returns the ref of a tenant's workflow, preferring its own over a shared one.
+func (r *Registry) Find(ctx context.Context, tenant, id string) (Ref, error) {
 	ref, ok := r.known(tenant, id)
 	if !ok && subject.Token(id) { // another dispatcher may have registered it just now
 		if err := r.readStore(ctx, tenant, id); err != nil {
-			return nil, err
+			return Ref{}, err
 		}
 		ref, ok = r.known(tenant, id)
 	}
 	if !ok {
-		return nil, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant; GET /v1/workflows lists them")
+		return Ref{}, fault.New(fault.WorkflowNotFound, "no workflow of this id in your tenant; GET /v1/workflows lists them")
 	}
-	return r.ByDigest(ctx, ref.Digest)
+	return ref.Ref, nil
 }
 
 // Scheduled reports whether a version of the workflow has schedule settings. A document registered
@@ -243,11 +275,11 @@ func (r *Registry) Scheduled(tenant, id string) bool {
 func (r *Registry) known(tenant, id string) (refAt, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	ref, ok := r.refs[refKey(tenant, id)]
-	if !ok {
-		ref, ok = r.refs[refKey("", id)]
+	ref := r.refs[refKey(tenant, id)]
+	if ref.Digest == "" { // none, or deleted
+		ref = r.refs[refKey("", id)]
 	}
-	return ref, ok
+	return ref, ref.Digest != ""
 }
 
 // readStore reads an id from the store.
@@ -304,7 +336,7 @@ func (r *Registry) List(tenant, after string, limit int) (refs []Ref, more bool)
 	byID := map[string]Ref{}
 	r.mu.RLock()
 	for _, ref := range r.refs {
-		if ref.ID <= after || (ref.Tenant != "" && ref.Tenant != tenant) {
+		if ref.Digest == "" || ref.ID <= after || (ref.Tenant != "" && ref.Tenant != tenant) {
 			continue
 		}
 		if _, own := byID[ref.ID]; !own || ref.Tenant != "" {

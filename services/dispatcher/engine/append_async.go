@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/node"
 )
 
 // A model call may start once the log has accepted its start event, before fsync: no other
@@ -38,5 +39,5 @@ func (e *Executor) onlyCallModels(effects []machine.Effect) bool {
 
 // onlyCallsModel reports that an effect is a model call.
 func (e *Executor) onlyCallsModel(effect machine.Effect) bool {
-	return effect.Spawn == nil && e.deps.Types[effect.TypeID].EmitsEnvelopes
+	return effect.Spawn == nil && node.CurrentOf(e.deps.Types)[effect.TypeID].EmitsEnvelopes
 }

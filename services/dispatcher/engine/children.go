@@ -208,7 +208,7 @@ func (e *Executor) possiblyLiveChildren(st *runstate.State) []string {
 func (e *Executor) unrecordedChildren(st *runstate.State) []string {
 	var out []string
 	for id, n := range st.Nodes {
-		if e.deps.Types[n.TypeID].Class != node.Spawns {
+		if node.CurrentOf(e.deps.Types)[n.TypeID].Class != node.Spawns {
 			continue
 		}
 		if child, there := machine.ExpectedChild(st, id); !there && n.Child == nil {

@@ -50,7 +50,7 @@ type Services struct {
 
 // Rules decide how the nodes of a run may be executed.
 type Rules struct {
-	Types node.Catalog
+	Types node.Source
 	// Gate checks the requirements of nodes against their model; nil accepts every model.
 	Gate machine.Gate
 	// NodeSecrets checks that the secrets of a node type are available; nil disables the check.
@@ -69,7 +69,7 @@ func (r Rules) plan(d *definition.Entry) machine.Plan {
 		Def:          d.Def,
 		Graph:        d.Graph,
 		Flow:         d.Flow,
-		Types:        r.Types,
+		Types:        node.CurrentOf(r.Types),
 		Gate:         r.Gate,
 		Secrets:      r.NodeSecrets,
 		Policy:       r.Policy,

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
@@ -174,7 +175,7 @@ func (e *Executor) newMachine(ctx context.Context, plan machine.Plan, st *runsta
 // needsSource reports whether executing a run requires its source's log.
 func (e *Executor) needsSource(st *runstate.State) bool {
 	rec := st.Record
-	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, e.deps.Types))
+	return rec.Replays() || rec.Copied() > 0 && (st.Next <= rec.Copied() || machine.IsPartial(st, node.CurrentOf(e.deps.Types)))
 }
 
 // guardReplay returns a context that forbids external calls if the run replays.

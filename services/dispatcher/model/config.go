@@ -19,7 +19,19 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
-// config is the config of a model node. Unknown members are ignored for forward compatibility.
+// NodeConfig is the config of a model node.
+type NodeConfig = config
+
+// ReadConfig reads the config of a model node. Unknown members are ignored.
+func ReadConfig(raw json.RawMessage) (c NodeConfig, err error) {
+	if len(raw) > 0 {
+		err = strictjson.Read(raw, &c)
+	}
+	return c, err
+}
+
+// config is the config of a model node. Registration rejects unknown members; they are ignored here,
+// because a definition may be older. A test compares the members with those of the schema.
 type config struct {
 	Provider     string          `json:"provider"`
 	Model        string          `json:"model"`

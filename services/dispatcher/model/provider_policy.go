@@ -54,7 +54,7 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 	var errs []error
 	malformed := map[string]bool{} // rules with violations; further checks of them prove nothing
 	for _, v := range compiledPolicySchema().Validate(doc) {
-		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, v.Message))
+		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, compiledPolicySchema().Explain(v)))
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
 	}
@@ -190,3 +190,6 @@ func matchModel(pattern, model string) (bool, error) {
 	flat := strings.NewReplacer("/", "\x00")
 	return path.Match(flat.Replace(pattern), flat.Replace(model))
 }
+
+// PolicySchema is the JSON Schema of the operator's document.
+func PolicySchema() []byte { return policySchema }

@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 
-	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 )
@@ -18,11 +17,8 @@ type ChannelWrite struct {
 // channelWrite writes to the channel in its config. The value is the port value, else the config's
 // value, else the port input (OpenWOP host contract §5.6).
 func channelWrite(in Input) (Output, *wire.NodeError) {
-	var c struct {
-		Name  string          `json:"channelName"`
-		Value json.RawMessage `json:"value"`
-	}
-	if err := strictjson.Read(in.Config, &c); err != nil || c.Name == "" {
+	c, err := readConfig[channelConfig](in.Config)
+	if err != nil || c.Name == "" {
 		return Output{}, Invalid("/config/channelName: want the name of a channel, a string")
 	}
 	for _, v := range []json.RawMessage{in.Ports["value"], c.Value, in.Ports["input"]} {

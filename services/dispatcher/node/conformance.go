@@ -12,7 +12,6 @@ import (
 	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
-	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -20,8 +19,9 @@ import (
 const (
 	typeModelGated      = "conformance.modelCapability.insufficient"
 	typeRequiresMissing = "conformance.requiresMissing"
-	typeSecret          = "conformance.secret.echo" //nolint:gosec // G101: the id of a node type
 	typeHold            = "core.conformance.hold"
+	// TypeSecretEcho outputs the digest of a secret.
+	TypeSecretEcho = "conformance.secret.echo" //nolint:gosec // G101: the id of a node type
 	// TypeCostEmit emits costs.
 	TypeCostEmit = "conformance.cost.emit"
 	// TypeSideEffect is an effect that must not run twice.
@@ -44,7 +44,7 @@ func (c Catalog) Conformance(secrets map[string]string) Catalog {
 		},
 		{ID: typeRequiresMissing, Class: Pure, Do: noop, Requires: []string{neverProvided}},
 		{ID: TypeCostEmit, Class: Pure, Do: emitCost},
-		{ID: typeSecret, Class: Pure, Do: echoSecret(secrets)},
+		{ID: TypeSecretEcho, Class: Pure, Do: echoSecret(secrets)},
 		{ID: typeHold, Class: Timer, Delay: readHold},
 		// The receiver recognises its calls by their invocation id.
 		{ID: TypeSideEffect, Class: Effect, Idempotent: func(json.RawMessage) bool { return true }},
@@ -52,7 +52,7 @@ func (c Catalog) Conformance(secrets map[string]string) Catalog {
 		t.Source = "conformance"
 		out[t.ID] = t
 	}
-	if t, ok := out["core.identity"]; ok {
+	if t, ok := out[TypeIdentity]; ok {
 		t.Do = withDuplicateMessages(t.Do)
 		out[t.ID] = t
 	}
@@ -61,10 +61,8 @@ func (c Catalog) Conformance(secrets map[string]string) Catalog {
 
 // emitCost emits the allowed cost attributes of its config.
 func emitCost(in Input) (Output, *wire.NodeError) {
-	var c struct {
-		Attrs json.RawMessage `json:"attrs"`
-	}
-	if err := strictjson.Read(in.Config, &c); err != nil || len(c.Attrs) == 0 {
+	c, err := readConfig[costConfig](in.Config)
+	if err != nil || len(c.Attrs) == 0 {
 		return Output{}, Invalid("/config/attrs: want an object of cost attributes")
 	}
 	return Output{Cost: cost.Sanitize(c.Attrs)}, nil
@@ -74,10 +72,8 @@ func emitCost(in Input) (Output, *wire.NodeError) {
 // not reveal it.
 func echoSecret(secrets map[string]string) func(Input) (Output, *wire.NodeError) {
 	return func(in Input) (Output, *wire.NodeError) {
-		var c struct {
-			ID string `json:"secretId"`
-		}
-		if err := strictjson.Read(in.Config, &c); err != nil || c.ID == "" {
+		c, err := readConfig[secretConfig](in.Config)
+		if err != nil || c.ID == "" {
 			return Output{}, Invalid("/config/secretId: want the id of a secret, a string")
 		}
 		value, ok := secrets[c.ID]
@@ -107,10 +103,8 @@ func readHold(in Input) (int64, *wire.NodeError) {
 func withDuplicateMessages(do func(Input) (Output, *wire.NodeError)) func(Input) (Output, *wire.NodeError) {
 	return func(in Input) (Output, *wire.NodeError) {
 		out, bad := do(in)
-		var c struct {
-			Twice bool `json:"emitDuplicateMessageId"`
-		}
-		if bad != nil || strictjson.Read(in.Config, &c) != nil || !c.Twice {
+		c, err := readConfig[identityConfig](in.Config)
+		if bad != nil || err != nil || !c.Twice {
 			return out, bad
 		}
 		for _, name := range slices.Sorted(maps.Keys(in.Channels)) {

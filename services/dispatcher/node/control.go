@@ -39,7 +39,7 @@ func flowTypes() []Type {
 			Lint:    lintConditional,
 			Outputs: []string{"output", "result"},
 		},
-		{ID: TypeMerge, Class: Pure, Do: mergePorts, Lint: lintMerge, Outputs: output},
+		{ID: TypeMerge, Class: Pure, Do: mergePorts, Outputs: output},
 		{ID: TypeSetVariable, Class: Pure, Do: setVariable, Lint: lintSetVariable, Outputs: output},
 		{ID: TypeGetVariable, Class: Pure, Do: getVariable, Lint: lintGetVariable, Outputs: output},
 		{ID: TypeLoop, Class: Pure, Do: runLoop, Lint: lintLoop, Outputs: []string{"output", "last", "count"}},
@@ -72,7 +72,7 @@ func passPorts(in Input) (Output, *wire.NodeError) {
 
 // evaluateConditional outputs result, true or false, and passes its input on.
 func evaluateConditional(in Input) (Output, *wire.NodeError) {
-	cfg, _ := configMembers(in.Config)
+	cfg, _ := readConfig[conditionalConfig](in.Config) // checked at registration
 	holds, reads, err := evaluateCondition(in, cfg)
 	out := Output{Untrusted: in.readsUntrusted(reads)}
 	if err != nil {
@@ -85,10 +85,13 @@ func evaluateConditional(in Input) (Output, *wire.NodeError) {
 	return out, nil
 }
 
-func evaluateCondition(in Input, cfg map[string]json.RawMessage) (bool, expr.Members, error) {
-	text, given := strictjson.String(cfg["expression"])
-	if raw, has := cfg["condition"]; has && !given {
-		c, found := workflow.ReadCondition(raw)
+func evaluateCondition(in Input, cfg conditionalConfig) (bool, expr.Members, error) {
+	var text string
+	if cfg.Expression != nil {
+		text = *cfg.Expression
+	}
+	if cfg.Condition != nil && cfg.Expression == nil {
+		c, found := workflow.ReadCondition(cfg.Condition)
 		if len(found) > 0 {
 			return false, expr.Members{}, ProblemError("condition", found)
 		}
@@ -132,10 +135,12 @@ func (in Input) readsUntrusted(read expr.Members) bool {
 // mergePorts joins its ports: as an object by port (the default), as an array in the order of the
 // port names, or as one object of all members, where later ports win.
 func mergePorts(in Input) (Output, *wire.NodeError) {
-	cfg, _ := configMembers(in.Config)
-	mode, _ := strictjson.String(cfg["mode"])
+	cfg, err := readConfig[mergeConfig](in.Config)
+	if err != nil {
+		return Output{}, Invalid("/config/mode: want object, array or members")
+	}
 	var joined json.RawMessage
-	switch mode {
+	switch cfg.Mode {
 	case "", "object":
 		joined = strictjson.RenderPlain(in.Ports)
 	case "array":
@@ -162,12 +167,12 @@ func mergePorts(in Input) (Output, *wire.NodeError) {
 
 // setVariable sets a variable to the port value, else the port input, else the config's value.
 func setVariable(in Input) (Output, *wire.NodeError) {
-	cfg, _ := configMembers(in.Config)
-	name := variableName(cfg)
-	if name == "" {
+	cfg, err := readConfig[setVariableConfig](in.Config)
+	name := cfg.variable()
+	if name == "" || err != nil {
 		return Output{}, Invalid("/config/name: want the name of a variable")
 	}
-	for _, v := range []json.RawMessage{in.Ports["value"], in.Ports["input"], cfg["value"]} {
+	for _, v := range []json.RawMessage{in.Ports["value"], in.Ports["input"], cfg.Value} {
 		if v != nil {
 			return Output{Ports: map[string]json.RawMessage{"output": v}, Writes: map[string]json.RawMessage{name: v}}, nil
 		}
@@ -177,28 +182,19 @@ func setVariable(in Input) (Output, *wire.NodeError) {
 
 // getVariable outputs a variable's value, or the config's default.
 func getVariable(in Input) (Output, *wire.NodeError) {
-	cfg, _ := configMembers(in.Config)
-	name := variableName(cfg)
-	if name == "" {
+	cfg, err := readConfig[getVariableConfig](in.Config)
+	name := cfg.variable()
+	if name == "" || err != nil {
 		return Output{}, Invalid("/config/name: want the name of a variable")
 	}
 	v, ok := in.Variables[name]
 	if !ok {
-		v, ok = cfg["default"]
+		v, ok = cfg.Default, cfg.Default != nil
 	}
 	if !ok {
 		return Output{}, Invalid("variable %q has no value; /config/default would be used instead", name)
 	}
 	return Output{Ports: map[string]json.RawMessage{"output": v}, Untrusted: in.UntrustedVariables[name]}, nil
-}
-
-// variableName returns the variable's name in the config of a node that reads or writes one.
-func variableName(cfg map[string]json.RawMessage) string {
-	name, _ := strictjson.String(cfg["name"])
-	if name == "" {
-		name, _ = strictjson.String(cfg["variableName"])
-	}
-	return name
 }
 
 // configMembers returns the members of a config; nil for an empty one.

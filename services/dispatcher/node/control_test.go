@@ -133,11 +133,7 @@ func TestFlowTypes_PutOut(t *testing.T) {
 }
 
 func lintOf(typ, config string) []workflow.Problem {
-	l := node.Builtin()[typ].Lint
-	if l == nil {
-		return nil
-	}
-	return l(json.RawMessage(config))
+	return node.Builtin()[typ].LintConfig(json.RawMessage(config))
 }
 
 func TestStart_PutsOutTheRunsInputs(t *testing.T) {
@@ -276,22 +272,22 @@ func TestLint_FindsWhatIsWrongAndWhere(t *testing.T) {
 		{node.TypeConditional, `{}`, "", node.RuleConfig},
 		{node.TypeConditional, `{"expression":"inputs."}`, "/expression", node.RuleExpression},
 		{node.TypeConditional, `{"expression":"1"}`, "/expression", node.RuleExpression},
-		{node.TypeConditional, `{"expression":1}`, "/expression", node.RuleConfig},
+		{node.TypeConditional, `{"expression":1}`, "/expression", "type"},
 		{node.TypeConditional, `{"expression":"true","condition":{}}`, "/condition", workflow.RuleExclusive},
 		{node.TypeConditional, `{"condition":{"type":"equals","left":"a"}}`, "/condition", workflow.RuleCondition},
 		{node.TypeConditional, `{"condition":{"type":"like"}}`, "/condition/type", workflow.RuleCondition},
 		{node.TypeConditional, `{"condition":{"nope":1}}`, "/condition/nope", workflow.RuleCondition},
 		{node.TypeConditional, `{"condition":{"expression":"outputs.a"}}`, "/condition", node.RuleExpression},
-		{node.TypeMerge, `{"mode":"zip"}`, "/mode", node.RuleConfig},
-		{node.TypeMerge, `{"modus":"array"}`, "/modus", node.RuleConfig},
+		{node.TypeMerge, `{"mode":"zip"}`, "/mode", "enum"},
+		{node.TypeMerge, `{"modus":"array"}`, "/modus", workflow.RuleUnknownMember},
 		{node.TypeSetVariable, `{"value":1}`, "/name", node.RuleConfig},
-		{node.TypeGetVariable, `{"name":7}`, "/name", node.RuleConfig},
-		{node.TypeLoop, `{"count":1}`, "/expression", node.RuleConfig},
+		{node.TypeGetVariable, `{"name":7}`, "/name", "type"},
+		{node.TypeLoop, `{"count":1}`, "", "required"},
 		{node.TypeLoop, `{"expression":"1","until":"1"}`, "/until", node.RuleExpression},
-		{node.TypeLoop, `{"expression":"1","items":{}}`, "/items", node.RuleConfig},
-		{node.TypeLoop, `{"expression":"1","count":1.5}`, "/count", node.RuleConfig},
+		{node.TypeLoop, `{"expression":"1","items":{}}`, "/items", "type"},
+		{node.TypeLoop, `{"expression":"1","count":1.5}`, "/count", "type"},
 		{node.TypeLoop, `{"expression":"1","count":1,"items":[]}`, "/count", workflow.RuleExclusive},
-		{node.TypeLoop, `{"expression":"1","maxIterations":1001}`, "/maxIterations", node.RuleConfig},
+		{node.TypeLoop, `{"expression":"1","maxIterations":1001}`, "/maxIterations", "maximum"},
 	} {
 		found := lintOf(tt.typ, tt.config)
 		require.Len(t, found, 1, "%s %s", tt.typ, tt.config)
@@ -324,7 +320,7 @@ func TestProblems_AreThoseOfConditionsPortsAndConfigs(t *testing.T) {
 		paths = append(paths, p.Path)
 	}
 	require.Equal(t, []string{
-		"/edges/0/condition/expression", "/nodes/0/config/expression", "/nodes/1/inputs/x/expression",
+		"/edges/0/condition/expression", "/nodes/0/config", "/nodes/1/inputs/x/expression",
 	}, paths)
 }
 
@@ -356,10 +352,6 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 			edge("e", "s", "b", "") + "," + edge("f", "a", "b", ""),
 			"/nodes/1", node.RuleUnlinked,
 		},
-		"a port that is never there": {
-			decide + "," + noop("b"),
-			edge("e", "d", "b", `,"sourceOutput":"yes"`), "/edges/0/sourceOutput", node.RulePort,
-		},
 		"a port that is": {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"result"`), "", ""},
 		"a condition on no port": {
 			decide + "," + noop("b"),
@@ -370,10 +362,6 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 			decide + "," + noop("b"),
 			edge("e", "d", "b", `,"condition":{"type":"equals","left":"output.result","right":true}`), "",
 			"",
-		},
-		"a connection to no port": {
-			noop("a") + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"connection","nodeId":"a","outputKey":"output"}}`),
-			edge("e", "a", "b", ""), "/nodes/1/inputs/x/outputKey", node.RulePort,
 		},
 		"a connection with no edge": {
 			nodeJSON("a", "core.end", bare) + "," + nodeJSON("b", "core.end", `,"config":{},"inputs":{"x":{"type":"connection","nodeId":"a","outputKey":"output"}}`) + "," + noop("c"),

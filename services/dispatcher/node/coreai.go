@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"maps"
-	"strings"
 	"sync"
 
 	"waybill.dev/waybill/protocol/pack"
@@ -22,8 +21,8 @@ var coreAI embed.FS
 
 // modelTypes are the host's implementations of the pack's nodes.
 var modelTypes = map[string]Type{
-	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true},
-	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true},
+	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output", "envelopes"}},
+	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output"}},
 }
 
 // AsksModel reports whether nodes of the type call a model.
@@ -46,27 +45,12 @@ var coreTypes = sync.OnceValue(func() Catalog {
 	for _, n := range packs[0].Nodes {
 		t := modelTypes[n.TypeID]
 		t.ID, t.Source = n.TypeID, packSource(packs[0])
-		t.Made = &Made{Base: n.TypeID, config: n.Config}
-		t.Lint, t.Check = lintModel(t), checkContract
+		t.schema = n.Config
+		t.Lint, t.Check = lintContract, checkContract
 		c[t.ID] = t
 	}
 	return c
 })
-
-// lintModel checks the other models and the contract of a model node when its workflow is registered: the
-// node would find the mistakes only after its own model has failed or answered.
-func lintModel(t Type) func(json.RawMessage) []workflow.Problem {
-	return func(config json.RawMessage) []workflow.Problem {
-		out := lintContract(config)
-		for _, p := range t.CheckConfig(config) {
-			if p.Path == "/onError" || strings.HasPrefix(p.Path, "/onError/") {
-				p.Rule = RuleConfig
-				out = append(out, p)
-			}
-		}
-		return out
-	}
-}
 
 // lintContract checks the envelope contract in the config of a model node.
 func lintContract(config json.RawMessage) []workflow.Problem {

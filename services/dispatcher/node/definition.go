@@ -51,10 +51,10 @@ func (c Catalog) Review(def *workflow.Definition, models *catalogue.Catalogue) (
 				Message: "nodes of type " + n.TypeID + " make no call, so there is nothing to ask; remove the setting",
 			})
 		}
-		if !known || t.Lint == nil {
+		if !known {
 			continue
 		}
-		for _, p := range t.Lint(t.Configure(n.Config)) {
+		for _, p := range t.LintConfig(n.Config) {
 			p.Path = nodePath(i) + "/config" + p.Path
 			found = append(found, p)
 		}
@@ -161,15 +161,13 @@ func (w *warnings) checkReachable() {
 	}
 }
 
-// checkEdges finds ports that the source's type never outputs, and inputs filled by several edges.
+// checkEdges finds conditions over ports that the source's type never outputs, and inputs filled by
+// several edges.
 func (w *warnings) checkEdges() {
 	filled := map[[2]string]int{}
 	for i, e := range w.def.Edges {
 		path := "/edges/" + strconv.Itoa(i)
 		outputs := w.outputsOf(e.SourceNodeID)
-		if outputs != nil && e.SourceOutput != "output" && !slices.Contains(outputs, e.SourceOutput) {
-			w.add(path+"/sourceOutput", RulePort, w.noPortMessage(e.SourceNodeID, outputs)+"; the edge carries nothing")
-		}
 		if c := e.Condition; c != nil && c.Left != "" && outputs != nil {
 			if port, _, _ := strings.Cut(c.Left, "."); port != "output" && !slices.Contains(outputs, port) {
 				w.add(path+"/condition/left", RulePort, w.noPortMessage(e.SourceNodeID, outputs))
@@ -209,8 +207,7 @@ func (w *warnings) noPortMessage(id string, outputs []string) string {
 	return "nodes of type " + typeID + " put out " + strings.Join(outputs, ", ") + " only"
 }
 
-// checkNode finds connections to ports that are never filled, or not yet, and settings without
-// effect.
+// checkNode finds connections to ports that need not be filled yet, and settings without effect.
 func (w *warnings) checkNode(i int) {
 	n := &w.def.Nodes[i]
 	if t, known := w.types[n.TypeID]; known && t.Class != Effect && n.Timeout() > 0 {
@@ -227,9 +224,6 @@ func (w *warnings) checkNode(i int) {
 		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escapePointer(port)
 		switch pv.Type {
 		case workflow.PortConnection:
-			if outputs := w.outputsOf(pv.NodeID); outputs != nil && !slices.Contains(outputs, pv.OutputKey) {
-				w.add(path+"/outputKey", RulePort, w.noPortMessage(pv.NodeID, outputs))
-			}
 			w.checkBefore(path+"/nodeId", pv.NodeID, before)
 		case workflow.PortExpression:
 			p, err := w.flow.Port(n.ID, port)

@@ -34,12 +34,14 @@ func delay(in Input) (int64, *wire.NodeError) {
 
 // delayMember returns the config member with the wait; nil if there is none.
 func delayMember(config json.RawMessage) (name string, value json.RawMessage) {
-	var cfg map[string]json.RawMessage
-	_ = json.Unmarshal(config, &cfg)
-	for _, name := range []string{"delayMs", "ms", "durationMs"} {
-		if v, ok := cfg[name]; ok {
-			return name, v
-		}
+	cfg, _ := readConfig[delayConfig](config)
+	switch {
+	case cfg.DelayMs != nil:
+		return "delayMs", cfg.DelayMs
+	case cfg.Ms != nil:
+		return "ms", cfg.Ms
+	case cfg.DurationMs != nil:
+		return "durationMs", cfg.DurationMs
 	}
 	return "", nil
 }

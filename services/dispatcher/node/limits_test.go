@@ -78,7 +78,6 @@ func TestReview_RefusesDelaysThatNoRunCarriesOut(t *testing.T) {
 		`,"inputs":{},"config":{"ms":31622400001}`:                                 "/nodes/0/config/ms",
 		`,"inputs":{},"config":{"delayMs":-1}`:                                     "/nodes/0/config/delayMs",
 		`,"inputs":{},"config":{"durationMs":"1 h"}`:                               "/nodes/0/config/durationMs",
-		`,"inputs":{},"config":{"delayMs":1,"ms":-1}`:                              "", // ms is not read
 		`,"config":{},"inputs":{"delayMs":{"type":"static","value":31622400001}}`:  "/nodes/0/inputs/delayMs",
 		`,"config":{},"inputs":{"delayMs":{"type":"static","value":31622400000}}`:  "",
 		`,"config":{},"inputs":{"delayMs":{"type":"variable","variableName":"x"}}`: "",

@@ -52,7 +52,6 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 			node.TypeStructuredOutput, "openai", `{"type":"integer"}`, nil,
 			[]string{`/nodes/0/config/outputSchema: wrapped-root: rewritten for openai at "": sent as the member "value" of an object`},
 		},
-		"a node of another type": {node.TypeCallPrompt, "anthropic", emptySchema, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,7 +38,10 @@ type loopRun struct {
 }
 
 func runLoop(in Input) (Output, *wire.NodeError) {
-	cfg, _ := configMembers(in.Config)
+	cfg, err := readConfig[loopConfig](in.Config)
+	if err != nil {
+		return Output{}, Invalid("/config: %s", err)
+	}
 	r := &loopRun{in: in, limit: loopLimit(cfg, in.MaxLoop), acc: json.RawMessage("null")}
 	if bad := r.prepare(cfg); bad != nil {
 		return Output{Untrusted: r.untrusted()}, bad
@@ -66,8 +69,8 @@ func runLoop(in Input) (Output, *wire.NodeError) {
 }
 
 // loopLimit returns the node's own limit, else the workflow's, at most the host's.
-func loopLimit(cfg map[string]json.RawMessage, workflows int64) int64 {
-	if own, ok := wholeNumber(cfg["maxIterations"]); ok && own > 0 {
+func loopLimit(cfg loopConfig, workflows int64) int64 {
+	if own, ok := wholeNumber(cfg.MaxIterations); ok && own > 0 {
 		return min(own, MaxLoopIterations)
 	}
 	if workflows <= 0 {
@@ -76,19 +79,18 @@ func loopLimit(cfg map[string]json.RawMessage, workflows int64) int64 {
 	return min(workflows, MaxLoopIterations)
 }
 
-func (r *loopRun) prepare(cfg map[string]json.RawMessage) *wire.NodeError {
-	body, _ := strictjson.String(cfg["expression"])
+func (r *loopRun) prepare(cfg loopConfig) *wire.NodeError {
 	var err error
-	if r.body, err = r.in.Flow.Expression(expr.Item, body, false); err != nil {
+	if r.body, err = r.in.Flow.Expression(expr.Item, cfg.Expression, false); err != nil {
 		return Invalid("/config/expression: %s", err)
 	}
-	if until, given := strictjson.String(cfg["until"]); given {
-		if r.until, err = r.in.Flow.Expression(expr.Item, until, true); err != nil {
+	if cfg.Until != nil {
+		if r.until, err = r.in.Flow.Expression(expr.Item, *cfg.Until, true); err != nil {
 			return Invalid("/config/until: %s", err)
 		}
 	}
-	if initial, given := cfg["initial"]; given {
-		r.acc, r.folds = initial, true
+	if cfg.Initial != nil {
+		r.acc, r.folds = cfg.Initial, true
 	}
 	if bad := r.countRounds(cfg); bad != nil {
 		return bad
@@ -98,15 +100,15 @@ func (r *loopRun) prepare(cfg map[string]json.RawMessage) *wire.NodeError {
 }
 
 // countRounds reads the items, or the number of rounds without items.
-func (r *loopRun) countRounds(cfg map[string]json.RawMessage) *wire.NodeError {
+func (r *loopRun) countRounds(cfg loopConfig) *wire.NodeError {
 	for _, given := range []struct {
 		raw json.RawMessage
 		at  string
 	}{
 		{r.in.Ports["items"], "port items"},
-		{cfg["items"], "/config/items"},
+		{cfg.Items, "/config/items"},
 		{r.in.Ports["count"], "port count"},
-		{cfg["count"], "/config/count"},
+		{cfg.Count, "/config/count"},
 		{r.in.Ports["input"], "port input"},
 	} {
 		switch {

@@ -7,6 +7,7 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -17,7 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/pack"
-	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
@@ -111,6 +112,8 @@ type Type struct {
 	Idempotent func(config json.RawMessage) bool
 	// Outputs are the output ports of the type, by name; nil if they depend on the node.
 	Outputs []string
+	// schema is the schema of the config of a type that calls a model; OwnSchema has the others.
+	schema *schema.Schema
 	// Do executes a pure type.
 	Do func(Input) (Output, *wire.NodeError)
 	// Delay returns the wait of a timer type in milliseconds.
@@ -130,12 +133,12 @@ const builtin = "builtin"
 func Builtin() Catalog {
 	types := []Type{
 		{ID: "core.noop", Class: Pure, Do: noop, Outputs: []string{}},
-		{ID: "core.identity", Class: Pure, Do: identity},
+		{ID: TypeIdentity, Class: Pure, Do: identity},
 		{ID: "core.fail", Class: Pure, Do: fail, Outputs: []string{}},
 		{ID: TypeDelay, Class: Timer, Delay: delay, Lint: lintDelay, Outputs: []string{}},
 		asks(interrupt.TypeApprovalGate), asks(interrupt.TypeClarificationGate), asks(interrupt.TypeInterrupt),
 		channelType(),
-		{ID: TypeSubWorkflow, Class: Spawns, Check: checkSubWorkflow},
+		{ID: TypeSubWorkflow, Class: Spawns, Check: checkSubWorkflow, Outputs: []string{"childRunId", "childStatus"}},
 	}
 	types = append(types, flowTypes()...)
 	c := make(Catalog, len(types))
@@ -146,6 +149,9 @@ func Builtin() Catalog {
 	maps.Copy(c, modelCatalog())
 	return c
 }
+
+// TypeIdentity is the node type that sets its ports as variables.
+const TypeIdentity = "core.identity"
 
 // The node types that call a model.
 const (
@@ -158,6 +164,14 @@ const (
 	TypeMCPCallTool    = "core.mcp.callTool"
 	TypeA2ASendMessage = "core.a2a.sendMessage"
 )
+
+// PeerTypes are the types of nodes that call peers, without what executes them.
+func PeerTypes() []Type {
+	return []Type{
+		{ID: TypeMCPCallTool, Class: Effect, Outputs: []string{"output", "content", "isError"}},
+		{ID: TypeA2ASendMessage, Class: Effect, Outputs: []string{"output", "task"}},
+	}
+}
 
 // And adds types that not every host has.
 func (c Catalog) And(types ...Type) Catalog {
@@ -203,18 +217,11 @@ func identity(in Input) (Output, *wire.NodeError) {
 }
 
 func fail(in Input) (Output, *wire.NodeError) {
-	cfg := struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-	}{string(fault.ConformanceFailure), "Intentional conformance failure"}
-	given := cfg
-	if strictjson.Read(in.Config, &given) == nil && given.Code != "" {
-		cfg.Code = given.Code
+	cfg, _ := readConfig[failConfig](in.Config)
+	return Output{}, &wire.NodeError{
+		Code:    cmp.Or(cfg.Code, string(fault.ConformanceFailure)),
+		Message: cmp.Or(cfg.Message, "Intentional conformance failure"),
 	}
-	if given.Message != "" {
-		cfg.Message = given.Message
-	}
-	return Output{}, &wire.NodeError{Code: cfg.Code, Message: cfg.Message}
 }
 
 // Invalid returns a validation_error of a node.

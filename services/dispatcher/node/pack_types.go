@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
@@ -35,8 +36,9 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 			}
 			t := base
 			t.ID, t.Source = n.TypeID, packSource(p)
-			if t.Made != nil {
-				t.Check = checkBoth(t.Check, t.Made.config)
+			t.schema = nil // its own is the pack's
+			if base.schema != nil {
+				t.Check = checkBoth(t.Check, base)
 			}
 			t.Made = &Made{
 				Base:     n.Base,
@@ -60,12 +62,12 @@ func (c Catalog) With(packs []*pack.Pack) Catalog {
 // packSource returns name and version of a pack.
 func packSource(p *pack.Pack) string { return p.Name + "@" + p.Version }
 
-// checkBoth validates the whole config of a derived type with its schema and with its base's check.
-func checkBoth(check func(json.RawMessage) *wire.NodeError, config *schema.Schema) func(json.RawMessage) *wire.NodeError {
+// checkBoth validates the whole config of a derived type as its base does, and with its base's check.
+func checkBoth(check func(json.RawMessage) *wire.NodeError, base Type) func(json.RawMessage) *wire.NodeError {
 	return func(raw json.RawMessage) *wire.NodeError {
-		if config != nil && len(raw) > 0 {
-			if wrong := config.Validate(raw); len(wrong) > 0 {
-				return Invalid("/config%s: %s", wrong[0].InstancePath, wrong[0].Message)
+		if len(raw) > 0 {
+			if wrong := base.CheckConfig(raw); len(wrong) > 0 {
+				return Invalid("/config%s: %s", wrong[0].Path, wrong[0].Message)
 			}
 		}
 		if check == nil {
@@ -102,19 +104,30 @@ func (t Type) Configure(config json.RawMessage) json.RawMessage {
 	return out
 }
 
-// CheckConfig returns the problems of a node's config. Paths are relative to the config.
+// CheckConfig returns the problems of a node's config before a run is created. Paths are relative to the
+// config. Definitions that an earlier version accepted continue to run: what it did not check is left
+// to LintConfig.
 func (t Type) CheckConfig(config json.RawMessage) []workflow.Problem {
-	if t.Made == nil || t.Made.config == nil {
-		return nil
-	}
 	if len(config) == 0 {
 		config = json.RawMessage(`{}`)
 	}
-	var out []workflow.Problem
-	for _, v := range t.Made.config.Validate(config) {
-		out = append(out, workflow.Problem{Path: v.InstancePath, Message: v.Message})
+	if t.Made != nil {
+		if t.Made.config == nil {
+			return nil
+		}
+		return workflow.Violations("", t.Made.config, config)
 	}
-	return out
+	if t.schema == nil {
+		return nil
+	}
+	return slices.DeleteFunc(workflow.Violations("", t.schema, config), func(p workflow.Problem) bool {
+		switch p.Path {
+		case "/temperature", "/topP":
+			return p.Rule != "type"
+		default:
+			return strings.HasPrefix(p.Path, "/envelopeContract/") || p.Rule == workflow.RuleUnknownMember && strings.Count(p.Path, "/") == 1
+		}
+	})
 }
 
 // CheckInput returns an error if a node's ports violate its type.

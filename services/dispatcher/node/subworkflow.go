@@ -33,16 +33,19 @@ type SubWorkflow struct {
 	Cascade bool
 }
 
+// subWorkflowConfig is the config as it is written.
+type subWorkflowConfig struct {
+	WorkflowID    string            `json:"workflowId"`
+	Wait          *bool             `json:"waitForCompletion"`
+	OnFailure     string            `json:"onChildFailure"`
+	InputMapping  map[string]string `json:"inputMapping"`
+	OutputMapping map[string]string `json:"outputMapping"`
+	Propagate     *bool             `json:"propagateCancellation"`
+}
+
 // ParseSubWorkflow parses a node's config. Errors name the path within the config.
 func ParseSubWorkflow(config json.RawMessage) (SubWorkflow, *wire.NodeError) {
-	raw := struct {
-		WorkflowID    string            `json:"workflowId"`
-		Wait          *bool             `json:"waitForCompletion"`
-		OnFailure     string            `json:"onChildFailure"`
-		InputMapping  map[string]string `json:"inputMapping"`
-		OutputMapping map[string]string `json:"outputMapping"`
-		Propagate     *bool             `json:"propagateCancellation"`
-	}{OnFailure: FailParent}
+	raw := subWorkflowConfig{OnFailure: FailParent}
 	if len(config) > 0 {
 		if err := strictjson.Read(config, &raw); err != nil {
 			return SubWorkflow{}, misread(err)

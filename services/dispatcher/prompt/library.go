@@ -7,36 +7,58 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/mod/semver"
 
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// Library holds templates. It is immutable; the nil library is empty.
+// Library holds templates. It is safe for concurrent use; the nil library is empty.
 type Library struct {
-	// byID holds the versions of each template, newest first.
-	byID map[string][]*Template
+	current atomic.Pointer[templates]
+}
+
+// templates holds the versions of each template, newest first.
+type templates map[string][]*Template
+
+// byID returns the templates; nil for the nil library.
+func (l *Library) byID() templates {
+	if l == nil {
+		return nil
+	}
+	if t := l.current.Load(); t != nil {
+		return *t
+	}
+	return nil
+}
+
+// Replace replaces the templates by those of another library.
+func (l *Library) Replace(by *Library) {
+	t := by.byID()
+	l.current.Store(&t)
 }
 
 // NewLibrary builds a library. A template id may come from one library only, so that a reference is
 // unambiguous. The error lists all collisions.
-func NewLibrary(templates ...*Template) (*Library, error) {
-	l := &Library{byID: map[string][]*Template{}}
+func NewLibrary(list ...*Template) (*Library, error) {
+	all := templates{}
 	var errs []error
-	for _, t := range templates {
-		if err := l.add(t); err != nil {
+	for _, t := range list {
+		if err := all.add(t); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	for _, versions := range l.byID {
+	for _, versions := range all {
 		slices.SortFunc(versions, newerFirst)
 	}
+	l := &Library{}
+	l.current.Store(&all)
 	return l, errors.Join(errs...)
 }
 
-func (l *Library) add(t *Template) error {
-	for _, other := range l.byID[t.ID] {
+func (all templates) add(t *Template) error {
+	for _, other := range all[t.ID] {
 		switch {
 		case other.Library != t.Library:
 			return fmt.Errorf("template %s of library %s: library %s has templates of this id; rename one of the two", t.ID, t.Library, other.Library)
@@ -44,7 +66,7 @@ func (l *Library) add(t *Template) error {
 			return fmt.Errorf("template %s: version %s is there twice; keep one of the two, or give the other another version", t.ID, t.Version)
 		}
 	}
-	l.byID[t.ID] = append(l.byID[t.ID], t)
+	all[t.ID] = append(all[t.ID], t)
 	return nil
 }
 
@@ -62,27 +84,26 @@ func newerFirst(a, b *Template) int {
 // With returns the library with additional templates.
 func (l *Library) With(more ...*Template) (*Library, error) {
 	var all []*Template
-	if l != nil {
-		for _, id := range slices.Sorted(maps.Keys(l.byID)) {
-			all = append(all, l.byID[id]...)
-		}
+	own := l.byID()
+	for _, id := range slices.Sorted(maps.Keys(own)) {
+		all = append(all, own[id]...)
 	}
 	return NewLibrary(append(all, more...)...)
 }
 
 // Empty reports whether there are no templates.
-func (l *Library) Empty() bool { return l == nil || len(l.byID) == 0 }
+func (l *Library) Empty() bool { return len(l.byID()) == 0 }
 
 // Has reports whether a template id exists.
-func (l *Library) Has(id string) bool { return l != nil && len(l.byID[id]) > 0 }
+func (l *Library) Has(id string) bool { return len(l.byID()[id]) > 0 }
 
 // Find returns the template of a reference: the named version, else the newest release, else the
 // newest pre-release.
 func (l *Library) Find(r Ref) (*Template, *fault.Error) {
-	if !l.Has(r.ID) {
+	versions := l.byID()[r.ID]
+	if len(versions) == 0 {
 		return nil, fault.New(fault.TemplateNotFound, "this host has no prompt template %q; load it with --prompts, or with a pack", r.ID)
 	}
-	versions := l.byID[r.ID]
 	if r.Library != "" && r.Library != versions[0].Library {
 		return nil, fault.New(fault.TemplateNotFound, "the template %q is of the library %s, not of %s", r.ID, versions[0].Library, r.Library)
 	}

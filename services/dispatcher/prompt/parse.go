@@ -85,7 +85,7 @@ func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 		return strictProblems(err)
 	}
 	for _, v := range form.Validate(doc) {
-		found = append(found, invalid(v.InstancePath, "%s", v.Message))
+		found = append(found, invalid(v.InstancePath, "%s", form.Explain(v)))
 	}
 	if found != nil {
 		return found
@@ -183,3 +183,6 @@ func (t *Template) Notes() (notes []string) {
 	}
 	return notes
 }
+
+// TemplateSchema is the JSON Schema of a template.
+func TemplateSchema() []byte { return templateJSON }

@@ -43,8 +43,11 @@ type Runners map[string]Runner
 // Types returns the node types of the runners, sorted by id.
 func (r Runners) Types() []node.Type {
 	types := make([]node.Type, 0, len(r))
+	known := node.Catalog{}.And(node.PeerTypes()...)
 	for _, id := range slices.Sorted(maps.Keys(r)) {
-		types = append(types, node.Type{ID: id, Class: node.Effect, Check: r[id].Check, Idempotent: idempotent(r[id])})
+		types = append(types, node.Type{
+			ID: id, Class: node.Effect, Check: r[id].Check, Idempotent: idempotent(r[id]), Outputs: known[id].Outputs,
+		})
 	}
 	return types
 }

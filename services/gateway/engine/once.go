@@ -24,6 +24,7 @@ var once = map[string]func() proto.Message{
 	openwopv1.Engine_BulkCancelRuns_FullMethodName: func() proto.Message { return &openwopv1.BulkCancelRunsResponse{} },
 	hostv1.Host_CreateAnnotation_FullMethodName:    func() proto.Message { return &hostv1.CreateAnnotationResponse{} },
 	hostv1.Host_PutWorkflow_FullMethodName:         func() proto.Message { return &hostv1.PutWorkflowResponse{} },
+	hostv1.Host_DeleteWorkflow_FullMethodName:      func() proto.Message { return &hostv1.DeleteWorkflowResponse{} },
 
 	openwopv1.Engine_PauseRun_FullMethodName:                func() proto.Message { return &openwopv1.PauseRunResponse{} },
 	openwopv1.Engine_ResumeRun_FullMethodName:               func() proto.Message { return &openwopv1.ResumeRunResponse{} },

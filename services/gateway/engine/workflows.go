@@ -31,6 +31,7 @@ func (s *Service) GetWorkflow(ctx context.Context, req *openwopv1.GetWorkflowReq
 	res, err := s.deps.Dispatcher.GetWorkflow(ctx, &dispatcherv1.GetWorkflowRequest{
 		Tenant:     auth.From(ctx).Tenant,
 		WorkflowId: req.GetWorkflowId(),
+		Version:    req.GetVersion(),
 	})
 	if err != nil {
 		return nil, err
@@ -56,15 +57,60 @@ func (s *Service) PutWorkflow(ctx context.Context, req *hostv1.PutWorkflowReques
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range res.GetWarnings() {
-		out.Warnings = append(out.Warnings, &hostv1.WorkflowWarning{
-			Path:    w.GetPath(),
-			Rule:    w.GetRule(),
-			Message: w.GetMessage(),
-		})
-	}
+	out.Warnings = workflowWarnings(res.GetWarnings())
 	setPutStatus(ctx, out)
 	return out, nil
+}
+
+func workflowWarnings(found []*dispatcherv1.WorkflowWarning) []*hostv1.WorkflowWarning {
+	out := make([]*hostv1.WorkflowWarning, len(found))
+	for i, w := range found {
+		out[i] = &hostv1.WorkflowWarning{Path: w.GetPath(), Rule: w.GetRule(), Message: w.GetMessage()}
+	}
+	return out
+}
+
+// ValidateWorkflow checks a definition without registering it.
+func (s *Service) ValidateWorkflow(ctx context.Context, req *hostv1.ValidateWorkflowRequest) (*hostv1.ValidateWorkflowResponse, error) {
+	res, err := s.deps.Dispatcher.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{
+		Tenant: auth.From(ctx).Tenant, Definition: req.GetDefinition().GetJson(), ValidateOnly: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &hostv1.ValidateWorkflowResponse{
+		Valid:    len(res.GetProblems()) == 0,
+		Problems: workflowWarnings(res.GetProblems()),
+		Warnings: workflowWarnings(res.GetWarnings()),
+	}, nil
+}
+
+// ListWorkflowVersions lists the versions of a workflow, the current one first.
+func (s *Service) ListWorkflowVersions(ctx context.Context, req *hostv1.ListWorkflowVersionsRequest) (*hostv1.ListWorkflowVersionsResponse, error) {
+	res, err := s.deps.Dispatcher.ListWorkflowVersions(ctx, &dispatcherv1.ListWorkflowVersionsRequest{
+		Tenant: auth.From(ctx).Tenant, WorkflowId: req.GetWorkflowId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListWorkflowVersionsResponse{WorkflowId: req.GetWorkflowId()}
+	for _, v := range res.GetVersions() {
+		out.Versions = append(out.Versions, &hostv1.WorkflowVersion{Version: v.GetVersion(), Digest: v.GetDigest(), Current: v.GetCurrent()})
+	}
+	return out, nil
+}
+
+// DeleteWorkflow deletes a workflow of the caller's tenant, or one version of it.
+func (s *Service) DeleteWorkflow(ctx context.Context, req *hostv1.DeleteWorkflowRequest) (*hostv1.DeleteWorkflowResponse, error) {
+	res, err := s.deps.Dispatcher.DeleteWorkflow(ctx, &dispatcherv1.DeleteWorkflowRequest{
+		Tenant: auth.From(ctx).Tenant, WorkflowId: req.GetWorkflowId(), Version: req.GetVersion(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.deps.Discovery.Changed()
+	err = s.recordAudit(ctx, "workflow.deleted", "workflows/"+req.GetWorkflowId(), map[string]any{"versions": res.GetVersions()})
+	return &hostv1.DeleteWorkflowResponse{WorkflowId: req.GetWorkflowId(), Versions: res.GetVersions()}, err
 }
 
 // setPutStatus sets the status of a registration: 201 if it created a version, else 200. It

@@ -167,8 +167,10 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		// Plain text: a JSON 404 would look like a registry without the pack.
 		http.Error(w, "this host has no pack registry", http.StatusNotFound)
 		return nil
+	case strings.HasPrefix(path, schemasPrefix) && !strings.HasPrefix(path, envelopesPrefix):
+		return fileSchema(w, r, strings.TrimPrefix(path, schemasPrefix))
 	case !versioned(path):
-		return fault.New(fault.ValidationError, "paths of this API begin with /v1/, /schemas/envelopes/ or /.well-known/openwop")
+		return fault.New(fault.ValidationError, "paths of this API begin with /v1/, /schemas/ or /.well-known/openwop")
 	case path == "/.well-known/openwop": // not subject to admission
 		route, allowed := find(r.Method, path)
 		if h.deps.Rates.LimitsDiscovery() {
@@ -220,7 +222,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func versioned(path string) bool {
-	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/schemas/envelopes/") || path == "/.well-known/openwop"
+	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, envelopesPrefix) || path == "/.well-known/openwop"
 }
 
 func getOnly(w http.ResponseWriter, r *http.Request, next http.Handler) error {

@@ -231,6 +231,22 @@ var Routes = []Route{
 		Body: func() proto.Message { return &openwopv1.JsonDocument{} },
 	},
 	{
+		HTTP: http.MethodPost, Path: "/v1/workflows:validate", Method: hostv1.Host_ValidateWorkflow_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &openwopv1.JsonDocument{} },
+	},
+	{
+		HTTP:    http.MethodGet,
+		Path:    "/v1/workflows/{workflow_id}/versions",
+		Method:  hostv1.Host_ListWorkflowVersions_FullMethodName,
+		Success: 200,
+	},
+	{
+		HTTP:    http.MethodDelete,
+		Path:    "/v1/workflows/{workflow_id}",
+		Method:  hostv1.Host_DeleteWorkflow_FullMethodName,
+		Success: 200,
+	},
+	{
 		HTTP:     http.MethodGet,
 		Path:     "/schemas/envelopes/{file}",
 		Method:   hostv1.Host_GetEnvelopeSchema_FullMethodName,

@@ -12,6 +12,7 @@
 package limit
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"regexp"
@@ -22,6 +23,12 @@ import (
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
+
+//go:embed settings.schema.json
+var schemaJSON []byte
+
+// Schema is the JSON Schema of the operator's document, for editors. A test compares it with the types.
+func Schema() []byte { return schemaJSON }
 
 // anyProvider is every provider without its own settings.
 const anyProvider = "*"
@@ -174,6 +181,7 @@ type All struct{ byID map[string]Settings }
 // The error has a line for each invalid value, with its path.
 func Parse(doc []byte, known []string) (*All, error) {
 	var file struct {
+		Schema    string              `json:"$schema"` // for editors
 		Providers map[string]Settings `json:"providers"`
 	}
 	f := settings.Read(doc, &file)

@@ -36,7 +36,7 @@ func TestParse_ReportsWhatIsWrong(t *testing.T) {
 		`{"providers":{"opnai":{}}}`:                             `no such provider; there are [a]`,
 		`{"providers":{"a":{"maxConcurrent":"many"}}}`:           `at "/providers/a/maxConcurrent": want a number, got a string`,
 		`{"providers":{"a":{},"a":{}}}`:                          "",
-		`{"providers":{"a":{"maxConcurrent":1,"x":1}},"more":1}`: `at "/more": unknown member; allowed here: providers`,
+		`{"providers":{"a":{"maxConcurrent":1,"x":1}},"more":1}`: `at "/more": unknown member; allowed here: $schema, providers`,
 	} {
 		_, err := limit.Parse([]byte(doc), []string{"a"})
 		require.Error(t, err, doc)

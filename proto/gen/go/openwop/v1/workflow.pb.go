@@ -105,8 +105,10 @@ func (x *GetCapabilitiesResponse) GetDocument() *JsonDocument {
 
 // GetWorkflowRequest requests a definition.
 type GetWorkflowRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Unset: the current version.
+	Version       *string `protobuf:"bytes,2,opt,name=version,proto3,oneof" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -144,6 +146,13 @@ func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
 func (x *GetWorkflowRequest) GetWorkflowId() string {
 	if x != nil {
 		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *GetWorkflowRequest) GetVersion() string {
+	if x != nil && x.Version != nil {
+		return *x.Version
 	}
 	return ""
 }
@@ -201,10 +210,13 @@ const file_openwop_v1_workflow_proto_rawDesc = "" +
 	"openwop.v1\x1a\x19openwop/v1/document.proto\"\x18\n" +
 	"\x16GetCapabilitiesRequest\"O\n" +
 	"\x17GetCapabilitiesResponse\x124\n" +
-	"\bdocument\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\bdocument\"5\n" +
+	"\bdocument\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\bdocument\"`\n" +
 	"\x12GetWorkflowRequest\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
-	"workflowId\"O\n" +
+	"workflowId\x12\x1d\n" +
+	"\aversion\x18\x02 \x01(\tH\x00R\aversion\x88\x01\x01B\n" +
+	"\n" +
+	"\b_version\"O\n" +
 	"\x13GetWorkflowResponse\x128\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
@@ -249,6 +261,7 @@ func file_openwop_v1_workflow_proto_init() {
 		return
 	}
 	file_openwop_v1_document_proto_init()
+	file_openwop_v1_workflow_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

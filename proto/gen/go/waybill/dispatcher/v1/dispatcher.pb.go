@@ -1468,8 +1468,10 @@ type PutWorkflowRequest struct {
 	Replace bool `protobuf:"varint,3,opt,name=replace,proto3" json:"replace,omitempty"`
 	// Reject a definition whose runs cannot be created on this host.
 	RequireExecutable bool `protobuf:"varint,4,opt,name=require_executable,json=requireExecutable,proto3" json:"require_executable,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Check the definition only, and return its problems instead of an error.
+	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PutWorkflowRequest) Reset() {
@@ -1530,6 +1532,13 @@ func (x *PutWorkflowRequest) GetRequireExecutable() bool {
 	return false
 }
 
+func (x *PutWorkflowRequest) GetValidateOnly() bool {
+	if x != nil {
+		return x.ValidateOnly
+	}
+	return false
+}
+
 // PutWorkflowResponse names what was registered.
 type PutWorkflowResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -1543,7 +1552,9 @@ type PutWorkflowResponse struct {
 	// The version is new.
 	Created bool `protobuf:"varint,6,opt,name=created,proto3" json:"created,omitempty"`
 	// Valid constructs that are probably mistakes.
-	Warnings      []*WorkflowWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []*WorkflowWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// With validate_only: constructs that cannot run.
+	Problems      []*WorkflowWarning `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1627,6 +1638,13 @@ func (x *PutWorkflowResponse) GetWarnings() []*WorkflowWarning {
 	return nil
 }
 
+func (x *PutWorkflowResponse) GetProblems() []*WorkflowWarning {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 // WorkflowWarning is a probable mistake in a definition.
 type WorkflowWarning struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1691,9 +1709,11 @@ func (x *WorkflowWarning) GetMessage() string {
 
 // GetWorkflowRequest names a definition.
 type GetWorkflowRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	WorkflowId    string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Empty: the current version.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1738,6 +1758,13 @@ func (x *GetWorkflowRequest) GetTenant() string {
 func (x *GetWorkflowRequest) GetWorkflowId() string {
 	if x != nil {
 		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *GetWorkflowRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
 	}
 	return ""
 }
@@ -1803,6 +1830,272 @@ func (x *GetWorkflowResponse) GetDigest() string {
 	return ""
 }
 
+// ListWorkflowVersionsRequest names a workflow.
+type ListWorkflowVersionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId    string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkflowVersionsRequest) Reset() {
+	*x = ListWorkflowVersionsRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkflowVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkflowVersionsRequest) ProtoMessage() {}
+
+func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkflowVersionsRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkflowVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListWorkflowVersionsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+// ListWorkflowVersionsResponse lists the versions, the current one first.
+type ListWorkflowVersionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Versions      []*WorkflowVersion     `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkflowVersionsResponse) Reset() {
+	*x = ListWorkflowVersionsResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkflowVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkflowVersionsResponse) ProtoMessage() {}
+
+func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkflowVersionsResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListWorkflowVersionsResponse) GetVersions() []*WorkflowVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+// WorkflowVersion is a version and the digest of its document.
+type WorkflowVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	Current       bool                   `protobuf:"varint,3,opt,name=current,proto3" json:"current,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowVersion) Reset() {
+	*x = WorkflowVersion{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowVersion) ProtoMessage() {}
+
+func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
+func (*WorkflowVersion) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *WorkflowVersion) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *WorkflowVersion) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *WorkflowVersion) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
+}
+
+// DeleteWorkflowRequest names a workflow, or one version of it.
+type DeleteWorkflowRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Empty: all versions.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkflowRequest) Reset() {
+	*x = DeleteWorkflowRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkflowRequest) ProtoMessage() {}
+
+func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *DeleteWorkflowRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *DeleteWorkflowRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *DeleteWorkflowRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+// DeleteWorkflowResponse lists the deleted versions.
+type DeleteWorkflowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Versions      []string               `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkflowResponse) Reset() {
+	*x = DeleteWorkflowResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkflowResponse) ProtoMessage() {}
+
+func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *DeleteWorkflowResponse) GetVersions() []string {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
 // ListWorkflowsRequest pages by id.
 type ListWorkflowsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1816,7 +2109,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +2121,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +2134,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListWorkflowsRequest) GetTenant() string {
@@ -1877,7 +2170,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +2182,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2195,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -1934,7 +2227,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2239,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2252,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -2006,7 +2299,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +2311,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +2324,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
 }
 
 // DescribeResponse holds what can be executed.
@@ -2071,7 +2364,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2376,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2389,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DescribeResponse) GetNodeTypes() []*NodeType {
@@ -2221,7 +2514,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2526,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2246,7 +2539,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListModelCapabilitiesRequest) GetTenant() string {
@@ -2267,7 +2560,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2279,7 +2572,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2292,7 +2585,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -2322,7 +2615,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +2627,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2640,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -2385,7 +2678,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2690,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2703,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -2448,7 +2741,7 @@ type PromptSupport struct {
 
 func (x *PromptSupport) Reset() {
 	*x = PromptSupport{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2753,7 @@ func (x *PromptSupport) String() string {
 func (*PromptSupport) ProtoMessage() {}
 
 func (x *PromptSupport) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2766,7 @@ func (x *PromptSupport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSupport.ProtoReflect.Descriptor instead.
 func (*PromptSupport) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PromptSupport) GetTemplateKinds() []string {
@@ -2522,7 +2815,7 @@ type NodeType struct {
 
 func (x *NodeType) Reset() {
 	*x = NodeType{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2827,7 @@ func (x *NodeType) String() string {
 func (*NodeType) ProtoMessage() {}
 
 func (x *NodeType) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2840,7 @@ func (x *NodeType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeType.ProtoReflect.Descriptor instead.
 func (*NodeType) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NodeType) GetTypeId() string {
@@ -2604,7 +2897,7 @@ type ProgramMockRequest struct {
 
 func (x *ProgramMockRequest) Reset() {
 	*x = ProgramMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2909,7 @@ func (x *ProgramMockRequest) String() string {
 func (*ProgramMockRequest) ProtoMessage() {}
 
 func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2922,7 @@ func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockRequest.ProtoReflect.Descriptor instead.
 func (*ProgramMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ProgramMockRequest) GetNodeId() string {
@@ -2669,7 +2962,7 @@ type MockEntry struct {
 
 func (x *MockEntry) Reset() {
 	*x = MockEntry{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2681,7 +2974,7 @@ func (x *MockEntry) String() string {
 func (*MockEntry) ProtoMessage() {}
 
 func (x *MockEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2694,7 +2987,7 @@ func (x *MockEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MockEntry.ProtoReflect.Descriptor instead.
 func (*MockEntry) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MockEntry) GetStopReason() string {
@@ -2749,7 +3042,7 @@ type ProgramMockResponse struct {
 
 func (x *ProgramMockResponse) Reset() {
 	*x = ProgramMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2761,7 +3054,7 @@ func (x *ProgramMockResponse) String() string {
 func (*ProgramMockResponse) ProtoMessage() {}
 
 func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2774,7 +3067,7 @@ func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockResponse.ProtoReflect.Descriptor instead.
 func (*ProgramMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ProgramMockResponse) GetCount() int32 {
@@ -2796,7 +3089,7 @@ type ResetMockRequest struct {
 
 func (x *ResetMockRequest) Reset() {
 	*x = ResetMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3101,7 @@ func (x *ResetMockRequest) String() string {
 func (*ResetMockRequest) ProtoMessage() {}
 
 func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3114,7 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ResetMockRequest) GetTenant() string {
@@ -2848,7 +3141,7 @@ type ResetMockResponse struct {
 
 func (x *ResetMockResponse) Reset() {
 	*x = ResetMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3153,7 @@ func (x *ResetMockResponse) String() string {
 func (*ResetMockResponse) ProtoMessage() {}
 
 func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3166,7 @@ func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockResponse.ProtoReflect.Descriptor instead.
 func (*ResetMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ResetMockResponse) GetCleared() int32 {
@@ -2894,7 +3187,7 @@ type LastMockBudgetRequest struct {
 
 func (x *LastMockBudgetRequest) Reset() {
 	*x = LastMockBudgetRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3199,7 @@ func (x *LastMockBudgetRequest) String() string {
 func (*LastMockBudgetRequest) ProtoMessage() {}
 
 func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3212,7 @@ func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetRequest.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{39}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *LastMockBudgetRequest) GetNodeId() string {
@@ -2946,7 +3239,7 @@ type LastMockBudgetResponse struct {
 
 func (x *LastMockBudgetResponse) Reset() {
 	*x = LastMockBudgetResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2958,7 +3251,7 @@ func (x *LastMockBudgetResponse) String() string {
 func (*LastMockBudgetResponse) ProtoMessage() {}
 
 func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2971,7 +3264,7 @@ func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetResponse.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{40}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
@@ -3000,7 +3293,7 @@ type ComposePromptRequest struct {
 
 func (x *ComposePromptRequest) Reset() {
 	*x = ComposePromptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3012,7 +3305,7 @@ func (x *ComposePromptRequest) String() string {
 func (*ComposePromptRequest) ProtoMessage() {}
 
 func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3025,7 +3318,7 @@ func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptRequest.ProtoReflect.Descriptor instead.
 func (*ComposePromptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{41}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ComposePromptRequest) GetTenant() string {
@@ -3080,7 +3373,7 @@ type ComposePromptResponse struct {
 
 func (x *ComposePromptResponse) Reset() {
 	*x = ComposePromptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3385,7 @@ func (x *ComposePromptResponse) String() string {
 func (*ComposePromptResponse) ProtoMessage() {}
 
 func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3398,7 @@ func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptResponse.ProtoReflect.Descriptor instead.
 func (*ComposePromptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{42}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ComposePromptResponse) GetPayload() []byte {
@@ -3130,7 +3423,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3142,7 +3435,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3155,7 +3448,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{43}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListQuarantinedRunsRequest) GetTenant() string {
@@ -3197,7 +3490,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3502,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3515,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{44}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3260,7 +3553,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3565,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3578,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{45}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -3348,7 +3641,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3360,7 +3653,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3373,7 +3666,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{46}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RetryQuarantinedRunRequest) GetTenant() string {
@@ -3401,7 +3694,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3413,7 +3706,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3426,7 +3719,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{47}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RetryQuarantinedRunResponse) GetQueued() bool {
@@ -3449,7 +3742,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3461,7 +3754,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3474,7 +3767,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *EndQuarantinedRunRequest) GetTenant() string {
@@ -3515,7 +3808,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3527,7 +3820,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3540,7 +3833,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EndQuarantinedRunResponse) GetStatus() string {
@@ -3561,7 +3854,7 @@ type FindBlockedRunsRequest struct {
 
 func (x *FindBlockedRunsRequest) Reset() {
 	*x = FindBlockedRunsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3573,7 +3866,7 @@ func (x *FindBlockedRunsRequest) String() string {
 func (*FindBlockedRunsRequest) ProtoMessage() {}
 
 func (x *FindBlockedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3586,7 +3879,7 @@ func (x *FindBlockedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindBlockedRunsRequest.ProtoReflect.Descriptor instead.
 func (*FindBlockedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FindBlockedRunsRequest) GetTenant() string {
@@ -3613,7 +3906,7 @@ type FindBlockedRunsResponse struct {
 
 func (x *FindBlockedRunsResponse) Reset() {
 	*x = FindBlockedRunsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3918,7 @@ func (x *FindBlockedRunsResponse) String() string {
 func (*FindBlockedRunsResponse) ProtoMessage() {}
 
 func (x *FindBlockedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3931,7 @@ func (x *FindBlockedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindBlockedRunsResponse.ProtoReflect.Descriptor instead.
 func (*FindBlockedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FindBlockedRunsResponse) GetRuns() []*BlockedRun {
@@ -3662,7 +3955,7 @@ type BlockedRun struct {
 
 func (x *BlockedRun) Reset() {
 	*x = BlockedRun{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3967,7 @@ func (x *BlockedRun) String() string {
 func (*BlockedRun) ProtoMessage() {}
 
 func (x *BlockedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +3980,7 @@ func (x *BlockedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockedRun.ProtoReflect.Descriptor instead.
 func (*BlockedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{52}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *BlockedRun) GetRunId() string {
@@ -3734,7 +4027,7 @@ type RunLimit struct {
 
 func (x *RunLimit) Reset() {
 	*x = RunLimit{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3746,7 +4039,7 @@ func (x *RunLimit) String() string {
 func (*RunLimit) ProtoMessage() {}
 
 func (x *RunLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3759,7 +4052,7 @@ func (x *RunLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLimit.ProtoReflect.Descriptor instead.
 func (*RunLimit) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{53}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RunLimit) GetReason() string {
@@ -3822,7 +4115,7 @@ type GetOwnershipRequest struct {
 
 func (x *GetOwnershipRequest) Reset() {
 	*x = GetOwnershipRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3834,7 +4127,7 @@ func (x *GetOwnershipRequest) String() string {
 func (*GetOwnershipRequest) ProtoMessage() {}
 
 func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3847,7 +4140,7 @@ func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOwnershipRequest.ProtoReflect.Descriptor instead.
 func (*GetOwnershipRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{54}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetOwnershipRequest) GetTenant() string {
@@ -3887,7 +4180,7 @@ type GetOwnershipResponse struct {
 
 func (x *GetOwnershipResponse) Reset() {
 	*x = GetOwnershipResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +4192,7 @@ func (x *GetOwnershipResponse) String() string {
 func (*GetOwnershipResponse) ProtoMessage() {}
 
 func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4205,7 @@ func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOwnershipResponse.ProtoReflect.Descriptor instead.
 func (*GetOwnershipResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{55}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetOwnershipResponse) GetOwner() string {
@@ -4084,14 +4377,15 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12!\n" +
 	"\fescalated_at\x18\x06 \x01(\tR\vescalatedAt\x122\n" +
 	"\x05votes\x18\a \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\x12!\n" +
-	"\finterrupt_id\x18\b \x01(\tR\vinterruptId\"\x95\x01\n" +
+	"\finterrupt_id\x18\b \x01(\tR\vinterruptId\"\xba\x01\n" +
 	"\x12PutWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x02 \x01(\fR\n" +
 	"definition\x12\x18\n" +
 	"\areplace\x18\x03 \x01(\bR\areplace\x12-\n" +
-	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\"\x89\x02\n" +
+	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\x12#\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"\xcd\x02\n" +
 	"\x13PutWorkflowResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x18\n" +
@@ -4100,21 +4394,40 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\tunchanged\x18\x04 \x01(\bR\tunchanged\x12#\n" +
 	"\runknown_types\x18\x05 \x03(\tR\funknownTypes\x12\x18\n" +
 	"\acreated\x18\x06 \x01(\bR\acreated\x12B\n" +
-	"\bwarnings\x18\a \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bwarnings\"S\n" +
+	"\bwarnings\x18\a \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bwarnings\x12B\n" +
+	"\bproblems\x18\b \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bproblems\"S\n" +
 	"\x0fWorkflowWarning\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"M\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"g\n" +
 	"\x12GetWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
-	"workflowId\"g\n" +
+	"workflowId\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"g\n" +
 	"\x13GetWorkflowResponse\x12\x1e\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\fR\n" +
 	"definition\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
-	"\x06digest\x18\x03 \x01(\tR\x06digest\"Z\n" +
+	"\x06digest\x18\x03 \x01(\tR\x06digest\"V\n" +
+	"\x1bListWorkflowVersionsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\"b\n" +
+	"\x1cListWorkflowVersionsResponse\x12B\n" +
+	"\bversions\x18\x01 \x03(\v2&.waybill.dispatcher.v1.WorkflowVersionR\bversions\"]\n" +
+	"\x0fWorkflowVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x18\n" +
+	"\acurrent\x18\x03 \x01(\bR\acurrent\"j\n" +
+	"\x15DeleteWorkflowRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"4\n" +
+	"\x16DeleteWorkflowResponse\x12\x1a\n" +
+	"\bversions\x18\x01 \x03(\tR\bversions\"Z\n" +
 	"\x14ListWorkflowsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x14\n" +
@@ -4274,7 +4587,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\n" +
 	"expires_at\x18\x05 \x01(\tR\texpiresAt\x12\x14\n" +
 	"\x05state\x18\x06 \x01(\tR\x05state\x12\x14\n" +
-	"\x05ended\x18\a \x01(\bR\x05ended2\xae\x12\n" +
+	"\x05ended\x18\a \x01(\bR\x05ended2\x9e\x14\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -4286,7 +4599,9 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x10ResolveInterrupt\x12..waybill.dispatcher.v1.ResolveInterruptRequest\x1a/.waybill.dispatcher.v1.ResolveInterruptResponse\x12g\n" +
 	"\fGetInterrupt\x12*.waybill.dispatcher.v1.GetInterruptRequest\x1a+.waybill.dispatcher.v1.GetInterruptResponse\x12d\n" +
 	"\vPutWorkflow\x12).waybill.dispatcher.v1.PutWorkflowRequest\x1a*.waybill.dispatcher.v1.PutWorkflowResponse\x12d\n" +
-	"\vGetWorkflow\x12).waybill.dispatcher.v1.GetWorkflowRequest\x1a*.waybill.dispatcher.v1.GetWorkflowResponse\x12j\n" +
+	"\vGetWorkflow\x12).waybill.dispatcher.v1.GetWorkflowRequest\x1a*.waybill.dispatcher.v1.GetWorkflowResponse\x12\x7f\n" +
+	"\x14ListWorkflowVersions\x122.waybill.dispatcher.v1.ListWorkflowVersionsRequest\x1a3.waybill.dispatcher.v1.ListWorkflowVersionsResponse\x12m\n" +
+	"\x0eDeleteWorkflow\x12,.waybill.dispatcher.v1.DeleteWorkflowRequest\x1a-.waybill.dispatcher.v1.DeleteWorkflowResponse\x12j\n" +
 	"\rListWorkflows\x12+.waybill.dispatcher.v1.ListWorkflowsRequest\x1a,.waybill.dispatcher.v1.ListWorkflowsResponse\x12[\n" +
 	"\bDescribe\x12&.waybill.dispatcher.v1.DescribeRequest\x1a'.waybill.dispatcher.v1.DescribeResponse\x12\x82\x01\n" +
 	"\x15ListModelCapabilities\x123.waybill.dispatcher.v1.ListModelCapabilitiesRequest\x1a4.waybill.dispatcher.v1.ListModelCapabilitiesResponse\x12|\n" +
@@ -4313,7 +4628,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -4338,104 +4653,115 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*WorkflowWarning)(nil),               // 20: waybill.dispatcher.v1.WorkflowWarning
 	(*GetWorkflowRequest)(nil),            // 21: waybill.dispatcher.v1.GetWorkflowRequest
 	(*GetWorkflowResponse)(nil),           // 22: waybill.dispatcher.v1.GetWorkflowResponse
-	(*ListWorkflowsRequest)(nil),          // 23: waybill.dispatcher.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),         // 24: waybill.dispatcher.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),               // 25: waybill.dispatcher.v1.WorkflowSummary
-	(*DescribeRequest)(nil),               // 26: waybill.dispatcher.v1.DescribeRequest
-	(*DescribeResponse)(nil),              // 27: waybill.dispatcher.v1.DescribeResponse
-	(*ListModelCapabilitiesRequest)(nil),  // 28: waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil), // 29: waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),               // 30: waybill.dispatcher.v1.ModelCapability
-	(*CapableModel)(nil),                  // 31: waybill.dispatcher.v1.CapableModel
-	(*PromptSupport)(nil),                 // 32: waybill.dispatcher.v1.PromptSupport
-	(*NodeType)(nil),                      // 33: waybill.dispatcher.v1.NodeType
-	(*ProgramMockRequest)(nil),            // 34: waybill.dispatcher.v1.ProgramMockRequest
-	(*MockEntry)(nil),                     // 35: waybill.dispatcher.v1.MockEntry
-	(*ProgramMockResponse)(nil),           // 36: waybill.dispatcher.v1.ProgramMockResponse
-	(*ResetMockRequest)(nil),              // 37: waybill.dispatcher.v1.ResetMockRequest
-	(*ResetMockResponse)(nil),             // 38: waybill.dispatcher.v1.ResetMockResponse
-	(*LastMockBudgetRequest)(nil),         // 39: waybill.dispatcher.v1.LastMockBudgetRequest
-	(*LastMockBudgetResponse)(nil),        // 40: waybill.dispatcher.v1.LastMockBudgetResponse
-	(*ComposePromptRequest)(nil),          // 41: waybill.dispatcher.v1.ComposePromptRequest
-	(*ComposePromptResponse)(nil),         // 42: waybill.dispatcher.v1.ComposePromptResponse
-	(*ListQuarantinedRunsRequest)(nil),    // 43: waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),   // 44: waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                // 45: waybill.dispatcher.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),    // 46: waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),   // 47: waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),      // 48: waybill.dispatcher.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),     // 49: waybill.dispatcher.v1.EndQuarantinedRunResponse
-	(*FindBlockedRunsRequest)(nil),        // 50: waybill.dispatcher.v1.FindBlockedRunsRequest
-	(*FindBlockedRunsResponse)(nil),       // 51: waybill.dispatcher.v1.FindBlockedRunsResponse
-	(*BlockedRun)(nil),                    // 52: waybill.dispatcher.v1.BlockedRun
-	(*RunLimit)(nil),                      // 53: waybill.dispatcher.v1.RunLimit
-	(*GetOwnershipRequest)(nil),           // 54: waybill.dispatcher.v1.GetOwnershipRequest
-	(*GetOwnershipResponse)(nil),          // 55: waybill.dispatcher.v1.GetOwnershipResponse
+	(*ListWorkflowVersionsRequest)(nil),   // 23: waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	(*ListWorkflowVersionsResponse)(nil),  // 24: waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	(*WorkflowVersion)(nil),               // 25: waybill.dispatcher.v1.WorkflowVersion
+	(*DeleteWorkflowRequest)(nil),         // 26: waybill.dispatcher.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),        // 27: waybill.dispatcher.v1.DeleteWorkflowResponse
+	(*ListWorkflowsRequest)(nil),          // 28: waybill.dispatcher.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),         // 29: waybill.dispatcher.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),               // 30: waybill.dispatcher.v1.WorkflowSummary
+	(*DescribeRequest)(nil),               // 31: waybill.dispatcher.v1.DescribeRequest
+	(*DescribeResponse)(nil),              // 32: waybill.dispatcher.v1.DescribeResponse
+	(*ListModelCapabilitiesRequest)(nil),  // 33: waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil), // 34: waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),               // 35: waybill.dispatcher.v1.ModelCapability
+	(*CapableModel)(nil),                  // 36: waybill.dispatcher.v1.CapableModel
+	(*PromptSupport)(nil),                 // 37: waybill.dispatcher.v1.PromptSupport
+	(*NodeType)(nil),                      // 38: waybill.dispatcher.v1.NodeType
+	(*ProgramMockRequest)(nil),            // 39: waybill.dispatcher.v1.ProgramMockRequest
+	(*MockEntry)(nil),                     // 40: waybill.dispatcher.v1.MockEntry
+	(*ProgramMockResponse)(nil),           // 41: waybill.dispatcher.v1.ProgramMockResponse
+	(*ResetMockRequest)(nil),              // 42: waybill.dispatcher.v1.ResetMockRequest
+	(*ResetMockResponse)(nil),             // 43: waybill.dispatcher.v1.ResetMockResponse
+	(*LastMockBudgetRequest)(nil),         // 44: waybill.dispatcher.v1.LastMockBudgetRequest
+	(*LastMockBudgetResponse)(nil),        // 45: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*ComposePromptRequest)(nil),          // 46: waybill.dispatcher.v1.ComposePromptRequest
+	(*ComposePromptResponse)(nil),         // 47: waybill.dispatcher.v1.ComposePromptResponse
+	(*ListQuarantinedRunsRequest)(nil),    // 48: waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),   // 49: waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                // 50: waybill.dispatcher.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),    // 51: waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),   // 52: waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),      // 53: waybill.dispatcher.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),     // 54: waybill.dispatcher.v1.EndQuarantinedRunResponse
+	(*FindBlockedRunsRequest)(nil),        // 55: waybill.dispatcher.v1.FindBlockedRunsRequest
+	(*FindBlockedRunsResponse)(nil),       // 56: waybill.dispatcher.v1.FindBlockedRunsResponse
+	(*BlockedRun)(nil),                    // 57: waybill.dispatcher.v1.BlockedRun
+	(*RunLimit)(nil),                      // 58: waybill.dispatcher.v1.RunLimit
+	(*GetOwnershipRequest)(nil),           // 59: waybill.dispatcher.v1.GetOwnershipRequest
+	(*GetOwnershipResponse)(nil),          // 60: waybill.dispatcher.v1.GetOwnershipResponse
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
 	14, // 1: waybill.dispatcher.v1.ResolveInterruptResponse.standing:type_name -> waybill.dispatcher.v1.Standing
 	15, // 2: waybill.dispatcher.v1.GetInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
 	20, // 3: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
-	25, // 4: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	33, // 5: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	32, // 6: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
-	30, // 7: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
-	31, // 8: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
-	35, // 9: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	45, // 10: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
-	52, // 11: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
-	53, // 12: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
-	45, // 13: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
-	0,  // 14: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 15: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 16: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 17: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 18: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 19: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 20: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 21: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 22: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	21, // 23: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 24: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	26, // 25: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	28, // 26: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	43, // 27: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	46, // 28: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	48, // 29: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
-	50, // 30: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	54, // 31: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	34, // 32: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	37, // 33: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	39, // 34: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	41, // 35: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 36: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 37: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 38: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 39: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 40: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 41: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 42: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 43: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 44: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	22, // 45: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 46: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	27, // 47: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	29, // 48: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	44, // 49: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	47, // 50: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	49, // 51: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	51, // 52: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	55, // 53: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	36, // 54: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	38, // 55: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	40, // 56: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	42, // 57: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	36, // [36:58] is the sub-list for method output_type
-	14, // [14:36] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	20, // 4: waybill.dispatcher.v1.PutWorkflowResponse.problems:type_name -> waybill.dispatcher.v1.WorkflowWarning
+	25, // 5: waybill.dispatcher.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.dispatcher.v1.WorkflowVersion
+	30, // 6: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
+	38, // 7: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	37, // 8: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	35, // 9: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
+	36, // 10: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
+	40, // 11: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	50, // 12: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	57, // 13: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
+	58, // 14: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
+	50, // 15: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	0,  // 16: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 17: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 18: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 19: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 20: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 21: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 22: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 23: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 24: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	21, // 25: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 26: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	26, // 27: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
+	28, // 28: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	31, // 29: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	33, // 30: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	48, // 31: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	51, // 32: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	53, // 33: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
+	55, // 34: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	59, // 35: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	39, // 36: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	42, // 37: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	44, // 38: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	46, // 39: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	1,  // 40: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 41: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 42: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 43: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 44: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 45: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 46: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 47: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 48: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	22, // 49: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 50: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	27, // 51: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	29, // 52: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	32, // 53: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	34, // 54: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	49, // 55: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	52, // 56: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	54, // 57: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	56, // 58: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	60, // 59: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	41, // 60: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	43, // 61: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	45, // 62: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	47, // 63: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	40, // [40:64] is the sub-list for method output_type
+	16, // [16:40] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -4443,14 +4769,14 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	if File_waybill_dispatcher_v1_dispatcher_proto != nil {
 		return
 	}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

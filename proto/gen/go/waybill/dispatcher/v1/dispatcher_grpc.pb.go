@@ -29,6 +29,8 @@ const (
 	Dispatcher_GetInterrupt_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetInterrupt"
 	Dispatcher_PutWorkflow_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
 	Dispatcher_GetWorkflow_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/GetWorkflow"
+	Dispatcher_ListWorkflowVersions_FullMethodName  = "/waybill.dispatcher.v1.Dispatcher/ListWorkflowVersions"
+	Dispatcher_DeleteWorkflow_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/DeleteWorkflow"
 	Dispatcher_ListWorkflows_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/ListWorkflows"
 	Dispatcher_Describe_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/Describe"
 	Dispatcher_ListModelCapabilities_FullMethodName = "/waybill.dispatcher.v1.Dispatcher/ListModelCapabilities"
@@ -69,6 +71,11 @@ type DispatcherClient interface {
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
 	// GetWorkflow returns a definition visible to the tenant.
 	GetWorkflow(ctx context.Context, in *GetWorkflowRequest, opts ...grpc.CallOption) (*GetWorkflowResponse, error)
+	// ListWorkflowVersions lists the versions of a workflow visible to the tenant.
+	ListWorkflowVersions(ctx context.Context, in *ListWorkflowVersionsRequest, opts ...grpc.CallOption) (*ListWorkflowVersionsResponse, error)
+	// DeleteWorkflow deletes a workflow of the tenant, or one version of it. Runs keep their
+	// definition.
+	DeleteWorkflow(ctx context.Context, in *DeleteWorkflowRequest, opts ...grpc.CallOption) (*DeleteWorkflowResponse, error)
 	// ListWorkflows lists the definitions visible to the tenant, by id.
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// Describe returns what this dispatcher can execute; discovery is computed from it.
@@ -200,6 +207,26 @@ func (c *dispatcherClient) GetWorkflow(ctx context.Context, in *GetWorkflowReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetWorkflowResponse)
 	err := c.cc.Invoke(ctx, Dispatcher_GetWorkflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) ListWorkflowVersions(ctx context.Context, in *ListWorkflowVersionsRequest, opts ...grpc.CallOption) (*ListWorkflowVersionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWorkflowVersionsResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ListWorkflowVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) DeleteWorkflow(ctx context.Context, in *DeleteWorkflowRequest, opts ...grpc.CallOption) (*DeleteWorkflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteWorkflowResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_DeleteWorkflow_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -352,6 +379,11 @@ type DispatcherServer interface {
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
 	// GetWorkflow returns a definition visible to the tenant.
 	GetWorkflow(context.Context, *GetWorkflowRequest) (*GetWorkflowResponse, error)
+	// ListWorkflowVersions lists the versions of a workflow visible to the tenant.
+	ListWorkflowVersions(context.Context, *ListWorkflowVersionsRequest) (*ListWorkflowVersionsResponse, error)
+	// DeleteWorkflow deletes a workflow of the tenant, or one version of it. Runs keep their
+	// definition.
+	DeleteWorkflow(context.Context, *DeleteWorkflowRequest) (*DeleteWorkflowResponse, error)
 	// ListWorkflows lists the definitions visible to the tenant, by id.
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// Describe returns what this dispatcher can execute; discovery is computed from it.
@@ -418,6 +450,12 @@ func (UnimplementedDispatcherServer) PutWorkflow(context.Context, *PutWorkflowRe
 }
 func (UnimplementedDispatcherServer) GetWorkflow(context.Context, *GetWorkflowRequest) (*GetWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetWorkflow not implemented")
+}
+func (UnimplementedDispatcherServer) ListWorkflowVersions(context.Context, *ListWorkflowVersionsRequest) (*ListWorkflowVersionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWorkflowVersions not implemented")
+}
+func (UnimplementedDispatcherServer) DeleteWorkflow(context.Context, *DeleteWorkflowRequest) (*DeleteWorkflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteWorkflow not implemented")
 }
 func (UnimplementedDispatcherServer) ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkflows not implemented")
@@ -652,6 +690,42 @@ func _Dispatcher_GetWorkflow_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(DispatcherServer).GetWorkflow(ctx, req.(*GetWorkflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_ListWorkflowVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWorkflowVersionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ListWorkflowVersions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ListWorkflowVersions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ListWorkflowVersions(ctx, req.(*ListWorkflowVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_DeleteWorkflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteWorkflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).DeleteWorkflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_DeleteWorkflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).DeleteWorkflow(ctx, req.(*DeleteWorkflowRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -918,6 +992,14 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetWorkflow",
 			Handler:    _Dispatcher_GetWorkflow_Handler,
+		},
+		{
+			MethodName: "ListWorkflowVersions",
+			Handler:    _Dispatcher_ListWorkflowVersions_Handler,
+		},
+		{
+			MethodName: "DeleteWorkflow",
+			Handler:    _Dispatcher_DeleteWorkflow_Handler,
 		},
 		{
 			MethodName: "ListWorkflows",

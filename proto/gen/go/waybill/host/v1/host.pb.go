@@ -1349,6 +1349,382 @@ func (x *WorkflowWarning) GetMessage() string {
 	return ""
 }
 
+// ValidateWorkflowRequest holds a definition.
+type ValidateWorkflowRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Definition    *v1.JsonDocument       `protobuf:"bytes,1,opt,name=definition,proto3" json:"definition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateWorkflowRequest) Reset() {
+	*x = ValidateWorkflowRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateWorkflowRequest) ProtoMessage() {}
+
+func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ValidateWorkflowRequest) GetDefinition() *v1.JsonDocument {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+// ValidateWorkflowResponse is the result of the check.
+type ValidateWorkflowResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// There are no problems: the definition could be registered.
+	Valid bool `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`
+	// Constructs that cannot run.
+	Problems []*WorkflowWarning `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty"`
+	// Valid constructs that are probably mistakes.
+	Warnings      []*WorkflowWarning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ValidateWorkflowResponse) Reset() {
+	*x = ValidateWorkflowResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ValidateWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ValidateWorkflowResponse) ProtoMessage() {}
+
+func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ValidateWorkflowResponse) GetValid() bool {
+	if x != nil {
+		return x.Valid
+	}
+	return false
+}
+
+func (x *ValidateWorkflowResponse) GetProblems() []*WorkflowWarning {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *ValidateWorkflowResponse) GetWarnings() []*WorkflowWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+// ListWorkflowVersionsRequest names a workflow.
+type ListWorkflowVersionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkflowVersionsRequest) Reset() {
+	*x = ListWorkflowVersionsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkflowVersionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkflowVersionsRequest) ProtoMessage() {}
+
+func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkflowVersionsRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkflowVersionsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+// ListWorkflowVersionsResponse lists the versions, the current one first, the others by name.
+type ListWorkflowVersionsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Versions      []*WorkflowVersion     `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkflowVersionsResponse) Reset() {
+	*x = ListWorkflowVersionsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkflowVersionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkflowVersionsResponse) ProtoMessage() {}
+
+func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkflowVersionsResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListWorkflowVersionsResponse) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *ListWorkflowVersionsResponse) GetVersions() []*WorkflowVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+// WorkflowVersion is a version of a workflow.
+type WorkflowVersion struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Digest  string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	// New runs use this version.
+	Current       bool `protobuf:"varint,3,opt,name=current,proto3" json:"current,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowVersion) Reset() {
+	*x = WorkflowVersion{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowVersion) ProtoMessage() {}
+
+func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
+func (*WorkflowVersion) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *WorkflowVersion) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *WorkflowVersion) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *WorkflowVersion) GetCurrent() bool {
+	if x != nil {
+		return x.Current
+	}
+	return false
+}
+
+// DeleteWorkflowRequest names a workflow and optionally one version that is not the current one.
+type DeleteWorkflowRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Unset: all versions.
+	Version       *string `protobuf:"bytes,2,opt,name=version,proto3,oneof" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkflowRequest) Reset() {
+	*x = DeleteWorkflowRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkflowRequest) ProtoMessage() {}
+
+func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DeleteWorkflowRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *DeleteWorkflowRequest) GetVersion() string {
+	if x != nil && x.Version != nil {
+		return *x.Version
+	}
+	return ""
+}
+
+// DeleteWorkflowResponse lists the deleted versions.
+type DeleteWorkflowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Versions      []string               `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkflowResponse) Reset() {
+	*x = DeleteWorkflowResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkflowResponse) ProtoMessage() {}
+
+func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *DeleteWorkflowResponse) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *DeleteWorkflowResponse) GetVersions() []string {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
 // GetEnvelopeSchemaRequest names a kind as the file <kind>.schema.json.
 type GetEnvelopeSchemaRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1359,7 +1735,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1747,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1760,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -1404,7 +1780,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1792,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1805,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -1451,7 +1827,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1839,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1852,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -1503,7 +1879,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1891,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1904,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -1552,7 +1928,7 @@ type ListAuditEntriesRequest struct {
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1940,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1953,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -1613,7 +1989,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1625,7 +2001,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1638,7 +2014,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -1666,7 +2042,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +2054,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +2067,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -1718,7 +2094,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1730,7 +2106,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1743,7 +2119,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -1767,7 +2143,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +2155,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +2168,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -1834,7 +2210,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +2222,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +2235,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -1891,7 +2267,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2279,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2292,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -1957,7 +2333,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2345,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2358,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -2002,7 +2378,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2390,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2403,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -2047,7 +2423,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2059,7 +2435,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2072,7 +2448,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -2091,7 +2467,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2479,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2492,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
 }
 
 // ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
@@ -2132,7 +2508,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2520,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2533,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -2191,7 +2567,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2579,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2592,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -2261,7 +2637,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2273,7 +2649,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2286,7 +2662,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -2321,7 +2697,7 @@ type ListModelSubstitutionsRequest struct {
 
 func (x *ListModelSubstitutionsRequest) Reset() {
 	*x = ListModelSubstitutionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2709,7 @@ func (x *ListModelSubstitutionsRequest) String() string {
 func (*ListModelSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2722,7 @@ func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListModelSubstitutionsRequest) GetSince() string {
@@ -2368,7 +2744,7 @@ type ListModelSubstitutionsResponse struct {
 
 func (x *ListModelSubstitutionsResponse) Reset() {
 	*x = ListModelSubstitutionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2380,7 +2756,7 @@ func (x *ListModelSubstitutionsResponse) String() string {
 func (*ListModelSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2393,7 +2769,7 @@ func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
@@ -2432,7 +2808,7 @@ type ModelSubstitution struct {
 
 func (x *ModelSubstitution) Reset() {
 	*x = ModelSubstitution{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2820,7 @@ func (x *ModelSubstitution) String() string {
 func (*ModelSubstitution) ProtoMessage() {}
 
 func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2833,7 @@ func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
 func (*ModelSubstitution) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ModelSubstitution) GetOriginalProvider() string {
@@ -2537,7 +2913,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2925,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2938,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
@@ -2597,7 +2973,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2985,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2998,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -2660,7 +3036,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +3048,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +3061,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -2747,7 +3123,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +3135,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +3148,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RetryQuarantinedRunRequest) GetRunId() string {
@@ -2794,7 +3170,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +3182,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +3195,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RetryQuarantinedRunResponse) GetRunId() string {
@@ -2848,7 +3224,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3236,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3249,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *EndQuarantinedRunRequest) GetRunId() string {
@@ -2901,7 +3277,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2913,7 +3289,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2926,7 +3302,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EndQuarantinedRunResponse) GetRunId() string {
@@ -2953,7 +3329,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3341,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3354,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -3014,7 +3390,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3026,7 +3402,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3039,7 +3415,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -3117,7 +3493,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3129,7 +3505,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3142,7 +3518,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -3169,7 +3545,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3181,7 +3557,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3194,7 +3570,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -3372,7 +3748,36 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x0fWorkflowWarning\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\".\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"S\n" +
+	"\x17ValidateWorkflowRequest\x128\n" +
+	"\n" +
+	"definition\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
+	"definition\"\xac\x01\n" +
+	"\x18ValidateWorkflowResponse\x12\x14\n" +
+	"\x05valid\x18\x01 \x01(\bR\x05valid\x12<\n" +
+	"\bproblems\x18\x02 \x03(\v2 .waybill.host.v1.WorkflowWarningR\bproblems\x12<\n" +
+	"\bwarnings\x18\x03 \x03(\v2 .waybill.host.v1.WorkflowWarningR\bwarnings\">\n" +
+	"\x1bListWorkflowVersionsRequest\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\"}\n" +
+	"\x1cListWorkflowVersionsResponse\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12<\n" +
+	"\bversions\x18\x02 \x03(\v2 .waybill.host.v1.WorkflowVersionR\bversions\"]\n" +
+	"\x0fWorkflowVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x18\n" +
+	"\acurrent\x18\x03 \x01(\bR\acurrent\"c\n" +
+	"\x15DeleteWorkflowRequest\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x1d\n" +
+	"\aversion\x18\x02 \x01(\tH\x00R\aversion\x88\x01\x01B\n" +
+	"\n" +
+	"\b_version\"U\n" +
+	"\x16DeleteWorkflowResponse\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x1a\n" +
+	"\bversions\x18\x02 \x03(\tR\bversions\".\n" +
 	"\x18GetEnvelopeSchemaRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\"M\n" +
 	"\x19GetEnvelopeSchemaResponse\x120\n" +
@@ -3521,7 +3926,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x02at\x18\x02 \x01(\x03H\x00R\x02at\x88\x01\x01B\x05\n" +
 	"\x03_at\"B\n" +
 	"\x12GetRunViewResponse\x12,\n" +
-	"\x04view\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x04view2\xbd\x11\n" +
+	"\x04view\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x04view2\xfe\x13\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
@@ -3530,7 +3935,10 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12X\n" +
-	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12j\n" +
+	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12g\n" +
+	"\x10ValidateWorkflow\x12(.waybill.host.v1.ValidateWorkflowRequest\x1a).waybill.host.v1.ValidateWorkflowResponse\x12s\n" +
+	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12a\n" +
+	"\x0eDeleteWorkflow\x12&.waybill.host.v1.DeleteWorkflowRequest\x1a'.waybill.host.v1.DeleteWorkflowResponse\x12j\n" +
 	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponse\x12a\n" +
 	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponse\x12O\n" +
 	"\bDiffRuns\x12 .waybill.host.v1.DiffRunsRequest\x1a!.waybill.host.v1.DiffRunsResponse\x12g\n" +
@@ -3560,7 +3968,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -3580,122 +3988,139 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PutWorkflowRequest)(nil),             // 15: waybill.host.v1.PutWorkflowRequest
 	(*PutWorkflowResponse)(nil),            // 16: waybill.host.v1.PutWorkflowResponse
 	(*WorkflowWarning)(nil),                // 17: waybill.host.v1.WorkflowWarning
-	(*GetEnvelopeSchemaRequest)(nil),       // 18: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),      // 19: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),          // 20: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),         // 21: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),        // 22: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),       // 23: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),                // 24: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),               // 25: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),        // 26: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),               // 27: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),               // 28: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),       // 29: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),         // 30: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),        // 31: waybill.host.v1.ListAnnotationsResponse
-	(*ListModelCapabilitiesRequest)(nil),   // 32: waybill.host.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil),  // 33: waybill.host.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),                // 34: waybill.host.v1.ModelCapability
-	(*CapableModel)(nil),                   // 35: waybill.host.v1.CapableModel
-	(*ListModelSubstitutionsRequest)(nil),  // 36: waybill.host.v1.ListModelSubstitutionsRequest
-	(*ListModelSubstitutionsResponse)(nil), // 37: waybill.host.v1.ListModelSubstitutionsResponse
-	(*ModelSubstitution)(nil),              // 38: waybill.host.v1.ModelSubstitution
-	(*ListQuarantinedRunsRequest)(nil),     // 39: waybill.host.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),    // 40: waybill.host.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                 // 41: waybill.host.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),     // 42: waybill.host.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),    // 43: waybill.host.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),       // 44: waybill.host.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),      // 45: waybill.host.v1.EndQuarantinedRunResponse
-	(*GetRunOwnerRequest)(nil),             // 46: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 47: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 48: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 49: waybill.host.v1.GetRunViewResponse
-	(*v1.JsonDocument)(nil),                // 50: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 51: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 52: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 53: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 54: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 55: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 56: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*ValidateWorkflowRequest)(nil),        // 18: waybill.host.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil),       // 19: waybill.host.v1.ValidateWorkflowResponse
+	(*ListWorkflowVersionsRequest)(nil),    // 20: waybill.host.v1.ListWorkflowVersionsRequest
+	(*ListWorkflowVersionsResponse)(nil),   // 21: waybill.host.v1.ListWorkflowVersionsResponse
+	(*WorkflowVersion)(nil),                // 22: waybill.host.v1.WorkflowVersion
+	(*DeleteWorkflowRequest)(nil),          // 23: waybill.host.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),         // 24: waybill.host.v1.DeleteWorkflowResponse
+	(*GetEnvelopeSchemaRequest)(nil),       // 25: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),      // 26: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),          // 27: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),         // 28: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),        // 29: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 30: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 31: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 32: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 33: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 34: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 35: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 36: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 37: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 38: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 39: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 40: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 41: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 42: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 43: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 44: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 45: waybill.host.v1.ModelSubstitution
+	(*ListQuarantinedRunsRequest)(nil),     // 46: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 47: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 48: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 49: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 50: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 51: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 52: waybill.host.v1.EndQuarantinedRunResponse
+	(*GetRunOwnerRequest)(nil),             // 53: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 54: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 55: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 56: waybill.host.v1.GetRunViewResponse
+	(*v1.JsonDocument)(nil),                // 57: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 58: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 59: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 60: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 61: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 62: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 63: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	50, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	57, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	5,  // 2: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	41, // 3: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	48, // 3: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
 	6,  // 4: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	4,  // 5: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	11, // 6: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	50, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	57, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	14, // 8: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	50, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	57, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	17, // 10: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	50, // 11: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	50, // 12: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	50, // 13: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	50, // 14: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	27, // 15: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	28, // 16: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	50, // 17: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	50, // 18: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	34, // 19: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	35, // 20: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	38, // 21: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	41, // 22: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	6,  // 23: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	41, // 24: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	50, // 25: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	0,  // 26: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 27: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	7,  // 28: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	9,  // 29: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	32, // 30: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	36, // 31: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	12, // 32: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	15, // 33: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	18, // 34: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	20, // 35: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	24, // 36: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	26, // 37: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	30, // 38: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	22, // 39: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	51, // 40: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	52, // 41: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	53, // 42: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	39, // 43: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	42, // 44: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	44, // 45: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	46, // 46: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	48, // 47: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	1,  // 48: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 49: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	8,  // 50: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	10, // 51: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	33, // 52: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	37, // 53: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	13, // 54: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	16, // 55: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	19, // 56: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	21, // 57: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	25, // 58: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	29, // 59: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	31, // 60: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	23, // 61: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	54, // 62: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	55, // 63: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	56, // 64: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	40, // 65: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	43, // 66: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	45, // 67: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	47, // 68: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	49, // 69: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	48, // [48:70] is the sub-list for method output_type
-	26, // [26:48] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	57, // 11: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	17, // 12: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	17, // 13: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	22, // 14: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	57, // 15: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	57, // 16: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	57, // 17: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	57, // 18: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	34, // 19: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	35, // 20: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	57, // 21: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	57, // 22: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	41, // 23: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	42, // 24: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	45, // 25: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	48, // 26: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	6,  // 27: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	48, // 28: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	57, // 29: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	0,  // 30: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 31: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	7,  // 32: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	9,  // 33: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	39, // 34: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	43, // 35: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	12, // 36: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	15, // 37: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	18, // 38: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	20, // 39: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	23, // 40: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	25, // 41: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	27, // 42: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	31, // 43: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	33, // 44: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	37, // 45: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	29, // 46: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	58, // 47: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	59, // 48: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	60, // 49: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	46, // 50: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	49, // 51: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	51, // 52: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	53, // 53: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	55, // 54: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	1,  // 55: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 56: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	8,  // 57: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	10, // 58: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	40, // 59: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	44, // 60: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	13, // 61: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	16, // 62: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	19, // 63: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	21, // 64: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	24, // 65: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	26, // 66: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	28, // 67: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	32, // 68: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	36, // 69: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	38, // 70: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	30, // 71: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	61, // 72: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	62, // 73: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	63, // 74: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	47, // 75: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	50, // 76: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	52, // 77: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	54, // 78: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	56, // 79: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	55, // [55:80] is the sub-list for method output_type
+	30, // [30:55] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -3715,26 +4140,27 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[10].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[12].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[13].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[20].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[22].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[23].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[26].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[27].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[28].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[36].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[39].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[40].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[41].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[29].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[30].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[33].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[34].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[43].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[51].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[54].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[55].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   50,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

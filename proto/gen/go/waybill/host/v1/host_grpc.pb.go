@@ -27,6 +27,9 @@ const (
 	Host_ListModelSubstitutions_FullMethodName = "/waybill.host.v1.Host/ListModelSubstitutions"
 	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
 	Host_PutWorkflow_FullMethodName            = "/waybill.host.v1.Host/PutWorkflow"
+	Host_ValidateWorkflow_FullMethodName       = "/waybill.host.v1.Host/ValidateWorkflow"
+	Host_ListWorkflowVersions_FullMethodName   = "/waybill.host.v1.Host/ListWorkflowVersions"
+	Host_DeleteWorkflow_FullMethodName         = "/waybill.host.v1.Host/DeleteWorkflow"
 	Host_GetEnvelopeSchema_FullMethodName      = "/waybill.host.v1.Host/GetEnvelopeSchema"
 	Host_GetDebugBundle_FullMethodName         = "/waybill.host.v1.Host/GetDebugBundle"
 	Host_DiffRuns_FullMethodName               = "/waybill.host.v1.Host/DiffRuns"
@@ -68,6 +71,13 @@ type HostClient interface {
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
+	// ValidateWorkflow checks a definition without registering it. Scope manifest:read.
+	ValidateWorkflow(ctx context.Context, in *ValidateWorkflowRequest, opts ...grpc.CallOption) (*ValidateWorkflowResponse, error)
+	// ListWorkflowVersions lists the versions of a workflow. Scope manifest:read.
+	ListWorkflowVersions(ctx context.Context, in *ListWorkflowVersionsRequest, opts ...grpc.CallOption) (*ListWorkflowVersionsResponse, error)
+	// DeleteWorkflow deletes a workflow, or one version of it. Existing runs continue. Scope
+	// workflows:write.
+	DeleteWorkflow(ctx context.Context, in *DeleteWorkflowRequest, opts ...grpc.CallOption) (*DeleteWorkflowResponse, error)
 	// GetEnvelopeSchema returns the JSON Schema of an envelope kind. No scope.
 	GetEnvelopeSchema(ctx context.Context, in *GetEnvelopeSchemaRequest, opts ...grpc.CallOption) (*GetEnvelopeSchemaResponse, error)
 	// GetDebugBundle exports the events of a run, without its content. Scope runs:read.
@@ -190,6 +200,36 @@ func (c *hostClient) PutWorkflow(ctx context.Context, in *PutWorkflowRequest, op
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PutWorkflowResponse)
 	err := c.cc.Invoke(ctx, Host_PutWorkflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ValidateWorkflow(ctx context.Context, in *ValidateWorkflowRequest, opts ...grpc.CallOption) (*ValidateWorkflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ValidateWorkflowResponse)
+	err := c.cc.Invoke(ctx, Host_ValidateWorkflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListWorkflowVersions(ctx context.Context, in *ListWorkflowVersionsRequest, opts ...grpc.CallOption) (*ListWorkflowVersionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWorkflowVersionsResponse)
+	err := c.cc.Invoke(ctx, Host_ListWorkflowVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) DeleteWorkflow(ctx context.Context, in *DeleteWorkflowRequest, opts ...grpc.CallOption) (*DeleteWorkflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteWorkflowResponse)
+	err := c.cc.Invoke(ctx, Host_DeleteWorkflow_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -361,6 +401,13 @@ type HostServer interface {
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
+	// ValidateWorkflow checks a definition without registering it. Scope manifest:read.
+	ValidateWorkflow(context.Context, *ValidateWorkflowRequest) (*ValidateWorkflowResponse, error)
+	// ListWorkflowVersions lists the versions of a workflow. Scope manifest:read.
+	ListWorkflowVersions(context.Context, *ListWorkflowVersionsRequest) (*ListWorkflowVersionsResponse, error)
+	// DeleteWorkflow deletes a workflow, or one version of it. Existing runs continue. Scope
+	// workflows:write.
+	DeleteWorkflow(context.Context, *DeleteWorkflowRequest) (*DeleteWorkflowResponse, error)
 	// GetEnvelopeSchema returns the JSON Schema of an envelope kind. No scope.
 	GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error)
 	// GetDebugBundle exports the events of a run, without its content. Scope runs:read.
@@ -423,6 +470,15 @@ func (UnimplementedHostServer) ListWorkflows(context.Context, *ListWorkflowsRequ
 }
 func (UnimplementedHostServer) PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutWorkflow not implemented")
+}
+func (UnimplementedHostServer) ValidateWorkflow(context.Context, *ValidateWorkflowRequest) (*ValidateWorkflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ValidateWorkflow not implemented")
+}
+func (UnimplementedHostServer) ListWorkflowVersions(context.Context, *ListWorkflowVersionsRequest) (*ListWorkflowVersionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWorkflowVersions not implemented")
+}
+func (UnimplementedHostServer) DeleteWorkflow(context.Context, *DeleteWorkflowRequest) (*DeleteWorkflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteWorkflow not implemented")
 }
 func (UnimplementedHostServer) GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetEnvelopeSchema not implemented")
@@ -620,6 +676,60 @@ func _Host_PutWorkflow_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).PutWorkflow(ctx, req.(*PutWorkflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ValidateWorkflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ValidateWorkflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ValidateWorkflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ValidateWorkflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ValidateWorkflow(ctx, req.(*ValidateWorkflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListWorkflowVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWorkflowVersionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListWorkflowVersions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListWorkflowVersions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListWorkflowVersions(ctx, req.(*ListWorkflowVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_DeleteWorkflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteWorkflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).DeleteWorkflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_DeleteWorkflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).DeleteWorkflow(ctx, req.(*DeleteWorkflowRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -910,6 +1020,18 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PutWorkflow",
 			Handler:    _Host_PutWorkflow_Handler,
+		},
+		{
+			MethodName: "ValidateWorkflow",
+			Handler:    _Host_ValidateWorkflow_Handler,
+		},
+		{
+			MethodName: "ListWorkflowVersions",
+			Handler:    _Host_ListWorkflowVersions_Handler,
+		},
+		{
+			MethodName: "DeleteWorkflow",
+			Handler:    _Host_DeleteWorkflow_Handler,
 		},
 		{
 			MethodName: "GetEnvelopeSchema",

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"waybill.dev/waybill/internal/suggest"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 func TestNames_ReturnsTheClosestFirst(t *testing.T) {

@@ -1,0 +1,198 @@
+package workflowlist
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/cli/render"
+	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/term"
+)
+
+// change is a difference of two definitions. Nodes, edges, triggers and variables are named by their id.
+type change struct {
+	// Op is add, remove or replace.
+	Op   string          `json:"op"`
+	Path string          `json:"path"`
+	Old  json.RawMessage `json:"old,omitempty"`
+	New  json.RawMessage `json:"new,omitempty"`
+}
+
+// Diff is `waybill workflow diff`.
+func Diff(s *session.Session) *cobra.Command {
+	var from, to string
+	c := &cobra.Command{
+		Use:   "diff WORKFLOW [FILE|-]",
+		Short: "Compare versions of a workflow, or a version with a file",
+		Long: `Compares two versions of a workflow (--from, --to; the default of --to is the current one), or the
+current version with a file. Order and white space do not count: nodes, edges and variables are
+compared by their id or name.
+
+Exit status: 0 equal, 1 different; otherwise as all commands.`,
+		Example: `  waybill workflow diff triage --from 1.0.0
+  waybill workflow diff triage triage.json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := s.Printer(cmd)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 && from == "" {
+				return exit.Usagef("want --from VERSION, or a file to compare with")
+			}
+			if len(args) == 2 && to != "" {
+				return exit.Usagef("--to and a file cannot be combined")
+			}
+			before, after, err := documents(s, cmd, args, from, to)
+			if err != nil {
+				return err
+			}
+			all := compare(before, after)
+			if err := report(p, all); err != nil {
+				return err
+			}
+			if len(all) > 0 {
+				return exit.With(exit.Failed, fmt.Errorf("the definitions differ in %d place(s)", len(all)))
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "version to compare; default with a file: the current one")
+	c.Flags().StringVar(&to, "to", "", "version to compare with; default: the current one")
+	s.Flags(c)
+	return c
+}
+
+// documents reads both definitions.
+func documents(s *session.Session, cmd *cobra.Command, args []string, from, to string) (before, after json.RawMessage, err error) {
+	c, err := s.Client(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	if before, err = c.WorkflowVersion(cmd.Context(), args[0], from); err != nil {
+		return nil, nil, err
+	}
+	if len(args) == 1 {
+		after, err = c.WorkflowVersion(cmd.Context(), args[0], to)
+		return before, after, err
+	}
+	if args[1] == "-" {
+		after, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		after, err = os.ReadFile(args[1])
+	}
+	if err != nil {
+		return nil, nil, exit.With(exit.Usage, err)
+	}
+	if !json.Valid(after) {
+		return nil, nil, exit.Usagef("%s is not JSON", args[1])
+	}
+	return before, after, nil
+}
+
+func report(p *render.Printer, all []change) error {
+	doc, err := render.Encode(append([]change{}, all...))
+	if err != nil {
+		return err
+	}
+	return p.Document(doc, strconv.Itoa(len(all)), func(w io.Writer) error {
+		for _, c := range all {
+			text := map[string]string{
+				"add":     "+ " + c.Path + ": " + short(c.New),
+				"remove":  "- " + c.Path + ": " + short(c.Old),
+				"replace": "~ " + c.Path + ": " + short(c.Old) + " -> " + short(c.New),
+			}[c.Op]
+			if _, err := fmt.Fprintln(w, term.Clean(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// short renders a value on one line.
+func short(v json.RawMessage) string {
+	const most = 160
+	text := string(v)
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "..."
+	}
+	return text
+}
+
+// compare lists the differences of two documents, by path.
+func compare(before, after json.RawMessage) []change {
+	var out []change
+	walk("", normal(before), normal(after), &out)
+	return out
+}
+
+// normal returns a document without insignificant white space.
+func normal(doc json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, doc) != nil {
+		return doc
+	}
+	return b.Bytes()
+}
+
+func walk(path string, before, after json.RawMessage, out *[]change) {
+	a, isA := members(before)
+	b, isB := members(after)
+	switch {
+	case bytes.Equal(before, after):
+	case before == nil:
+		*out = append(*out, change{Op: "add", Path: path, New: after})
+	case after == nil:
+		*out = append(*out, change{Op: "remove", Path: path, Old: before})
+	case !isA || !isB:
+		*out = append(*out, change{Op: "replace", Path: path, Old: before, New: after})
+	default:
+		names := slices.Collect(maps.Keys(a))
+		for name := range b {
+			if a[name] == nil {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			walk(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), a[name], b[name], out)
+		}
+	}
+}
+
+// members returns the members of an object, and the elements of a list by their id, name or index.
+func members(v json.RawMessage) (map[string]json.RawMessage, bool) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(v, &object) == nil {
+		return object, object != nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(v, &list) != nil {
+		return nil, false
+	}
+	object = make(map[string]json.RawMessage, len(list))
+	for i, element := range list {
+		var named struct{ ID, Name string }
+		_ = json.Unmarshal(element, &named) // others are named by their index
+		key := named.ID
+		if key == "" {
+			key = named.Name
+		}
+		if _, taken := object[key]; key == "" || taken {
+			key = strconv.Itoa(i)
+		}
+		object[key] = element
+	}
+	return object, true
+}

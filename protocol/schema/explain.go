@@ -1,0 +1,113 @@
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/suggest"
+)
+
+// Keywords of violations by a member that an object must not have.
+const (
+	keywordAdditional  = "additionalProperties"
+	keywordUnevaluated = "unevaluatedProperties"
+)
+
+// UnknownMember reports whether the violation is a member that the schema does not have.
+func (v Violation) UnknownMember() bool {
+	return v.Keyword == keywordAdditional || v.Keyword == keywordUnevaluated
+}
+
+// Explain returns the message of a violation for the author of the document. For an unknown member it
+// adds the closest member and all that are allowed. Unlike Message it may repeat a name of the schema
+// because the document has a similar one.
+func (s *Schema) Explain(v Violation) string {
+	if !v.UnknownMember() {
+		return v.Message
+	}
+	known := s.members(v)
+	if len(known) == 0 {
+		return "unknown member; there are none here"
+	}
+	return UnknownMember(lastToken(v.InstancePath), known)
+}
+
+// UnknownMember returns the message for a member that an object must not have: the closest name and
+// all that are allowed.
+func UnknownMember(name string, known []string) string {
+	text := "unknown member;"
+	if near := Near(name, known); near != "" {
+		text += " did you mean " + near + "?"
+	}
+	return text + " allowed: " + strings.Join(known, ", ")
+}
+
+// Near returns the known name that an unknown one is probably meant to be; empty if none is close.
+// Short names are close to anything.
+func Near(name string, known []string) string {
+	if len(name) < 3 || len(name) > 64 {
+		return ""
+	}
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		return near[0]
+	}
+	return ""
+}
+
+// members returns the names of the members that the violated object may have, sorted; nil unless the
+// violation is an unknown member.
+func (s *Schema) members(v Violation) []string {
+	if !v.UnknownMember() {
+		return nil
+	}
+	at := v.SchemaPath[:max(strings.LastIndexByte(v.SchemaPath, '/'), 0)]
+	var object struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(lookup(s.Document(), at), &object) != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(object.Properties))
+}
+
+// lookup returns the value at a JSON pointer; nil if there is none.
+func lookup(doc json.RawMessage, pointer string) json.RawMessage {
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = unescape(token)
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		switch {
+		case json.Unmarshal(doc, &object) == nil:
+			doc = object[token]
+		case json.Unmarshal(doc, &list) == nil:
+			i := index(token)
+			if i < 0 || i >= len(list) {
+				return nil
+			}
+			doc = list[i]
+		default:
+			return nil
+		}
+	}
+	return doc
+}
+
+// index reads an array index; -1 if it is none.
+func index(token string) int {
+	n := -1
+	for _, r := range token {
+		if r < '0' || r > '9' || n > maxSchemaBytes {
+			return -1
+		}
+		n = max(n, 0)*10 + int(r-'0')
+	}
+	return n
+}
+
+func lastToken(pointer string) string {
+	return unescape(pointer[strings.LastIndexByte(pointer, '/')+1:])
+}
+
+func unescape(token string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(token) }

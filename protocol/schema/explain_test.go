@@ -1,0 +1,33 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/schema"
+)
+
+func TestExplain_SuggestsAMember(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile("s", []byte(`{"additionalProperties":false,"properties":{"prompt":true,"a/b":{"$ref":"#/$defs/x"},
+		"list":{"items":{"anyOf":[{"additionalProperties":false,"properties":{"model":true}}]}}},
+		"$defs":{"x":{"type":"object","unevaluatedProperties":false,"properties":{"refusalMode":true}}}}`))
+	require.NoError(t, err)
+	for doc, want := range map[string]string{
+		`{"promt":1}`:              "unknown member; did you mean prompt? allowed: a/b, list, prompt",
+		`{"q":1}`:                  "unknown member; allowed: a/b, list, prompt",
+		`{"zzzzzzzz":1}`:           "unknown member; allowed: a/b, list, prompt",
+		`{"a/b":{"refusalmod":1}}`: "unknown member; did you mean refusalMode? allowed: refusalMode",
+		`{"list":[{"modl":"x"}]}`: "unknown member; did you mean model? allowed: model",
+	} {
+		found := s.Validate([]byte(doc))
+		require.Len(t, found, 1, doc)
+		require.True(t, found[0].UnknownMember())
+		require.Equal(t, want, s.Explain(found[0]), doc)
+	}
+	typed, err := schema.Compile("s", []byte(`{"type":"object"}`))
+	require.NoError(t, err)
+	found := typed.Validate([]byte(`7`))
+	require.Equal(t, found[0].Message, typed.Explain(found[0]))
+}

@@ -1,0 +1,170 @@
+package dispatcher
+
+import (
+	"context"
+	"slices"
+
+	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/definition"
+	"waybill.dev/waybill/services/dispatcher/lint"
+)
+
+// PutWorkflow registers a definition.
+func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
+	report := s.lintHost(ctx).Check(req.GetDefinition())
+	if req.GetValidateOnly() {
+		return s.validation(ctx, req.GetTenant(), report)
+	}
+	if problems := report.Problems; len(problems) > 0 {
+		first := problems[0]
+		if first.Path == "" {
+			first.Path = "the document"
+		}
+		return nil, fault.New(fault.ValidationError, "the definition has %d problem(s); the first: %s: %s", len(problems), first.Path, first.Message).
+			With("problems", workflow.AsDetails(problems))
+	}
+	def := report.Def
+	if def.TenantID != "" && req.GetTenant() != "" && def.TenantID != req.GetTenant() {
+		return nil, fault.New(fault.Forbidden, "/tenantId names another tenant than the credential's")
+	}
+	if req.GetRequireExecutable() {
+		if err := s.starter.CheckExecutable(def); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkSecrets(ctx, req.GetTenant(), def.Raw); err != nil {
+		return nil, err
+	}
+	ref, change, err := s.definitions.Put(ctx, req.GetTenant(), def, req.GetReplace())
+	if err != nil {
+		return nil, err
+	}
+	found := slices.Concat(report.Warnings, s.registryWarnings(ctx, req.GetTenant(), def))
+	return &dispatcherv1.PutWorkflowResponse{
+		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknownTypes(ref.Types),
+		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
+		Warnings: warnings(found),
+	}, nil
+}
+
+// validation returns the result of a check.
+func (s *Service) validation(ctx context.Context, tenant string, r lint.Report) (*dispatcherv1.PutWorkflowResponse, error) {
+	out := &dispatcherv1.PutWorkflowResponse{Problems: warnings(r.Problems), Warnings: warnings(r.Warnings)}
+	if r.Def == nil {
+		return out, nil
+	}
+	out.WorkflowId, out.Version, out.Digest = r.Def.ID, r.Def.Version, r.Def.Digest()
+	out.Warnings = append(out.Warnings, warnings(s.registryWarnings(ctx, tenant, r.Def))...)
+	err := s.checkSecrets(ctx, tenant, r.Def.Raw)
+	if f, isFault := fault.As(err); isFault && f.Code != fault.ServiceUnavailable {
+		path := ""
+		if places, ok := f.Details["places"].([]string); ok && len(places) > 0 {
+			path = places[0]
+		}
+		out.Problems = append(out.Problems, &dispatcherv1.WorkflowWarning{Path: path, Rule: string(f.Code), Message: f.Message})
+		err = nil
+	}
+	return out, err
+}
+
+// registryWarnings returns the warnings that need the registered workflows.
+func (s *Service) registryWarnings(ctx context.Context, tenant string, def *workflow.Definition) []workflow.Problem {
+	return append(s.unknownChildren(ctx, tenant, def), s.unmaskable(def)...)
+}
+
+// warnings converts the warnings of a definition.
+func warnings(found []workflow.Problem) []*dispatcherv1.WorkflowWarning {
+	out := make([]*dispatcherv1.WorkflowWarning, len(found))
+	for i, p := range found {
+		out[i] = &dispatcherv1.WorkflowWarning{Path: p.Path, Rule: p.Rule, Message: p.Message}
+	}
+	return out
+}
+
+// sharedScope is the redactor's scope of a definition without a tenant. It is not a valid tenant
+// name.
+const sharedScope = "="
+
+// checkSecrets rejects a definition that the redactor would change.
+func (s *Service) checkSecrets(ctx context.Context, tenant string, raw []byte) error {
+	if tenant == "" {
+		tenant = sharedScope
+	}
+	raw = s.deps.Seams.WithoutPlantedSecret(raw)
+	clean, changed, err := s.redactor.Redact(ctx, tenant, "", false, [][]byte{raw})
+	switch {
+	case err != nil:
+		return redactorFault(err)
+	case changed:
+		return definition.NewSecretFault(raw, clean[0])
+	default:
+		return nil
+	}
+}
+
+func (s *Service) unknownTypes(types []string) []string {
+	var out []string
+	for _, t := range types {
+		if _, ok := s.types.Current()[t]; !ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// GetWorkflow returns a definition.
+func (s *Service) GetWorkflow(ctx context.Context, req *dispatcherv1.GetWorkflowRequest) (*dispatcherv1.GetWorkflowResponse, error) {
+	e, err := s.definitions.GetVersion(ctx, req.GetTenant(), req.GetWorkflowId(), req.GetVersion())
+	if err != nil {
+		return nil, err
+	}
+	return &dispatcherv1.GetWorkflowResponse{Definition: e.Def.Raw, Version: e.Def.Version, Digest: e.Digest}, nil
+}
+
+// ListWorkflows lists definitions by id.
+func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error) {
+	refs, more := s.definitions.List(req.GetTenant(), req.GetAfter(), int(req.GetLimit()))
+	out := &dispatcherv1.ListWorkflowsResponse{More: more}
+	for _, r := range refs {
+		ok, err := s.executable(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		out.Workflows = append(out.Workflows, &dispatcherv1.WorkflowSummary{
+			WorkflowId: r.ID, Name: r.Name, Version: r.Version, Digest: r.Digest, Executable: ok,
+		})
+	}
+	return out, nil
+}
+
+func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {
+	if len(s.unknownTypes(r.Types)) > 0 {
+		return false, nil
+	}
+	e, err := s.definitions.ByDigest(ctx, r.Digest)
+	if err != nil {
+		return false, err
+	}
+	return s.starter.CheckExecutable(e.Def) == nil, nil
+}
+
+// ListWorkflowVersions lists the versions of a workflow.
+func (s *Service) ListWorkflowVersions(ctx context.Context, req *dispatcherv1.ListWorkflowVersionsRequest) (*dispatcherv1.ListWorkflowVersionsResponse, error) {
+	ref, err := s.definitions.Find(ctx, req.GetTenant(), req.GetWorkflowId())
+	if err != nil {
+		return nil, err
+	}
+	out := &dispatcherv1.ListWorkflowVersionsResponse{}
+	for _, v := range ref.SortedVersions() {
+		out.Versions = append(out.Versions, &dispatcherv1.WorkflowVersion{Version: v, Digest: ref.Versions[v], Current: v == ref.Version})
+	}
+	return out, nil
+}
+
+// DeleteWorkflow deletes a workflow, or one version of it.
+func (s *Service) DeleteWorkflow(ctx context.Context, req *dispatcherv1.DeleteWorkflowRequest) (*dispatcherv1.DeleteWorkflowResponse, error) {
+	deleted, err := s.definitions.Delete(ctx, req.GetTenant(), req.GetWorkflowId(), req.GetVersion())
+	return &dispatcherv1.DeleteWorkflowResponse{Versions: deleted}, err
+}

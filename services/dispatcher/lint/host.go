@@ -1,0 +1,191 @@
+// Package lint checks workflow definitions. Registration, `waybill dev` and `waybill workflow lint` use
+// this one checker.
+//
+// Problems are definitions that cannot run, warnings definitions that can run and are probably
+// mistakes. A check that needs knowledge of a host which the caller does not have is skipped, or gives
+// a warning.
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+)
+
+// Host is what a definition is checked against.
+type Host struct {
+	// Types are the node types. Without Complete, other vendors' types may exist as well.
+	Types node.Catalog
+	// Models is the model catalogue; nil uses the built-in one.
+	Models *catalogue.Catalogue
+	Limits node.Limits
+	// Complete means that Types, Providers, Kinds and Prompts are all that the host has.
+	Complete bool
+	// TestSeams means that runs can replace models by scripts.
+	TestSeams bool
+	// Providers are the ids of the providers; nil if they are unknown.
+	Providers []string
+	// Kinds are the names of the envelope kinds; nil if they are unknown.
+	Kinds []string
+	// Prompts are the prompt templates; nil without templates.
+	Prompts *prompt.Library
+	// MaxTimeout is the longest time limit that a node can set for calls of a provider; nil if it is
+	// unknown.
+	MaxTimeout func(provider string) time.Duration
+}
+
+// Report is the result of a check, sorted by path.
+type Report struct {
+	// Def is nil if the document is not a definition.
+	Def *workflow.Definition
+	// Problems prevent runs of the definition. Warnings do not.
+	Problems, Warnings []workflow.Problem
+}
+
+// Check checks a document.
+func (h Host) Check(doc []byte) Report {
+	def, found := workflow.Parse(doc)
+	if len(found) > 0 {
+		return Report{Problems: found}
+	}
+	if h.Models == nil {
+		h.Models = catalogue.Builtin()
+	}
+	l := newLinter(h, def)
+	var r Report
+	r.Def = def
+	r.Problems, r.Warnings = h.Types.Review(def, h.Models)
+	beyond, void := h.Limits.Review(def)
+	l.problems, l.warnings = append(r.Problems, beyond...), append(r.Warnings, void...)
+	l.warnings = append(l.warnings, def.UnknownSettings()...)
+	l.checkDocument()
+	l.checkEdges()
+	for i := range def.Nodes {
+		l.checkNode(i)
+	}
+	r.Problems, r.Warnings = sorted(l.problems), sorted(l.warnings)
+	return r
+}
+
+// Rules of problems, in addition to those of packages workflow and node.
+const (
+	RuleType     = "node-type"
+	RuleName     = "name"
+	RuleProvider = "provider"
+	RuleModel    = "model"
+	RulePrompt   = "prompt"
+	RuleKind     = "kind"
+	RuleTrigger  = "trigger"
+	RuleNoEffect = "no-effect"
+	RulePort     = node.RulePort
+)
+
+// maxFound limits the problems of a report.
+const maxFound = 64
+
+func sorted(found []workflow.Problem) []workflow.Problem {
+	slices.SortStableFunc(found, func(a, b workflow.Problem) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule))
+	})
+	found = slices.CompactFunc(found, func(a, b workflow.Problem) bool { return a.Path == b.Path && a.Message == b.Message })
+	return found[:min(len(found), maxFound)]
+}
+
+// linter is one check of a definition.
+type linter struct {
+	Host
+	def *workflow.Definition
+	// at are the indexes of the nodes by id.
+	at map[string]int
+	// ports are the input ports of each node that something fills, by index.
+	ports []map[string]bool
+	// variables are the names that something sets. If unsure is set, others may exist.
+	variables map[string]bool
+	unsure    bool
+
+	problems, warnings []workflow.Problem
+}
+
+func newLinter(h Host, def *workflow.Definition) *linter {
+	l := &linter{Host: h, def: def, at: map[string]int{}, ports: make([]map[string]bool, len(def.Nodes)), variables: map[string]bool{}}
+	for i := range def.Nodes {
+		n := &def.Nodes[i]
+		l.at[n.ID], l.ports[i] = i, map[string]bool{}
+		for port := range n.Inputs {
+			l.ports[i][port] = true
+		}
+	}
+	for _, e := range def.Edges {
+		if i, ok := l.at[e.TargetNodeID]; ok {
+			l.ports[i][e.TargetInput] = true
+		}
+	}
+	l.collectVariables()
+	return l
+}
+
+func (l *linter) problem(path, rule, format string, args ...any) {
+	l.problems = append(l.problems, workflow.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)})
+}
+
+func (l *linter) warn(path, rule, format string, args ...any) {
+	l.warnings = append(l.warnings, workflow.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)})
+}
+
+// report adds a problem, or a warning if the host is not known well enough.
+func (l *linter) report(certain bool, path, rule, format string, args ...any) {
+	if certain {
+		l.problem(path, rule, format, args...)
+		return
+	}
+	l.warn(path, rule, format, args...)
+}
+
+// reported reports whether there is a problem at or below a path.
+func (l *linter) reported(path string) bool {
+	return slices.ContainsFunc(l.problems, func(p workflow.Problem) bool { return p.Path == path || strings.HasPrefix(p.Path, path+"/") })
+}
+
+// checkNode checks a node.
+func (l *linter) checkNode(i int) {
+	n, at := &l.def.Nodes[i], fmt.Sprintf("/nodes/%d", i)
+	t, known := l.Types[n.TypeID]
+	if !known {
+		l.checkUnknownType(n.TypeID, at+"/typeId")
+		return
+	}
+	l.checkInputs(n, t, at)
+	l.checkNoEffect(n, t, at)
+	l.checkContracts(n, t, at)
+	if l.reported(at + "/config") {
+		return // what follows reads the config
+	}
+	l.checkRunnable(n, t, at)
+	switch {
+	case t.AsksModel():
+		if cfg, err := model.ReadConfig(t.Configure(n.Config)); err == nil {
+			l.checkModelNode(modelNode{n: n, t: t, i: i, at: at, cfg: cfg})
+		}
+	default:
+		l.checkVariableNode(n, t, at)
+	}
+}
+
+// escape encodes a name as a token of a JSON pointer.
+func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// meant returns a suggestion, as the end of a message; empty if no known name is close.
+func meant(name string, known []string) string {
+	if near := near(name, known); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}

@@ -1,0 +1,233 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/modelgate"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/prompt"
+)
+
+// modelNode is a node that calls a model.
+type modelNode struct {
+	n   *workflow.Node
+	t   node.Type
+	i   int
+	at  string
+	cfg model.NodeConfig
+	// templates are the templates of its prompt.
+	templates []prompt.Part
+}
+
+// path returns the path of a member of the config, or of the type if a pack sets the member.
+func (m modelNode) path(member string) string {
+	if isSet(m.n.Config, member) {
+		return m.at + "/config/" + member
+	}
+	return m.at + "/typeId"
+}
+
+func (l *linter) checkModelNode(m modelNode) {
+	var wrong []prompt.Problem
+	if m.templates, wrong = l.Prompts.Plan(m.t.Configure(m.n.Config)); l.Complete || !l.Prompts.Empty() {
+		for _, p := range wrong {
+			l.problem(m.at+"/config"+p.Path, RulePrompt, "%s", strings.TrimSpace(p.Message))
+		}
+	}
+	l.checkPrompt(m)
+	l.checkPlaceholders(m.i, m.path("prompt"), m.cfg.Prompt)
+	if names := placeholders(m.cfg.System); len(names) > 0 {
+		l.warn(m.path("system"), RuleName, "{{%s}} is sent to the model as it is: placeholders are replaced in prompt only; move the sentence there", names[0])
+	}
+	l.checkTemplates(m)
+	l.checkUnreadPorts(m)
+	l.checkProvider(m)
+	l.checkModel(m)
+	l.checkTimeouts(m)
+	l.checkAnswer(m)
+}
+
+// promptMembers are the members that name templates.
+var promptMembers = []string{"systemPromptRef", "userPromptRef", "additionalPromptRefs", "promptId"}
+
+// checkPrompt finds nodes whose model would be called with nothing. The providers of the protocol's tests
+// answer without a prompt.
+func (l *linter) checkPrompt(m modelNode) {
+	if m.cfg.Prompt != "" || len(l.ports[m.i]) > 0 {
+		return
+	}
+	for _, name := range append(promptMembers, "mcp") {
+		if isSet(m.t.Configure(m.n.Config), name) {
+			return
+		}
+	}
+	if m.cfg.System != "" {
+		l.warn(m.at+"/config", RulePrompt, "the model gets the system text and an empty message; add prompt, or lead an edge to the node")
+		return
+	}
+	l.report(m.cfg.Provider != mockProvider && !l.TestSeams, m.at+"/config", RulePrompt, "the model would be called with nothing; add prompt, or lead an edge to the node, whose ports are the message then")
+}
+
+// checkTemplates finds variables of templates that have no value.
+func (l *linter) checkTemplates(m modelNode) {
+	for _, part := range m.templates {
+		for _, v := range part.Template.Variables {
+			if _, given := part.Overrides[v.Name]; given || !v.Required || v.ExtractPath != "" {
+				continue
+			}
+			path := m.at + "/config"
+			switch v.Source {
+			case prompt.FromVariable:
+				if !l.variables[v.Name] {
+					l.report(!l.unsure, path, RuleName, "the template %s requires the variable %s, which nothing declares or sets; declare it under variables, or set variableOverrides", part.Template.Ref(), v.Name)
+				}
+			case prompt.FromInput, "":
+				if !l.ports[m.i][v.Name] {
+					l.problem(path, RuleName, "the template %s requires the port %s, which nothing fills; lead an edge to it, or set it under inputs", part.Template.Ref(), v.Name)
+				}
+			case prompt.FromContext, prompt.FromSecret:
+			}
+		}
+	}
+}
+
+// checkUnreadPorts warns about ports that the prompt does not use. The port input may only order nodes.
+func (l *linter) checkUnreadPorts(m modelNode) {
+	if m.cfg.Prompt == "" || len(m.templates) > 0 || isSet(m.t.Configure(m.n.Config), "promptId") {
+		return
+	}
+	read := append(placeholders(m.cfg.Prompt), "messages", "input")
+	for _, port := range slices.Sorted(maps.Keys(l.ports[m.i])) {
+		if !slices.Contains(read, port) {
+			l.warn(l.portPath(m.i, port), RulePort, "the prompt does not use the port %s%s; add {{%s}} to the prompt", port, meant(port, read), port)
+		}
+	}
+}
+
+// portPath returns the place that fills a port.
+func (l *linter) portPath(i int, port string) string {
+	if _, own := l.def.Nodes[i].Inputs[port]; own {
+		return fmt.Sprintf("/nodes/%d/inputs/%s", i, escape(port))
+	}
+	for k, e := range l.def.Edges {
+		if e.TargetNodeID == l.def.Nodes[i].ID && e.TargetInput == port {
+			return fmt.Sprintf("/edges/%d/targetInput", k)
+		}
+	}
+	return fmt.Sprintf("/nodes/%d", i)
+}
+
+// mockProvider is the provider of the protocol's tests, which their definitions name.
+const mockProvider = "mock"
+
+func (l *linter) checkProvider(m modelNode) {
+	others := m.cfg.OnError.Models
+	reachable := slices.ContainsFunc(others, func(other string) bool {
+		id, _, _ := strings.Cut(other, "/")
+		return slices.Contains(l.Providers, id)
+	})
+	if id := m.cfg.Provider; id != "" && !l.hasProvider(id) {
+		l.report(l.Providers != nil && id != mockProvider && !reachable && !l.TestSeams, m.path("provider"), RuleProvider, "%s", l.noProvider(id))
+	}
+	for k, other := range others {
+		id, _, _ := strings.Cut(other, "/")
+		if !l.hasProvider(id) {
+			l.report(l.Providers != nil, fmt.Sprintf("%s/config/onError/models/%d", m.at, k), RuleProvider, "%s", l.noProvider(id))
+		}
+		if m.cfg.Model != "" && other == m.cfg.Provider+"/"+m.cfg.Model {
+			l.warn(fmt.Sprintf("%s/config/onError/models/%d", m.at, k), RuleModel, "is the node's own model, which has failed already; name another one")
+		}
+	}
+}
+
+// hasProvider reports whether the host has a provider, or may have it.
+func (l *linter) hasProvider(id string) bool {
+	if l.Providers != nil {
+		return slices.Contains(l.Providers, id)
+	}
+	_, listed := l.Models.Providers()[id]
+	return listed || id == "sample" || id == mockProvider
+}
+
+func (l *linter) noProvider(id string) string {
+	if l.Providers != nil {
+		return "this host has no provider " + quote(id) + meant(id, l.Providers) + "; it has " + strings.Join(l.Providers, ", ") +
+			"; set the vendor's key, or add a server with --provider"
+	}
+	known := append(slices.Sorted(maps.Keys(l.Models.Providers())), "sample")
+	return "no known vendor has the id " + quote(id) + meant(id, known) + "; a host needs --provider " + id + "=URL"
+}
+
+func quote(text string) string { return fmt.Sprintf("%q", text) }
+
+// checkModel finds models that are unknown, and models that lack what the node needs.
+func (l *linter) checkModel(m modelNode) {
+	if m.cfg.Model == "" || m.cfg.Provider == "" || m.cfg.Provider == mockProvider || m.cfg.Provider == "sample" {
+		return
+	}
+	e, known := l.Models.Lookup(m.cfg.Provider, m.cfg.Model)
+	_, listed := l.Models.Providers()[m.cfg.Provider]
+	near := l.Models.Near(m.cfg.Provider, m.cfg.Model, 1)
+	switch {
+	case !known && listed && len(near) > 0:
+		l.warn(m.path("model"), RuleModel, "the catalogue has no such model; did you mean %s? `waybill model list` lists them", near[0])
+		return
+	case !known && listed:
+		l.warn(m.path("model"), RuleModel, "the catalogue has no such model; `waybill model list` lists the known ones, --models adds others")
+		return
+	case !known:
+		return
+	}
+	if needs := m.t.Needs; needs != nil && needs.Fallback == nil {
+		for _, id := range needs.Required {
+			if has, sure := l.Models.Has(modelgate.Model{Provider: e.Provider, Model: m.cfg.Model}, id); sure && !has {
+				l.problem(m.path("model"), workflow.RuleCapability, "the node type requires %s, which the model does not have; name a model that has it", id)
+			}
+		}
+	}
+	if e.OutputTokens > 0 && m.cfg.MaxTokens > e.OutputTokens {
+		l.warn(m.path("maxTokens"), node.RuleLimit, "is %d; the longest answer of the model has %d tokens", m.cfg.MaxTokens, e.OutputTokens)
+	}
+	if e.Sampling != nil && !*e.Sampling {
+		for _, name := range []string{"temperature", "topP"} {
+			if isSet(m.n.Config, name) {
+				l.warn(m.path(name), RuleNoEffect, "the model does not take it, so it is not sent; remove it")
+			}
+		}
+	}
+}
+
+// checkTimeouts finds time limits that the host rejects when the node starts.
+func (l *linter) checkTimeouts(m modelNode) {
+	if l.MaxTimeout == nil || m.cfg.Provider == "" {
+		return
+	}
+	most := l.MaxTimeout(m.cfg.Provider)
+	if name, value := m.cfg.Timeouts.Check(most); name != "" {
+		l.problem(m.path("timeouts")+"/"+name, node.RuleLimit, "is %d; want milliseconds from 1 to %d, the host's maximum for the provider (maxTimeoutMs in --provider-settings)", value, most.Milliseconds())
+	}
+}
+
+// checkAnswer warns about settings of the answer that have no effect.
+func (l *linter) checkAnswer(m modelNode) {
+	takesEnvelopes := m.cfg.EnvelopeType != "" || m.cfg.Contract != nil || m.n.EnvelopeContract != nil || m.t.Made != nil && m.t.Made.Contract != nil
+	if m.t.Executes() != node.TypeCallPrompt {
+		return
+	}
+	if m.cfg.Turn == "payload" && m.cfg.EnvelopeType == "" {
+		l.problem(m.path("turn"), node.RuleConfig, "a payload needs its kind; set envelopeType")
+	} else if m.cfg.Turn != "" && !takesEnvelopes {
+		l.warn(m.path("turn"), RuleNoEffect, "the node asks for text; set envelopeType or envelopeContract, or remove turn")
+	}
+	if m.cfg.RepairJSON && !takesEnvelopes {
+		l.warn(m.path("repairJson"), RuleNoEffect, "the node asks for text; set envelopeType or envelopeContract, or remove repairJson")
+	}
+	if isSet(m.n.Config, "mcp") {
+		l.warn(m.path("mcp"), RuleNoEffect, "this host does not offer tools to models; call the tool with a node of type %s", node.TypeMCPCallTool)
+	}
+}

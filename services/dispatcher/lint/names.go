@@ -1,0 +1,224 @@
+package lint
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/expr"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// collectVariables finds the variables that the definition declares or sets.
+func (l *linter) collectVariables() {
+	for _, v := range l.def.Variables {
+		l.variables[v.Name] = true
+	}
+	for name := range l.def.DeclaredChannels() { // a channel's value is stored in the variable of its name
+		l.variables[name] = true
+	}
+	for i := range l.def.Nodes {
+		n := &l.def.Nodes[i]
+		t, known := l.Types[n.TypeID]
+		if !known {
+			l.unsure = true
+			continue
+		}
+		switch t.Executes() {
+		case node.TypeSetVariable:
+			l.variables[variableOf(t.Configure(n.Config))] = true
+		case node.TypeIdentity:
+			maps.Copy(l.variables, l.ports[i])
+		case node.TypeSubWorkflow:
+			if c, bad := node.ParseSubWorkflow(t.Configure(n.Config)); bad == nil {
+				for name := range c.Outputs {
+					l.variables[name] = true
+				}
+			}
+		case node.TypeSecretEcho:
+			l.variables[n.ID] = true
+		}
+	}
+	delete(l.variables, "")
+}
+
+// variableOf returns the name in the config of a node that reads or sets a variable.
+func variableOf(config json.RawMessage) string {
+	var c struct {
+		Name         string `json:"name"`
+		VariableName string `json:"variableName"`
+	}
+	if strictjson.Read(config, &c) != nil {
+		return ""
+	}
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.VariableName
+}
+
+func (l *linter) variableNames() []string { return slices.Sorted(maps.Keys(l.variables)) }
+
+// placeholder is that of prompts and tools.
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
+
+// placeholders returns the names in a text.
+func placeholders(text string) []string {
+	var out []string
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(out, m[1]) {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// checkPlaceholders finds names without a port and without a variable: the node fails.
+func (l *linter) checkPlaceholders(i int, path, text string) {
+	for _, name := range placeholders(text) {
+		if l.ports[i][name] || l.variables[name] {
+			continue
+		}
+		known := append(slices.Sorted(maps.Keys(l.ports[i])), l.variableNames()...)
+		if head, _, dotted := strings.Cut(name, "."); dotted && slices.Contains(known, head) {
+			l.problem(path, RuleName, "{{%s}}: placeholders name a whole port or variable, and no member of one; "+
+				"fill a port with the expression that selects the member", name)
+			continue
+		}
+		l.report(!l.unsure, path, RuleName, "{{%s}}: no port and no variable has this name%s; declare it under variables, or lead an edge to the port",
+			name, meant(name, known))
+	}
+}
+
+// checkDocumentPlaceholders is checkPlaceholders for the strings of a JSON document.
+func (l *linter) checkDocumentPlaceholders(i int, path string, doc json.RawMessage) {
+	var object map[string]json.RawMessage
+	var list []json.RawMessage
+	if text, ok := strictjson.String(doc); ok {
+		l.checkPlaceholders(i, path, text)
+	} else if json.Unmarshal(doc, &object) == nil {
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			l.checkDocumentPlaceholders(i, path+"/"+escape(name), object[name])
+		}
+	} else if json.Unmarshal(doc, &list) == nil {
+		for _, v := range list {
+			l.checkDocumentPlaceholders(i, path, v)
+		}
+	}
+}
+
+// checkRead warns about variables that an expression reads and nothing sets. It may test for them.
+func (l *linter) checkRead(path string, read expr.Members) {
+	for _, name := range read.Names {
+		if !l.variables[name] {
+			l.warn(path, RuleName, "reads the variable %s, which nothing declares or sets%s; declare it under variables", name, meant(name, l.variableNames()))
+		}
+	}
+}
+
+// checkVariableNode checks the names in the configs of nodes that call no model.
+func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
+	config := t.Configure(n.Config)
+	var c struct {
+		Name       string          `json:"name"`
+		Default    json.RawMessage `json:"default"`
+		Value      json.RawMessage `json:"value"`
+		Message    string          `json:"message"`
+		Arguments  json.RawMessage `json:"arguments"`
+		Expression string          `json:"expression"`
+		Until      string          `json:"until"`
+	}
+	_ = strictjson.Read(config, &c) // members of other types are reported by the schema
+	member := at + "/config/name"
+	if c.Name == "" {
+		member = at + "/config/variableName"
+	}
+	i := l.at[n.ID]
+	switch t.Executes() {
+	case node.TypeGetVariable:
+		if name := variableOf(config); name != "" && !l.variables[name] && c.Default == nil {
+			l.report(!l.unsure, member, RuleName, "no variable has this name%s; declare it under variables, or set default", meant(name, l.variableNames()))
+		}
+	case node.TypeSetVariable:
+		l.checkSetVariable(n, variableOf(config), c.Value, member, at)
+	case node.TypeMCPCallTool:
+		l.checkDocumentPlaceholders(i, at+"/config/arguments", c.Arguments)
+	case node.TypeA2ASendMessage:
+		l.checkPlaceholders(i, at+"/config/message", c.Message)
+	case node.TypeConditional:
+		if p, err := expr.CompileBool(expr.Node, c.Expression); err == nil && c.Expression != "" {
+			l.checkRead(at+"/config/expression", p.Reads()["variables"])
+			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])
+		}
+	case node.TypeLoop:
+		if p, err := expr.Compile(expr.Item, c.Expression); err == nil {
+			l.checkRead(at+"/config/expression", p.Reads()["variables"])
+			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])
+		}
+		if p, err := expr.CompileBool(expr.Item, c.Until); err == nil && c.Until != "" {
+			l.checkRead(at+"/config/until", p.Reads()["variables"])
+		}
+	case node.TypeSubWorkflow:
+		l.checkMappings(config, at)
+	}
+}
+
+// checkReadPorts warns about ports that an expression reads and nothing fills.
+func (l *linter) checkReadPorts(i int, path string, read expr.Members) {
+	for _, name := range read.Names {
+		if !l.ports[i][name] {
+			l.warn(path, RulePort, "reads the port %s, which nothing fills%s; lead an edge to it, or set it under inputs", name, meant(name, slices.Sorted(maps.Keys(l.ports[i]))))
+		}
+	}
+}
+
+// checkSetVariable finds values of another type than the variable's, and names that are almost declared.
+func (l *linter) checkSetVariable(n *workflow.Node, name string, value json.RawMessage, member, at string) {
+	declared := make([]string, 0, len(l.def.Variables))
+	for _, v := range l.def.Variables {
+		declared = append(declared, v.Name)
+		if v.Name != name {
+			continue
+		}
+		for path, raw := range map[string]json.RawMessage{at + "/config/value": value, at + "/inputs/value": static(n, "value")} {
+			if raw != nil && !strings.Contains(string(raw), "{{") && !hasType(raw, v.Type) {
+				l.warn(path, workflow.RuleValueType, "want a value of type %s, that of the variable %s; got %s", v.Type, name, strictjson.KindOf(raw))
+			}
+		}
+		return
+	}
+	if like := near(name, declared); like != "" {
+		l.warn(member, RuleName, "sets a variable that is not declared; did you mean %s?", like)
+	}
+}
+
+// checkMappings finds variables of this workflow that a child gets and nothing sets.
+func (l *linter) checkMappings(config json.RawMessage, at string) {
+	c, bad := node.ParseSubWorkflow(config)
+	if bad != nil {
+		return
+	}
+	for _, to := range slices.Sorted(maps.Keys(c.Inputs)) {
+		if from := c.Inputs[to]; !l.variables[from] {
+			l.warn(at+"/config/inputMapping/"+escape(to), RuleName, "nothing declares or sets the variable %s of this workflow%s; the child gets no value", from, meant(from, l.variableNames()))
+		}
+	}
+}
+
+// static returns the value of a static port; nil if the port has another source.
+func static(n *workflow.Node, port string) json.RawMessage {
+	if pv, ok := n.Inputs[port]; ok && pv.Type == workflow.PortStatic {
+		return pv.Value
+	}
+	return nil
+}
+
+// hasType reports whether a value has the type of a variable.
+func hasType(raw json.RawMessage, typ string) bool {
+	_, kind, _ := strings.Cut(strictjson.KindOf(raw), " ")
+	return kind == typ
+}

@@ -1,0 +1,12 @@
+package mistakes
+
+import (
+	"testing"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	m.Run()
+	harness.Clean()
+}
