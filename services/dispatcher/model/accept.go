@@ -16,7 +16,7 @@ import (
 func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
 	switch {
 	case e.expected.value != nil:
-		return e.acceptValue(a, e.extract(a), out)
+		return e.acceptValue(ctx, a, e.extract(a), out)
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
 		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
 	default:
@@ -30,12 +30,15 @@ func textOutput(text string) node.Output {
 	}}
 }
 
-// acceptValue accepts the last document that satisfies the node's output schema.
-func (e *emission) acceptValue(a answer, x extraction, out *outbox) verdict {
+// acceptValue accepts the document that satisfies the node's output schema.
+func (e *emission) acceptValue(ctx context.Context, a answer, x extraction, out *outbox) verdict {
 	if len(x.documents) == 0 {
 		return verdict{failure: parseFailure(a.Text, x)}
 	}
-	d, violations := chooseValue(x.documents, e.expected.value)
+	d, violations, err := e.newReader(a.Text).chooseValue(ctx, x.documents, e.expected.value)
+	if err != nil {
+		return verdict{done: &Result{Interrupted: err}}
+	}
 	a.addRecoveryEvent(d, out)
 	if len(violations) > 0 {
 		return verdict{failure: schemaFailure(violations)}
@@ -55,6 +58,9 @@ func (a answer) addRecoveryEvent(d document, out *outbox) {
 // them fails the node, the rest is not processed.
 func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, out *outbox) verdict {
 	candidates, err := e.findCandidates(ctx, x.documents, a.Result)
+	if f, ok := isFailure(err); ok {
+		return verdict{failure: f}
+	}
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
@@ -85,6 +91,8 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, 
 		return t.requestSchemas(ctx)
 	case len(t.accepted) == 0 && t.fragments > 0:
 		return verdict{failure: fragmentFailure()}
+	case len(t.accepted) == 0 && e.expected.kind != "": // an emission is complete only with an answer (§14)
+		return verdict{failure: discardedFailure(e.expected.kind)}
 	}
 	return out.completeNode(outputOf(e.expected.kind, t.accepted))
 }
@@ -250,19 +258,11 @@ func (t *turn) failBreached(o Outcome, cause string, out *outbox) verdict {
 	})
 }
 
-// outputOf returns the payload of the first envelope of the requested kind, else of the first
-// envelope, and the list of all envelopes for the node.
+// outputOf returns the outputs of a node: the payload of the first envelope of the requested kind, else
+// of the first one that is not universal, and the list of all envelopes. An error of the model has a
+// port of its own, so that nothing reads it as the payload.
 func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
-	out := json.RawMessage("null")
 	accepted = slices.DeleteFunc(slices.Clone(accepted), func(a acceptedEnvelope) bool { return sideChannel(a.Type) })
-	for i, a := range accepted {
-		if i == 0 || a.Type == kind {
-			out = a.Payload
-		}
-		if a.Type == kind {
-			break
-		}
-	}
 	if accepted == nil {
 		accepted = []acceptedEnvelope{}
 	}
@@ -270,5 +270,17 @@ func outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 	if err != nil { // recorded payloads always render
 		list = json.RawMessage("[]")
 	}
-	return node.Output{Ports: map[string]json.RawMessage{"output": out, "envelopes": list}}
+	ports := map[string]json.RawMessage{"output": json.RawMessage("null"), "envelopes": list}
+	for port, is := range map[string]func(acceptedEnvelope) bool{
+		"error":  func(a acceptedEnvelope) bool { return a.Type == wire.KindError },
+		"output": func(a acceptedEnvelope) bool { return !wire.IsUniversal(a.Type) },
+	} {
+		if i := slices.IndexFunc(accepted, is); i >= 0 {
+			ports[port] = accepted[i].Payload
+		}
+	}
+	if i := slices.IndexFunc(accepted, func(a acceptedEnvelope) bool { return a.Type == kind }); i >= 0 {
+		ports["output"] = accepted[i].Payload
+	}
+	return node.Output{Ports: ports}
 }

@@ -14,6 +14,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -118,6 +119,9 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if bad == nil {
 		bad = cfg.checkForm()
 	}
+	if bad == nil {
+		bad = cfg.checkPartials()
+	}
 	if bad != nil {
 		return Result{Err: bad}
 	}
@@ -135,6 +139,10 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
 	res := e.runAttempts(ctx, out)
+	if res.Interrupted == nil && s.chosenTurn != "" {
+		choice := turnDraft(t.Input.NodeID, s.task.Trust, s.chosenTurn)
+		res.Drafts = append([]wire.Draft{choice}, res.Drafts...)
+	}
 	res.Trust = s.task.Trust
 	return res
 }

@@ -30,8 +30,10 @@ type spec struct {
 	schemaForms []provider.SchemaVia
 	// ceiling is the model's longest answer in tokens; 0 if unknown.
 	ceiling int
-	// streams means that the answer is recorded while it arrives.
-	streams bool
+	// chosenTurn is the form of the answer if the host chose it; empty if the node names it.
+	chosenTurn string
+	// streams means that the answer is recorded while it arrives, partials that so is its valid part.
+	streams, partials bool
 	// repairs means that broken JSON is repaired before the model is asked again.
 	repairs bool
 	// verbosity is how much of the model's thoughts is recorded.
@@ -77,6 +79,7 @@ func (l *Loop) prepare(
 		contract:    cfg.contractOf(t),
 		provider:    to.provider,
 		streams:     cfg.streamsAnswer(t.TypeID),
+		partials:    cfg.Partials,
 		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed,
@@ -98,6 +101,9 @@ func (l *Loop) prepare(
 			break
 		}
 	}
+	if s.chosenTurn != "" && s.expected.turn != nil {
+		s.chosenTurn = formEnvelopes
+	}
 	return s, bad, nil
 }
 
@@ -109,6 +115,9 @@ func (l *Loop) forms(
 	if payload.value != nil || payload.kind == "" && s.contract == nil || cfg.Turn == formPayload ||
 		l.generatesMedia(payload.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}) {
 		return []expectation{payload}, nil
+	}
+	if payload.kind != "" && cfg.Turn != formEnvelopes {
+		s.chosenTurn = formPayload
 	}
 	_, strict := s.provider.(provider.Strict)
 	strict = strict && !l.deps.Catalogue.WithoutSchema(req.Provider, req.Model)
@@ -211,5 +220,5 @@ func (c config) streamsAnswer(typeID string) bool {
 	if c.ExpectsStreaming != nil {
 		return *c.ExpectsStreaming
 	}
-	return typeID == node.TypeCallPrompt
+	return typeID == node.TypeCallPrompt || c.Partials
 }
