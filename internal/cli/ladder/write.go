@@ -56,6 +56,12 @@ func (d *drawing) execution(x *view.Execution) {
 		}
 		d.line("model: %s lacks %s, so %s was called", named(sub.From), term.Clean(strings.Join(sub.Missing, ", ")), to)
 	}
+	switch x.Turn {
+	case "envelopes":
+		d.line("asked for a list of envelopes (turn: auto)")
+	case "payload":
+		d.line("asked for the payload alone (turn: auto)")
+	}
 	for _, c := range x.Calls {
 		d.call(c)
 	}
@@ -100,7 +106,7 @@ func (d *drawing) call(c *view.Call) {
 		d.line("  not retried  %s %s", term.Clean(r.Category), text)
 	}
 	if r := c.Recovery; r != nil {
-		d.line("  JSON extracted from surrounding text: %s", term.Clean(r.Path))
+		d.line("  %s (%s)", term.Clean(r.Words), term.Clean(r.Path))
 	}
 	if c.Failure != nil && len(c.Envelopes) == 0 && c.Failure.Detail != "" {
 		d.line("  %s", term.Clean(c.Failure.Detail))

@@ -60,6 +60,8 @@ type payload struct {
 	Fields  struct {
 		stamp
 
+		Reason       string   `json:"reason"`
+		Turn         string   `json:"turn"`
 		RefusalMode  string   `json:"refusalMode"`
 		Kind         string   `json:"kind"`
 		AllowedKinds []string `json:"allowedKinds"`

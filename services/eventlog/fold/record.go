@@ -22,6 +22,12 @@ func (n *node) records(e wire.Event, p *payload) {
 		})
 		return
 	}
+	if e.Type == "log.appended" && p.Fields.Reason == wire.ReasonTurnForm {
+		if n.current != nil {
+			n.current.Turn = p.Fields.Turn
+		}
+		return
+	}
 	r, ok := recordedBy(e, p)
 	if !ok || e.CausationID == "" {
 		n.companion(e)

@@ -1094,6 +1094,7 @@ export interface components {
             to: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
+            turn?: string;
             typeId?: string;
         };
         ViewFailure: {
@@ -1152,6 +1153,7 @@ export interface components {
         ViewRecovery: {
             byteOffset?: number;
             path: string;
+            words: string;
         };
         ViewRefusal: {
             category?: string;
