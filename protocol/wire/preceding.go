@@ -11,10 +11,6 @@ func (t EventType) MayPrecede() bool {
 // model got the schema of its answer. Its field schemaForm is the form.
 const ReasonSchemaForm = "schema_form"
 
-// ReasonTurnForm is the reason in the fields of a log.appended event that says which form of an answer
-// the host chose for a node. Its field turn is the form.
-const ReasonTurnForm = "turn_form"
-
 // ProviderUsage is the payload of provider.usage (OpenWOP envelope contract §19.1).
 type ProviderUsage struct {
 	Provider         string   `json:"provider"`

@@ -111,10 +111,14 @@ func TestTurn_RecordsTheChosenForm(t *testing.T) {
 		run := start(t, c, asks("envelope-streamed", id, v, v.seeing, ""))
 		events := finish(t, c, run)
 		require.Equal(t, "run.completed", events[len(events)-1].Type, "%s", dump(events))
-		require.Equal(t, 1, strings.Count(dump(events), `"reason":"turn_form"`))
-		require.Contains(t, dump(events), `"turn":"envelopes"`)
+		require.Contains(t, string(of(events, completed)[0].Payload), `"turn":"envelopes"`)
 		a, err := c.Do(within(t, 30*time.Second), http.MethodGet, "/v1/runs/"+run+":view", "")
 		require.NoError(t, err)
 		require.Contains(t, string(a.Body), `"turn":"envelopes"`)
+		a, err = c.Do(within(t, 30*time.Second), http.MethodPost, "/v1/runs/"+run+":fork", `{"mode":"replay"}`)
+		require.NoError(t, err)
+		var fork struct{ RunID string }
+		require.NoError(t, a.JSON(&fork))
+		require.Contains(t, string(of(finish(t, c, fork.RunID), completed)[0].Payload), `"turn":"envelopes"`)
 	}
 }

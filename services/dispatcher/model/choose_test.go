@@ -3,7 +3,6 @@ package model_test
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,11 +44,6 @@ var kindsOfForms = kindList{
 	"clarification.request": `{"type":"object","required":["questions"],
 		"properties":{"questions":{"type":"array"}}}`,
 	"schema.request": `{"type":"object"}`,
-}
-
-// isTurnForm reports whether an event records the form of the answer. It ends most nodes with a kind.
-func isTurnForm(d wire.Draft) bool {
-	return d.Type == wire.EventLogAppended && strings.Contains(string(d.Payload), `"reason":"`+wire.ReasonTurnForm)
 }
 
 // accepted is an envelope as the pipeline got it.
@@ -287,29 +281,21 @@ func TestOutput_AnErrorIsNotThePayload(t *testing.T) {
 	}
 }
 
-// The choice of turn auto is recorded at the end of the node, once; a form that the node names is not.
+// The choice of turn auto is recorded at the end of the node; a form that the node names is not.
 func TestTurn_RecordsTheChoice(t *testing.T) {
 	t.Parallel()
-	chosen := func(r rig) (out []string) {
-		for _, d := range append(append([]wire.Draft(nil), r.drafts...), r.result.Drafts...) {
-			var p struct{ Fields struct{ Reason, Turn string } }
-			_ = json.Unmarshal(d.Payload, &p) // some have none
-			if p.Fields.Reason == wire.ReasonTurnForm {
-				out = append(out, p.Fields.Turn)
-			}
-		}
-		return out
-	}
-	for config, want := range map[string][]string{
-		`{"envelopeType":"vendor.x.task","expectsStreaming":false}`:                    {"payload"},
-		`{"envelopeType":"vendor.x.task","turn":"auto","expectsStreaming":false}`:      {"payload"},
-		`{"envelopeType":"vendor.x.task","turn":"payload","expectsStreaming":false}`:   nil,
-		`{"envelopeType":"vendor.x.task","turn":"envelopes","expectsStreaming":false}`: nil,
-		`{"envelopeContract":{"accepts":["vendor.x.task"]},"expectsStreaming":false}`:  nil,
-		`{"expectsStreaming":false}`: nil,
+	for config, want := range map[string]string{
+		`{"envelopeType":"vendor.x.task","expectsStreaming":false}`:                    "payload",
+		`{"envelopeType":"vendor.x.task","turn":"auto","expectsStreaming":false}`:      "payload",
+		`{"envelopeType":"vendor.x.task","turn":"payload","expectsStreaming":false}`:   "",
+		`{"envelopeType":"vendor.x.task","turn":"envelopes","expectsStreaming":false}`: "",
+		`{"envelopeContract":{"accepts":["vendor.x.task"]},"expectsStreaming":false}`:  "",
+		`{"expectsStreaming":false}`: "",
 	} {
 		r, _ := answerKind(t, config, "no", `{"type":"vendor.x.task","payload":{"title":"a"}}`)
 		require.Nil(t, r.result.Err)
-		require.Equal(t, want, chosen(r), config)
+		require.Equal(t, want, r.result.Output.Turn, config)
 	}
+	r, _ := answerKind(t, `{"envelopeType":"vendor.x.task","expectsStreaming":false}`, "{", "{", "{")
+	require.Equal(t, "payload", r.result.Err.Turn)
 }

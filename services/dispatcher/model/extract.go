@@ -233,7 +233,7 @@ func (s *searcher) readDocument(path string, asked bool) {
 		s.drop()
 		s.found.broken = s.pos
 		s.passBroken(r)
-	case r.end > 0 && (r.loose || s.isCodeSpan(s.pos, s.pos+r.end)) && !hasMark(rest[:r.end]):
+	case r.end > 0 && (r.loose && !r.spread || s.isCodeSpan(s.pos, s.pos+r.end)) && !hasMark(rest[:r.end]):
 		s.pos += r.end // nothing in it is a document of its own
 	default:
 		s.pos++

@@ -14,7 +14,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -130,6 +129,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 		return Result{Interrupted: err, Unsent: true}
 	}
 	if res, ok := t.resultFromLog(cfg.EnvelopeType, b.maxAttempts); ok { // whichever model and key would be used now
+		res.recordTurn(l.chosenTurn(ctx, t, cfg, b.limits))
 		return res
 	}
 	s, bad, err := l.prepare(ctx, t, cfg, b.limits)
@@ -139,10 +139,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
 	res := e.runAttempts(ctx, out)
-	if res.Interrupted == nil && s.chosenTurn != "" {
-		choice := turnDraft(t.Input.NodeID, s.task.Trust, s.chosenTurn)
-		res.Drafts = append([]wire.Draft{choice}, res.Drafts...)
-	}
+	res.recordTurn(s.chosenTurn)
 	res.Trust = s.task.Trust
 	return res
 }

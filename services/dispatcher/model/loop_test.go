@@ -113,9 +113,7 @@ type rig struct {
 func (r rig) names() string {
 	var out []string
 	for _, d := range append(append([]wire.Draft(nil), r.drafts...), r.result.Drafts...) {
-		if !isTurnForm(d) {
-			out = append(out, string(d.Type))
-		}
+		out = append(out, string(d.Type))
 	}
 	return strings.Join(out, " ")
 }
@@ -123,7 +121,7 @@ func (r rig) names() string {
 func (r rig) payload(t *testing.T, typ wire.EventType) string {
 	t.Helper()
 	for _, d := range append(append([]wire.Draft(nil), r.drafts...), r.result.Drafts...) {
-		if d.Type == typ && !isTurnForm(d) {
+		if d.Type == typ {
 			return string(d.Payload)
 		}
 	}

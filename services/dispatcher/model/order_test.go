@@ -21,9 +21,6 @@ func (r rig) summary(t *testing.T) string {
 	short := strings.NewReplacer("provider.", "", "envelope.", "", ".attempted", "", "retry.exhausted", "exhausted", ".applied", "", ".engaged", "", ".breached", "")
 	var out []string
 	for _, d := range append(append([]wire.Draft(nil), r.drafts...), r.result.Drafts...) {
-		if isTurnForm(d) {
-			continue
-		}
 		text := short.Replace(string(d.Type))
 		var p struct {
 			Attempt       int

@@ -42,7 +42,7 @@ func TestPreceding_GoesWithTheFirstEnvelopeOfTheAnswer(t *testing.T) {
 	r = envelope(t, listening(&heard, acceptAll), mock.Entry{Content: fencedOne})
 	require.Equal(t, []string{"provider.usage envelope.recovery.applied"}, heard)
 	require.Equal(t, 1, r.frames)
-	require.Len(t, r.result.Drafts, 1, "only the form of the answer is left for the end of the node")
+	require.Empty(t, r.result.Drafts, "no event is left for the end of the node")
 }
 
 // Each answered call has one usage event in its place, whatever the outcomes of its envelopes

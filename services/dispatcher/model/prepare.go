@@ -89,22 +89,52 @@ func (l *Loop) prepare(
 	}
 	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
 
-	if s.expected, bad, err = l.expect(ctx, t.TypeID, cfg); bad != nil || err != nil {
-		return spec{}, bad, err
-	}
-	forms, err := l.forms(ctx, cfg, &s, req, limits)
-	if err != nil {
+	if bad, err = l.chooseForm(ctx, cfg, &s, req, limits); err != nil {
 		return spec{}, nil, err
 	}
+	return s, bad, nil
+}
+
+// chooseForm determines the expected answer and its form, and makes the request of the first call.
+func (l *Loop) chooseForm(
+	ctx context.Context, cfg config, s *spec, req provider.Request, limits Limits,
+) (bad *wire.NodeError, err error) {
+	if s.expected, bad, err = l.expect(ctx, s.task.TypeID, cfg); bad != nil || err != nil {
+		return bad, err
+	}
+	forms, err := l.forms(ctx, cfg, s, req, limits)
+	if err != nil {
+		return nil, err
+	}
 	for _, form := range forms { // the last one that the vendor takes
-		if bad = l.requestForm(&s, req, form); bad == nil {
+		if bad = l.requestForm(s, req, form); bad == nil {
 			break
 		}
 	}
 	if s.chosenTurn != "" && s.expected.turn != nil {
 		s.chosenTurn = formEnvelopes
 	}
-	return s, bad, nil
+	return bad, nil
+}
+
+// chosenTurn returns the form of an answer that the host chooses, for an answer that is recorded already;
+// empty if it chooses none now.
+func (l *Loop) chosenTurn(ctx context.Context, t Task, cfg config, limits Limits) string {
+	var o overlay
+	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
+	m, bad := substitute(t, l.orNext(cfg.activeModel(o, l.cfg.Defaults), cfg, t.Input.Next))
+	if bad != nil {
+		return ""
+	}
+	s := spec{task: t, contract: cfg.contractOf(t)}
+	if s.provider, m, bad = l.resolveProvider(m, o); bad != nil {
+		return ""
+	}
+	req := provider.Request{Provider: m.Provider, Model: m.Model}
+	if bad, err := l.chooseForm(ctx, cfg, &s, req, limits); bad != nil || err != nil {
+		return ""
+	}
+	return s.chosenTurn
 }
 
 // forms returns the forms in which an answer can be requested, the preferred one first.

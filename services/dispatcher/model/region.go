@@ -16,8 +16,9 @@ type region struct {
 	end int
 	// named means that it has a member with a quoted name, as a JSON object or a list of them has.
 	named bool
-	// loose means that it begins like an object in a notation close to JSON.
-	loose bool
+	// loose means that it begins like an object in a notation close to JSON, spread that nothing follows
+	// the bracket in its line, and no quote in the next.
+	loose, spread bool
 	// elided means that dots replace a part of it, blank that nothing else is in it.
 	elided, blank bool
 }
@@ -28,7 +29,7 @@ const maxRegion = 64 << 10
 // inspect reads the region at the start of the text, and pays for it.
 func inspect(text string, budget *int) region {
 	text = text[:min(len(text), maxRegion)]
-	w := regionWalk{text: text, region: region{loose: beginsLoosely(text)}, leading: true}
+	w := regionWalk{text: text, region: region{loose: beginsLoosely(text), spread: isSpread(text)}, leading: true}
 	w.run()
 	*budget -= w.i
 	return w.region
@@ -52,6 +53,7 @@ func (w *regionWalk) run() {
 	for ; w.i < len(w.text); w.i++ {
 		switch c := w.text[w.i]; c {
 		case ' ', '\t', '\r', '\n':
+			w.leading = w.leading && (c != '\n' || w.stack[len(w.stack)-1] == '[')
 			continue
 		case '{', '[':
 			w.open(c)
@@ -136,12 +138,19 @@ func beginsLoosely(text string) bool {
 	return name > 0 && strings.HasPrefix(strings.TrimLeft(inner[name:], " "), ":")
 }
 
+// isSpread reports whether a line ends after the bracket, and the next one does not begin like JSON.
+func isSpread(text string) bool {
+	line, next, more := strings.Cut(text[1:], "\n")
+	next = strings.TrimLeft(next, " \t\r\n")
+	return more && strings.TrimSpace(line) == "" && next != "" && strings.IndexByte(`"'{[`, next[0]) < 0
+}
+
 // isDocument reports whether the region at the position is a broken document. asked means that a fence
 // says that it is JSON, cut that all the rest of the text is the beginning of valid JSON.
 func (s *searcher) isDocument(r region, asked, cut bool) bool {
 	begins := s.beginsLine(s.pos)
 	switch {
-	case r.end > 0 && r.blank: // {...}
+	case r.end > 0 && (r.blank || formatSketch.MatchString(s.text[s.pos:s.pos+r.end])): // {...}, {"title": string}
 		return false
 	case asked:
 		return true
@@ -149,13 +158,20 @@ func (s *searcher) isDocument(r region, asked, cut bool) bool {
 		return begins
 	case r.named:
 		return begins || r.end == 0 || !r.elided && !s.isCodeSpan(s.pos, s.pos+r.end)
+	case r.spread && !begins:
+		return false
 	case r.loose:
-		return begins || r.end == 0
+		return begins || r.end == 0 || strings.Contains(s.text[s.pos:s.pos+r.end], `":`)
 	case r.end > 0 && scalarList.MatchString(s.text[s.pos:s.pos+r.end]):
 		return s.fillsLines(s.pos, s.pos+r.end)
 	}
 	return cut
 }
+
+// formatSketch matches an object or a list of them whose values are placeholders or names of types: it has no
+// data, so it was not to be the answer.
+var formatSketch = regexp.MustCompile(`^[\[{](?:[\s\[\]{},:|?]|"(?:[^"\\]|\\.)*"\s*:|"(?:\.\.\.|…|<[^<>"]*>)"|\.\.\.|…|<[^<>"]*>|` +
+	`\b(?:string|str|text|number|integer|int|float|boolean|bool|date|object|array|any|null)\b)*[\]}]$`)
 
 // scalarList matches a list of numbers and literals, with or without commas.
 var scalarList = regexp.MustCompile(`^\[(?:[\s,]|[-+0-9.eE]+|true|false|null)*\]$`)

@@ -40,21 +40,6 @@ func (c config) checkForm() *wire.NodeError {
 	return node.Invalid("/config/turn: want %s, %s or %s", formAuto, formPayload, formEnvelopes)
 }
 
-// turnDraft records the form that the host chose for a node with turn auto. It is appended with the
-// events that end the node, so that it takes no frame of its own.
-func turnDraft(nodeID string, trust wire.Trust, form string) wire.Draft {
-	said := "the payload alone"
-	if form == formEnvelopes {
-		said = "a list of envelopes"
-	}
-	return draft(wire.EventLogAppended, nodeID, trust, discardedPayload{
-		Level:   "debug",
-		Message: "the model was asked for " + said + "; turn: " + formAuto + " chose it",
-		NodeID:  nodeID,
-		Fields:  map[string]any{"reason": wire.ReasonTurnForm, "turn": form},
-	})
-}
-
 // turnForm is the form of an answer that lists envelopes.
 type turnForm struct {
 	schema      json.RawMessage

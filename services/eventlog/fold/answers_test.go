@@ -156,8 +156,7 @@ func TestAnswers_NameWhyNoDocumentWasRead(t *testing.T) {
 			event(3, "envelope.retry.attempted", `{"nodeId":"n","attempt":2,"reason":"parse-error","previousError":`+string(text)+`}`),
 			event(4, "provider.usage", `{"nodeId":"n","provider":"p","model":"m","inputTokens":1,"outputTokens":1}`),
 			event(5, "envelope.recovery.applied", `{"nodeId":"n","path":"jsonrepair","byteOffset":0}`),
-			event(6, "log.appended", `{"level":"debug","message":"m","nodeId":"n","fields":{"reason":"turn_form","turn":"payload"}}`),
-			event(7, "node.completed", `{"nodeId":"n","outputs":{"output":{},"envelopes":[]}}`),
+			event(6, "node.completed", `{"nodeId":"n","outputs":{"output":{},"envelopes":[]},"turn":"payload"}`),
 		})
 		x := run.Answers[0]
 		require.Equal(t, want[0], x.Calls[0].End, detail)

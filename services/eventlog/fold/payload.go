@@ -55,13 +55,12 @@ type payload struct {
 	Error     *nodeError                 `json:"error"`
 	LastError *nodeError                 `json:"lastError"`
 	Outputs   map[string]json.RawMessage `json:"outputs"`
+	Turn      string                     `json:"turn"`
 
 	Message string `json:"message"`
 	Fields  struct {
 		stamp
 
-		Reason       string   `json:"reason"`
-		Turn         string   `json:"turn"`
 		RefusalMode  string   `json:"refusalMode"`
 		Kind         string   `json:"kind"`
 		AllowedKinds []string `json:"allowedKinds"`
