@@ -178,7 +178,7 @@ func closing(stack []byte) string {
 // wholeRunes returns the content of an open string without an incomplete character or escape at its end.
 func wholeRunes(text string) string {
 	for i := 0; i < len(text); {
-		n := 1
+		var n int
 		switch {
 		case text[i] != '\\':
 			r, size := utf8.DecodeRuneInString(text[i:])

@@ -14,14 +14,14 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// errUnreadable is returned for an answer whose documents cannot be read with certainty. The model is
+// unreadableError is returned for an answer whose documents cannot be read with certainty. The model is
 // called again with its detail.
-type errUnreadable struct{ failure }
+type unreadableError struct{ failure }
 
-func (e errUnreadable) Error() string { return e.detail }
+func (e unreadableError) Error() string { return e.detail }
 
 func unreadable(detail string) error {
-	return errUnreadable{failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: detail}}
+	return unreadableError{failure{reason: reasonSchema, code: fault.EnvelopeInvalid, detail: detail}}
 }
 
 // reading is what a document is.
@@ -357,6 +357,6 @@ func (e *emission) unrequested(ctx context.Context, candidates []candidate) (kin
 
 // isFailure returns the failure of an unreadable answer.
 func isFailure(err error) (failure, bool) {
-	e, ok := errors.AsType[errUnreadable](err)
+	e, ok := errors.AsType[unreadableError](err)
 	return e.failure, ok
 }

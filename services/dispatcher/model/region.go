@@ -244,7 +244,7 @@ const maxLine = 512
 // standsAlone reports whether a span is alone in its lines, or before prose without brackets: an answer
 // can have a remark after it.
 func (s *searcher) standsAlone(from, to int) bool {
-	return s.beginsLine(from) && (s.endsLine(to) || strings.IndexAny(s.lineAfter(to), "{[") < 0)
+	return s.beginsLine(from) && (s.endsLine(to) || !strings.ContainsAny(s.lineAfter(to), "{["))
 }
 
 // fillsLines reports whether a span is alone in its lines, apart from marks, and a label before it.
