@@ -116,7 +116,7 @@ func (r *reader) validate(
 }
 
 // chooseValue returns the document that is the answer: the first in rank that satisfies the schema, else
-// the first of the right type, whose violations the model is told.
+// the first of the right type, whose violations it returns.
 func (r *reader) chooseValue(
 	ctx context.Context, docs []document, s *schema.Schema,
 ) (document, []schema.Violation, error) {
