@@ -56,12 +56,6 @@ func (d *drawing) execution(x *view.Execution) {
 		}
 		d.line("model: %s lacks %s, so %s was called", named(sub.From), term.Clean(strings.Join(sub.Missing, ", ")), to)
 	}
-	switch x.Turn {
-	case "envelopes":
-		d.line("asked for a list of envelopes (turn: auto)")
-	case "payload":
-		d.line("asked for the payload alone (turn: auto)")
-	}
 	for _, c := range x.Calls {
 		d.call(c)
 	}

@@ -115,7 +115,13 @@ func tell(x *view.Execution) {
 		}
 	}
 	x.Story = storyOfExecution(x)
+	if form, ok := answerForms[x.Turn]; ok {
+		x.Detail = strings.TrimSpace(x.Detail + " Asked for " + form + ", as turn: auto chose.")
+	}
 }
+
+// answerForms are the forms of an answer in words.
+var answerForms = map[string]string{"envelopes": "a list of envelopes", "payload": "the payload alone"}
 
 func storyOf(e *view.Envelope, within *view.Call) view.Story {
 	stop := e.Stop()
