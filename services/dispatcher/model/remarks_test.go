@@ -105,6 +105,7 @@ func TestExtract_TakesNoRemarkForTheAnswer(t *testing.T) {
 			"[9]":                                    "[9]",
 			"I read [1] and [2].\n\n[3]":             "[3]",
 			"1. [8]":                                 "[8]",
+
 			"The matrix [[1,2],[3,4]] is no answer, [5 is cut": "",
 		},
 		`{"type":"object"}`: {
