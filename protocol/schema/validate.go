@@ -57,7 +57,14 @@ type Violation struct {
 // size; 1.0 is an integer. The result is nil if the document is valid. Otherwise it holds at most
 // 32 violations, sorted by path: the innermost causes, and of a union only those of the branch that
 // the document most likely means. The document's size alone limits the cost.
-func (s *Schema) Validate(doc []byte) []Violation {
+func (s *Schema) Validate(doc []byte) []Violation { return s.ValidateWithin(doc, nil) }
+
+// ValidateWithin is Validate for one of several documents that share a budget; nil for a budget of its
+// own. A document that the budget does not suffice for has a violation of KeywordBudget.
+func (s *Schema) ValidateWithin(doc []byte, b *Budget) []Violation {
+	if b.Spent() {
+		return []Violation{{Keyword: KeywordBudget, Message: overBudget}}
+	}
 	v, err := strictjson.Value(doc, strictjson.Limits{MaxBytes: maxDocumentBytes, MaxDepth: maxDocumentDepth})
 	if err != nil {
 		e := notJSON(err)
@@ -66,11 +73,11 @@ func (s *Schema) Validate(doc []byte) []Violation {
 	if path, found := findHugeNumber(v); found {
 		return []Violation{{InstancePath: path, Keyword: KeywordNumber, Message: hugeNumber}}
 	}
-	switch verdict, found := s.program.Judge(v, units(len(doc))); {
+	switch verdict, found := b.judge(s.program, v, len(doc)); {
 	case verdict == judge.Holds:
 		return nil
 	case verdict == judge.Exhausted, len(found) == 0:
-		return []Violation{{Keyword: KeywordBudget, Message: "the document would take too many checks; make it smaller or nest it less"}}
+		return []Violation{{Keyword: KeywordBudget, Message: overBudget}}
 	default:
 		vs := finish(found)
 		for i := range vs {
@@ -79,6 +86,8 @@ func (s *Schema) Validate(doc []byte) []Violation {
 		return vs
 	}
 }
+
+const overBudget = "the document would take too many checks; make it smaller or nest it less"
 
 // notJSON converts path and reason of an error of strictjson.
 func notJSON(err error) *Error {

@@ -65,7 +65,9 @@ type Execution struct {
 	NodeID string `json:"nodeId"`
 	TypeID string `json:"typeId,omitempty"`
 	// Number counts the executions of the node, from 1.
-	Number       int           `json:"execution"`
+	Number int `json:"execution"`
+	// Turn is the form of the answer if the host chose it: payload or envelopes.
+	Turn         string        `json:"turn,omitempty"`
 	Substitution *Substitution `json:"substitution,omitempty"`
 	Insufficient *Insufficient `json:"insufficient,omitempty"`
 	Calls        []*Call       `json:"calls"`
@@ -169,7 +171,9 @@ type Refusal struct {
 
 // Recovery is how JSON was extracted from an answer.
 type Recovery struct {
-	Path       string `json:"path"`
+	Path string `json:"path"`
+	// Words are the path in words.
+	Words      string `json:"words"`
 	ByteOffset *int64 `json:"byteOffset,omitempty"`
 }
 

@@ -92,8 +92,8 @@ var catalogue = map[EventType]TypeRow{
 	"envelope.retry.exhausted":    {GroupEnvelope, "No attempt produced a valid envelope; finalReason has the cause of the last failure."},
 	"envelope.refusal":            {GroupEnvelope, "The model refused; the call is not retried."},
 	"envelope.truncated":          {GroupEnvelope, "The model's answer was truncated before the envelope was complete."},
-	"envelope.nlToFormat.engaged": {GroupEnvelope, "The model is called in two steps: first for prose, then for the envelope."},
-	"envelope.recovery.applied":   {GroupEnvelope, "Malformed JSON was repaired before validation."},
+	"envelope.nlToFormat.engaged": {GroupEnvelope, "All attempts failed, and the last answer was prose: one more call asks for it as JSON."},
+	"envelope.recovery.applied":   {GroupEnvelope, "The JSON of an answer was found in other text, or repaired, before validation; path says how."},
 
 	// model
 	"provider.usage":                {GroupModel, "A model was called; the payload has the tokens, and the cost if it is known."},

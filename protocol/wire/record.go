@@ -207,6 +207,9 @@ type NodeError struct {
 	// Next is the model to call instead; nil for none. It is not part of the payload; node.retried
 	// records it in the error's details.
 	Next *NextModel `json:"-"`
+	// Turn is the form of a model's answer that the host chose; empty for none. It is a member of
+	// node.failed, not of the error.
+	Turn string `json:"-"`
 	// CausationID is the correlationId of the rejected envelope; empty if none. It belongs to
 	// node.failed,
 	// not to its payload.

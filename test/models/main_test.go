@@ -168,6 +168,10 @@ func workflows() (out []string) {
 		out = append(out, workflow("look-"+id, node("look", "vendor.acme.look."+id, `{"prompt":"`+question+`"}`, `{"messages":{"type":"static","value":[
 			{"role":"user","content":[{"type":"text","text":"Look."},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}]}}`)))
 	}
+	for shape, s := range shapes {
+		config := fmt.Sprintf(`{"prompt":%q,"partials":true,%s}`, question, s.config)
+		out = append(out, workflow(shape+"-partials", node("ask", s.typ, config, "{}")))
+	}
 	out = append(out, rootWorkflows()...)
 	return append(out, workflow("talk", node("ask", "core.ai.callPrompt", `{"prompt":"`+question+`"}`, "{}")))
 }

@@ -100,7 +100,7 @@ func (d *drawing) call(c *view.Call) {
 		d.line("  not retried  %s %s", term.Clean(r.Category), text)
 	}
 	if r := c.Recovery; r != nil {
-		d.line("  JSON extracted from surrounding text: %s", term.Clean(r.Path))
+		d.line("  %s (%s)", term.Clean(r.Words), term.Clean(r.Path))
 	}
 	if c.Failure != nil && len(c.Envelopes) == 0 && c.Failure.Detail != "" {
 		d.line("  %s", term.Clean(c.Failure.Detail))

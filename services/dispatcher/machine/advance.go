@@ -201,6 +201,8 @@ type nodePayload struct {
 	TypeID  string                     `json:"typeId,omitempty"`
 	Reason  string                     `json:"reason,omitempty"`
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
+	// Turn is the form of a model's answer that the host chose.
+	Turn string `json:"turn,omitempty"`
 }
 
 type startedNodePayload struct {

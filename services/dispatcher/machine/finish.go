@@ -44,7 +44,7 @@ func (m *Machine) emitCompletion(now time.Time, id string, out node.Output, trus
 			Name: name, Previous: prev, Next: next, NodeID: id,
 		})
 	}
-	p := nodePayload{NodeID: id, Outputs: out.Ports}
+	p := nodePayload{NodeID: id, Outputs: out.Ports, Turn: out.Turn}
 	if len(out.Ports) == 0 {
 		m.emit(now, m.newDraft(wire.EventNodeCompleted, id, trust, p), true)
 		return
@@ -63,6 +63,7 @@ type failedPayload struct {
 	NodeID   string          `json:"nodeId"`
 	Error    *wire.NodeError `json:"error"`
 	Attempts int             `json:"attempts"`
+	Turn     string          `json:"turn,omitempty"`
 }
 
 // FailNode ends an attempt of an effect's node. Another attempt follows if the error is retryable,
@@ -113,7 +114,9 @@ type retriedPayload struct {
 }
 
 func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {
-	d := m.newDraft(wire.EventNodeFailed, id, trust, failedPayload{NodeID: id, Error: e, Attempts: attempt + 1})
+	d := m.newDraft(wire.EventNodeFailed, id, trust, failedPayload{
+		NodeID: id, Error: e, Attempts: attempt + 1, Turn: e.Turn,
+	})
 	d.CausationID = e.CausationID
 	m.emit(now, d, false)
 }

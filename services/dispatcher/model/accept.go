@@ -16,7 +16,7 @@ import (
 func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verdict {
 	switch {
 	case e.expected.value != nil:
-		return e.acceptValue(a, e.extract(a), out)
+		return e.acceptValue(ctx, a, e.extract(a), out)
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
 		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
 	default:
@@ -30,12 +30,15 @@ func (t *Task) textOutput(text string) node.Output {
 	return out
 }
 
-// acceptValue accepts the last document that satisfies the node's output schema.
-func (e *emission) acceptValue(a answer, x extraction, out *outbox) verdict {
+// acceptValue accepts the document that satisfies the node's output schema.
+func (e *emission) acceptValue(ctx context.Context, a answer, x extraction, out *outbox) verdict {
 	if len(x.documents) == 0 {
 		return verdict{failure: parseFailure(a.Text, x)}
 	}
-	d, violations := chooseValue(x.documents, e.expected.value)
+	d, violations, err := e.newReader(a.Text).chooseValue(ctx, x.documents, e.expected.value)
+	if err != nil {
+		return verdict{done: &Result{Interrupted: err}}
+	}
 	a.addRecoveryEvent(d, out)
 	if len(violations) > 0 {
 		return verdict{failure: schemaFailure(violations)}
@@ -55,6 +58,9 @@ func (a answer) addRecoveryEvent(d document, out *outbox) {
 // them fails the node, the rest is not processed.
 func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, out *outbox) verdict {
 	candidates, err := e.findCandidates(ctx, x.documents, a.Result)
+	if f, ok := isFailure(err); ok {
+		return verdict{failure: f}
+	}
 	if err != nil {
 		return verdict{done: &Result{Interrupted: err}}
 	}
@@ -85,6 +91,8 @@ func (e *emission) acceptEnvelopes(ctx context.Context, a answer, x extraction, 
 		return t.requestSchemas(ctx)
 	case len(t.accepted) == 0 && t.fragments > 0:
 		return verdict{failure: fragmentFailure()}
+	case len(t.accepted) == 0 && e.expected.kind != "": // an emission is complete only with an answer (§14)
+		return verdict{failure: discardedFailure(e.expected.kind)}
 	}
 	return out.completeNode(e.task.outputOf(e.expected.kind, t.accepted))
 }
@@ -259,27 +267,26 @@ func (t *turn) failBreached(o Outcome, cause string, out *outbox) verdict {
 	})
 }
 
-// outputOf returns the payload of the first envelope of the requested kind, else of the first
-// envelope, and the list of all envelopes for the node. The list begins with those that the model sent
-// together with its questions. The payload is one of these only if the last answer has none of the
-// requested kind.
+// outputOf returns the outputs of a node: the payload of the first envelope of the requested kind, else
+// of the first one that is not universal, and the list of all envelopes. The list begins with those
+// that the model sent together with its questions. The payload is one of these only if the last answer
+// has none of the requested kind. An error of the model has a port of its own, so that nothing reads it
+// as the payload.
 func (t *Task) outputOf(kind string, accepted []acceptedEnvelope) node.Output {
 	accepted = slices.DeleteFunc(slices.Clone(accepted), func(a acceptedEnvelope) bool { return sideChannel(a.Type) })
 	early := t.sentWithQuestions()
-	out := json.RawMessage("null")
-	for _, list := range [][]acceptedEnvelope{accepted, early} {
-		i := slices.IndexFunc(list, func(a acceptedEnvelope) bool { return a.Type == kind })
-		if i >= 0 {
-			out = list[i].Payload
-			break
-		}
-		if len(list) > 0 && string(out) == "null" {
-			out = list[0].Payload
+	latest := slices.Concat(accepted, early)
+	ports := map[string]json.RawMessage{"output": json.RawMessage("null"), "envelopes": json.RawMessage("[]")}
+	if list, err := json.Marshal(slices.Concat(early, accepted)); err == nil && len(latest) > 0 { // recorded payloads always render
+		ports["envelopes"] = list
+	}
+	take := func(port string, is func(acceptedEnvelope) bool) {
+		if i := slices.IndexFunc(latest, is); i >= 0 {
+			ports[port] = latest[i].Payload
 		}
 	}
-	list, err := json.Marshal(slices.Concat(early, accepted))
-	if err != nil || len(early)+len(accepted) == 0 { // recorded payloads always render
-		list = json.RawMessage("[]")
-	}
-	return node.Output{Ports: map[string]json.RawMessage{"output": out, "envelopes": list}}
+	take("error", func(a acceptedEnvelope) bool { return a.Type == wire.KindError })
+	take("output", func(a acceptedEnvelope) bool { return !wire.IsUniversal(a.Type) })
+	take("output", func(a acceptedEnvelope) bool { return a.Type == kind })
+	return node.Output{Ports: ports}
 }

@@ -57,7 +57,7 @@ func (e *emission) callInForm(
 	}
 	callCtx, cancel := context.WithTimeout(ctx, req.Timeouts.Call)
 	defer cancel()
-	emit, wait, closeStream, err := e.openStream(ctx, p.shown)
+	emit, wait, closeStream, err := e.openStream(ctx, p.shown, projected)
 	if err != nil {
 		return a, false, unsentResult(err, n)
 	}

@@ -37,6 +37,9 @@ var kindsOfForms = kindList{
 	"vendor.x.count": `{"type":"integer"}`,
 	"vendor.x.pairs": `{"type":"array","items":{"type":"object","required":["type","payload"],"properties":{"type":{"enum":["a"]}}}}`,
 	"vendor.x.list":  `{"type":"array","items":{"type":"string"}}`,
+	"vendor.x.open":  `{"type":"object"}`,
+	"vendor.x.free":  `{}`,
+	"vendor.x.nest":  `{"type":"object","required":["envelopes"],"properties":{"envelopes":{"type":"array","items":{"type":"integer"}}}}`,
 	"error":          `{"type":"object"}`,
 	"clarification.request": `{"type":"object","required":["questions"],
 		"properties":{"questions":{"type":"array"}}}`,
@@ -96,6 +99,20 @@ func TestChoose_WhatWasAskedForDecides(t *testing.T) {
 		"such a payload in its envelope":         {"vendor.x.order", `{"type":"vendor.x.order","payload":{"type":"created","payload":{"id":"7"}}}`, []string{"vendor.x.order", `{"type":"created","payload":{"id":"7"}}`}},
 		"an error beside such a kind":            {"vendor.x.order", `{"type":"error","payload":{"code":"c"}}`, []string{"error", `{"code":"c"}`}},
 		"a payload like an error":                {"vendor.x.any", `{"type":"error","payload":{"code":"E1","message":"disk full"}}`, []string{"vendor.x.any", `{"type":"error","payload":{"code":"E1","message":"disk full"}}`}},
+		"an open kind":                           {"vendor.x.open", `{"type":"created","payload":{"id":"7"}}`, []string{"vendor.x.open", `{"type":"created","payload":{"id":"7"}}`}},
+		"an open kind, like an error":            {"vendor.x.open", `{"type":"error","payload":{"code":"E1","message":"disk full"}}`, []string{"vendor.x.open", `{"type":"error","payload":{"code":"E1","message":"disk full"}}`}},
+		"an open kind, like a foreign kind":      {"vendor.x.open", `{"type":"vendor.x.task","payload":{"title":"a"}}`, []string{"vendor.x.open", `{"type":"vendor.x.task","payload":{"title":"a"}}`}},
+		"an open kind in its envelope":           {"vendor.x.open", `{"type":"vendor.x.open","payload":{"id":"7"}}`, []string{"vendor.x.open", `{"id":"7"}`}},
+		"its envelope with meta":                 {"vendor.x.open", `{"type":"vendor.x.open","payload":{},"meta":{"label":"l"}}`, []string{"vendor.x.open", `{}`}},
+		"more members than an envelope has":      {"vendor.x.open", `{"type":"vendor.x.open","payload":{},"id":7}`, []string{"vendor.x.open", `{"type":"vendor.x.open","payload":{},"id":7}`}},
+		"a question and an open kind":            {"vendor.x.open", `{"type":"clarification.request","payload":{"questions":[{"id":"q"}]}}`, []string{"clarification.request", `{"questions":[{"id":"q"}]}`}},
+		"an open kind, like a bad question":      {"vendor.x.open", `{"type":"clarification.request","payload":{"q":1}}`, []string{"vendor.x.open", `{"type":"clarification.request","payload":{"q":1}}`}},
+		"a kind without a schema":                {"vendor.x.free", `{"type":"x","payload":null}`, []string{"vendor.x.free", `{"type":"x","payload":null}`}},
+		"a list of a kind without a schema":      {"vendor.x.free", `[{"type":"x","payload":null}]`, []string{"vendor.x.free", `[{"type":"x","payload":null}]`}},
+		"a payload that names its own kind":      {"vendor.x.any", `{"type":"vendor.x.any","payload":{"type":"a","payload":{}}}`, []string{"vendor.x.any", `{"type":"vendor.x.any","payload":{"type":"a","payload":{}}}`}},
+		"a payload with a member envelopes":      {"vendor.x.nest", `{"envelopes":[1,2]}`, []string{"vendor.x.nest", `{"envelopes":[1,2]}`}},
+		"an unknown type with the payload":       {"vendor.x.task", `{"type":"info","payload":"x"}` + "\n" + `{"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"an error amid prose":                    {"vendor.x.task", `Not {"type":"error","payload":{}} but:` + "\n" + `{"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"a text":                                 {"vendor.x.level", `"high"`, []string{"vendor.x.level", `"high"`}},
 		"a fenced text":                          {"vendor.x.level", "```json\n\"high\"\n```", []string{"vendor.x.level", `"high"`}},
 		"a number":                               {"vendor.x.count", `42`, []string{"vendor.x.count", `42`}},
@@ -108,6 +125,7 @@ func TestChoose_WhatWasAskedForDecides(t *testing.T) {
 		"another object, then the payload":       {"vendor.x.task", `{"note":"x"} {"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"the payload, then another object":       {"vendor.x.task", `{"title":"a"} {"note":"x"}`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"a payload as JSON text":                 {"vendor.x.task", `"{\"title\":\"a\"}"`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a payload amid prose alone":             {"vendor.x.task", `I say {"title":"a"} to that`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"an envelope as JSON text":               {"vendor.x.task", `"{\"type\":\"error\",\"payload\":{}}"`, []string{"error", `{}`}},
 		"a payload, then a question after prose": {"vendor.x.task", `{"title":"a"}` + "\n" + `{"type":"error","payload":{}}`, []string{"vendor.x.task", `{"title":"a"}`, "error", `{}`}},
 	} {
@@ -211,4 +229,73 @@ func TestTurn_TheLastListIsTheAnswer(t *testing.T) {
 		require.Nil(t, r.result.Err)
 		require.Len(t, r.spy.reqs, 2, answer)
 	}
+}
+
+// A model that was asked for a list gets its items read as envelopes, whatever their payloads look like.
+func TestTurn_ReadsTheItemsOfAListAsEnvelopes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kind, answer string
+		want         []string
+	}{
+		"of a kind with type and payload": {"vendor.x.any", `{"envelopes":[{"type":"vendor.x.any","payload":{"type":"a","payload":{}}}]}`, []string{"vendor.x.any", `{"type":"a","payload":{}}`}},
+		"of an open kind, an error":       {"vendor.x.open", `{"envelopes":[{"type":"error","payload":{"code":"c"}}]}`, []string{"error", `{"code":"c"}`}},
+		"several":                         {"vendor.x.open", `{"envelopes":[{"type":"vendor.x.open","payload":{}},{"type":"vendor.x.open","payload":{"n":2}}]}`, []string{"vendor.x.open", `{}`, "vendor.x.open", `{"n":2}`}},
+		"a bare payload":                  {"vendor.x.task", `{"title":"a"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a bare envelope":                 {"vendor.x.task", `{"type":"error","payload":{}}`, []string{"error", `{}`}},
+		"bare payloads in the list":       {"vendor.x.task", `{"envelopes":[{"title":"a"},{"title":"b"}]}`, []string{"vendor.x.task", `{"title":"a"}`, "vendor.x.task", `{"title":"b"}`}},
+		"a payload with that member":      {"vendor.x.nest", `{"envelopes":[1,2]}`, []string{"vendor.x.nest", `{"envelopes":[1,2]}`}},
+		"a bad list, then a good one":     {"vendor.x.task", `{"envelopes":[{"type":"vendor.x.task","payload":{"title":"a"}}]}` + "\n" + `{"envelopes":[{"type":"x","payload":{}}]}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a list amid prose":               {"vendor.x.task", `{"envelopes":[{"type":"vendor.x.task","payload":{"title":"a"}}]}` + "\nNot " + `{"envelopes":[{"type":"vendor.x.task","payload":{"title":"b"}}]} as before`, []string{"vendor.x.task", `{"title":"a"}`}},
+	} {
+		r, seen := answerKind(t, `{"envelopeType":"`+tc.kind+`","turn":"envelopes","expectsStreaming":false}`, tc.answer)
+		require.Nil(t, r.result.Err, name)
+		var got []string
+		for _, e := range seen {
+			got = append(got, e.Type, string(e.Payload))
+		}
+		require.Equal(t, tc.want, got, name)
+		require.Len(t, r.spy.reqs, 1, name)
+	}
+}
+
+// An error of the model has its own port, and the port of the payload is null.
+func TestOutput_AnErrorIsNotThePayload(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"type":"error","payload":{"code":"c"}}`:                                                    `{"output":null,"error":{"code":"c"}}`,
+		`[{"type":"error","payload":{"code":"c"}},{"type":"vendor.x.task","payload":{"title":"a"}}]`: `{"output":{"title":"a"},"error":{"code":"c"}}`,
+		`{"title":"a"}`: `{"output":{"title":"a"}}`,
+	} {
+		r, _ := answerKind(t, `{"envelopeType":"vendor.x.task","expectsStreaming":false}`, answer)
+		require.Nil(t, r.result.Err)
+		ports := map[string]json.RawMessage{}
+		for name, raw := range r.result.Output.Ports {
+			if name != "envelopes" {
+				ports[name] = raw
+			}
+		}
+		got, err := json.Marshal(ports)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got), answer)
+	}
+}
+
+// The choice of turn auto is recorded at the end of the node; a form that the node names is not.
+func TestTurn_RecordsTheChoice(t *testing.T) {
+	t.Parallel()
+	for config, want := range map[string]string{
+		`{"envelopeType":"vendor.x.task","expectsStreaming":false}`:                    "payload",
+		`{"envelopeType":"vendor.x.task","turn":"auto","expectsStreaming":false}`:      "payload",
+		`{"envelopeType":"vendor.x.task","turn":"payload","expectsStreaming":false}`:   "",
+		`{"envelopeType":"vendor.x.task","turn":"envelopes","expectsStreaming":false}`: "",
+		`{"envelopeContract":{"accepts":["vendor.x.task"]},"expectsStreaming":false}`:  "",
+		`{"expectsStreaming":false}`: "",
+	} {
+		r, _ := answerKind(t, config, "no", `{"type":"vendor.x.task","payload":{"title":"a"}}`)
+		require.Nil(t, r.result.Err)
+		require.Equal(t, want, r.result.Output.Turn, config)
+	}
+	r, _ := answerKind(t, `{"envelopeType":"vendor.x.task","expectsStreaming":false}`, "{", "{", "{")
+	require.Equal(t, "payload", r.result.Err.Turn)
 }

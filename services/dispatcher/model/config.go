@@ -48,6 +48,8 @@ type config struct {
 	Turn string `json:"turn"`
 	// RepairJSON repairs an answer that is almost JSON.
 	RepairJSON bool `json:"repairJson"`
+	// Partials records the valid part of an answer while it arrives.
+	Partials bool `json:"partials"`
 	// Thoughts requests that the model's thinking is shown, if it has any.
 	Thoughts         bool                       `json:"thoughts"`
 	ExpectsStreaming *bool                      `json:"expectsStreaming"`

@@ -147,6 +147,7 @@ type chunkPayload struct {
 	Chunk  string     `json:"chunk"`
 	IsLast bool       `json:"isLast"`
 	Meta   *chunkMeta `json:"meta,omitempty"`
+	growth
 }
 
 type chunkMeta struct {

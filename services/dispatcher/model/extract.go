@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 )
 
@@ -11,8 +12,13 @@ type document struct {
 	raw json.RawMessage
 	// path is how it was found (envelope.recovery.applied).
 	path string
-	// offset is the byte offset of its start in the answer.
-	offset int
+	// offset is the byte offset of its start in the answer, end that of the text after it.
+	offset, end int
+	// alone means that it is the whole text, a whole fenced block, or begins its line. Other documents
+	// are amid a line of prose.
+	alone bool
+	// echo means that the prompt contains the document.
+	echo bool
 }
 
 // Values of document.path.
@@ -34,10 +40,14 @@ type extraction struct {
 	broken int
 	// thought means that nothing follows the model's thinking.
 	thought bool
+	// repeats means that documents were left out because they only repeat the prompt.
+	repeats bool
 }
 
 // isText reports whether the answer has neither JSON nor thinking alone.
-func (x extraction) isText() bool { return len(x.documents) == 0 && x.broken < 0 && !x.thought }
+func (x extraction) isText() bool {
+	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.repeats
+}
 
 // extract finds the JSON documents of an answer, leniently and deterministically: the whole text, else
 // the outermost objects and arrays and the fenced values, without the model's thinking (OpenWOP
@@ -45,10 +55,10 @@ func (x extraction) isText() bool { return len(x.documents) == 0 && x.broken < 0
 func extract(text string) extraction {
 	trimmed := strings.TrimSpace(strings.TrimPrefix(text, "\uFEFF"))
 	if trimmed != "" && json.Valid([]byte(trimmed)) {
-		return extraction{
-			documents: []document{{raw: json.RawMessage(trimmed), path: pathDirect, offset: strings.Index(text, trimmed)}},
-			broken:    -1,
-		}
+		at := strings.Index(text, trimmed)
+		return extraction{broken: -1, documents: []document{{
+			raw: json.RawMessage(trimmed), path: pathDirect, offset: at, end: len(text), alone: true,
+		}}}
 	}
 	s := searcher{text: text, budget: scanFactor*len(text) + scanFloor, found: extraction{broken: -1}}
 	s.run()
@@ -64,11 +74,13 @@ type searcher struct {
 	budget int
 	// fenced means that the position is within a fenced block.
 	fenced bool
-	found  extraction
+	// final means that the model's channel for the answer has begun.
+	final bool
+	found extraction
 }
 
 const (
-	scanFactor = 32
+	scanFactor = 8
 	scanFloor  = 64 << 10
 )
 
@@ -76,6 +88,7 @@ const fence = "```"
 
 // run visits the places at which the meaning of the text changes, in order.
 func (s *searcher) run() {
+	s.passStrippedChannels()
 	for s.pos < len(s.text) {
 		at := strings.IndexAny(s.text[s.pos:], "{[`<◁")
 		if at < 0 {
@@ -87,6 +100,10 @@ func (s *searcher) run() {
 		}
 		s.pos += at
 		rest := s.text[s.pos:]
+		if hasPrefixFold(rest, channelMark) {
+			s.passChannel()
+			continue
+		}
 		if m, ok := thinkingMark(rest); ok {
 			s.passThinking(m)
 			continue
@@ -97,7 +114,7 @@ func (s *searcher) run() {
 		case strings.HasPrefix(rest, fence):
 			s.openFence()
 		case rest[0] == '{' || rest[0] == '[':
-			s.readDocument(pathBraces)
+			s.readDocument(pathBraces, false)
 		default:
 			s.pos++
 		}
@@ -107,49 +124,53 @@ func (s *searcher) run() {
 // drop forgets what was found: it belongs to the model's thinking, or is before a broken document.
 func (s *searcher) drop() { s.found = extraction{broken: -1} }
 
-// passThinking skips a block of thinking. Everything before a mark that ends thinking, although none
-// has begun, is thinking, too: the beginning was part of the prompt.
-func (s *searcher) passThinking(m mark) {
-	s.pos += len(m.text)
-	if m.ends == "" {
-		s.drop()
-		s.found.thought = true
-		return
-	}
-	s.found.thought = true
-	end := strings.Index(s.text[s.pos:], m.ends)
-	if end < 0 { // the model never came to its answer
-		s.pos = len(s.text)
-		return
-	}
-	s.pos += end + len(m.ends)
+func (s *searcher) add(d document) {
+	s.found.documents = append(s.found.documents, d)
+	s.found.broken, s.found.thought = -1, false
 }
 
-// openFence reads the value of a fenced block. A block that is not one value is searched like other text.
+// openFence reads the value of a fenced block. A block that is not one value is searched like other
+// text, but code is passed over: its brackets are no documents.
 func (s *searcher) openFence() {
+	begins := s.pos
 	s.pos += len(fence)
 	body := s.text[s.pos:]
-	if info := infoString(body); info > 0 {
-		s.pos += info
-		body = body[info:]
+	info := infoString(body)
+	language := strings.ToLower(body[:info])
+	s.pos += info
+	body = body[info:]
+	size, closed := strings.Index(body, fence), len(fence)
+	if size < 0 {
+		size, closed = len(body), 0
 	}
-	end := strings.Index(body, fence)
-	if end < 0 {
-		end = len(body)
-	}
-	content := strings.TrimSpace(body[:end])
-	s.budget -= end
+	content := strings.TrimSpace(body[:size])
+	s.budget -= size
 	if content != "" && json.Valid([]byte(content)) {
 		offset := s.pos + strings.Index(body, content)
-		s.add(document{raw: json.RawMessage(content), path: pathFence, offset: offset})
-		s.pos = min(s.pos+end+len(fence), len(s.text))
+		s.pos += size + closed
+		s.add(document{
+			raw: json.RawMessage(content), path: pathFence, offset: offset, end: s.pos,
+			alone: strings.Contains(body[:size], "\n") || s.fillsLines(begins, s.pos),
+		})
+		return
+	}
+	lead := len(body) - len(strings.TrimLeft(body, " \t\r\n"))
+	bracket := lead < len(body) && (body[lead] == '{' || body[lead] == '[')
+	if isCode(language) && (!bracket || !s.isLikeJSON(body[lead:])) {
+		s.pos += size + closed
 		return
 	}
 	s.fenced = true
-	if lead := len(body) - len(strings.TrimLeft(body, " \t\r\n")); lead < len(body) && (body[lead] == '{' || body[lead] == '[') {
+	if bracket {
 		s.pos += lead
-		s.readDocument(pathFence)
+		s.readDocument(pathFence, strings.HasPrefix(language, "json"))
 	}
+}
+
+// isLikeJSON reports whether a block of code begins like an object or a list.
+func (s *searcher) isLikeJSON(code string) bool {
+	r := inspect(code, &s.budget)
+	return r.named || r.loose
 }
 
 // infoString returns the length of the language name after a fence. Without space after it, it is content.
@@ -164,94 +185,101 @@ func infoString(body string) int {
 	return n
 }
 
+// isCode reports whether a block of a language holds program text, so that only a whole value is an
+// answer in it.
+func isCode(language string) bool {
+	switch language {
+	case "", "text", "txt", "plain", "plaintext", "markdown", "md", "output", "result", "answer", "response":
+		return false
+	}
+	return !strings.HasPrefix(language, "json") && !strings.HasSuffix(language, "json")
+}
+
 func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-func (s *searcher) add(d document) {
-	s.found.documents = append(s.found.documents, d)
-	s.found.broken, s.found.thought = -1, false
-}
-
 // readDocument reads the object or array at the position. If it is almost JSON, neither what it
-// contains nor what precedes it is the answer, and the search goes on at the next place that begins
-// anew. A bracket of prose is passed over.
-func (s *searcher) readDocument(path string) {
+// contains nor what precedes it is the answer. A bracket of prose is passed over. asked means that a
+// fence says that it is JSON.
+func (s *searcher) readDocument(path string, asked bool) {
 	rest := s.text[s.pos:]
 	dec := json.NewDecoder(strings.NewReader(rest))
 	var raw json.RawMessage
 	err := dec.Decode(&raw)
 	if err == nil {
 		s.budget -= len(raw)
-		s.add(document{raw: raw, path: path, offset: s.pos})
-		s.pos += int(dec.InputOffset())
-		return
-	}
-	wrong, _ := errors.AsType[*json.SyntaxError](err)
-	if strings.TrimSpace(rest[1:]) == "" || wrong != nil && !beginsLikeJSON(rest) {
-		s.budget--
-		if wrong != nil {
-			s.budget -= int(wrong.Offset)
+		end := s.pos + len(raw)
+		d := document{raw: raw, path: path, offset: s.pos, end: end, alone: s.standsAlone(s.pos, end)}
+		if s.isPart(d) {
+			s.drop()
+			s.found.broken = s.pos
+			s.passBroken(region{})
+			return
 		}
-		s.pos++
+		if !s.isRemark(d) {
+			s.add(d)
+		}
+		s.pos = end
 		return
 	}
-	s.drop()
-	s.found.broken = s.pos
-	s.pos += nextBeginning(rest)
+	s.budget--
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		s.budget -= int(wrong.Offset)
+	}
+	r := inspect(rest, &s.budget)
+	switch {
+	case s.isDocument(r, asked, errors.Is(err, io.ErrUnexpectedEOF)):
+		s.drop()
+		s.found.broken = s.pos
+		s.passBroken(r)
+	case r.end > 0 && (r.loose && !r.spread || s.isCodeSpan(s.pos, s.pos+r.end)) && !hasMark(rest[:r.end]):
+		s.pos += r.end // nothing in it is a document of its own
+	default:
+		s.pos++
+	}
+}
+
+// passBroken goes on after a broken document: after its last bracket if that is certain, else at the
+// next mark of thinking or fence.
+func (s *searcher) passBroken(r region) {
+	rest := s.text[s.pos:]
+	next := nextBeginning(rest)
+	s.budget -= next
+	if r.end > 0 && r.end <= next && s.endsCertainly(r.end) {
+		s.pos += r.end
+		return
+	}
+	s.pos += next
 	s.fenced = false
 }
 
-// beginsLikeJSON reports whether a bracket opens a document rather than a remark.
-func beginsLikeJSON(text string) bool {
-	inner := strings.TrimLeft(text[1:], " \t\r\n")
-	switch {
-	case len(inner) == 0:
+// endsCertainly reports whether a broken document ends at an offset. Its strings may be what is broken, so
+// its brackets are counted with and without regard to strings, nothing may follow in the line, and
+// what follows must not close more brackets than it opens.
+func (s *searcher) endsCertainly(end int) bool {
+	rest := s.text[s.pos:]
+	s.budget -= len(rest)
+	line, _, _ := strings.Cut(rest[end:], "\n")
+	if strings.TrimSpace(line) != "" {
 		return false
-	case text[0] == '[':
-		return strings.IndexByte(`{["'`, inner[0]) >= 0
-	case inner[0] == '"' || inner[0] == '\'' || inner[0] == '{':
-		return true
 	}
-	for _, slip := range []string{"//", "/*", "#", ",", "...", "…", "“", "”", "‘", "’", "«"} {
-		if strings.HasPrefix(inner, slip) {
-			return true
-		}
-	}
-	name := 0
-	for name < len(inner) && (isWordByte(inner[name]) || inner[name] == '-' || inner[name] == '$') {
-		name++
-	}
-	if name > 0 && strings.HasPrefix(strings.TrimLeft(inner[name:], " "), ":") {
-		return true
-	}
-	end := closingBracket(text[:min(len(text), maxRemark)])
-	return end > 0 && strings.Contains(text[:end], `":`)
-}
-
-// maxRemark limits how far a bracket is followed to see what it contains, in bytes.
-const maxRemark = 1024
-
-// closingBracket returns the index after the bracket that closes the one at the start, outside strings;
-// 0 if there is none.
-func closingBracket(text string) int {
-	depth, inString := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
+	depth := 0
+	for i := range len(rest) {
+		switch rest[i] {
+		case '{', '[':
 			depth++
-		case c == '}' || c == ']':
-			if depth--; depth == 0 {
-				return i + 1
-			}
+		case '}', ']':
+			depth--
+		}
+		if depth < 0 || depth == 0 && i < end-1 {
+			return false
+		}
+		if i == end-1 && depth != 0 {
+			return false
 		}
 	}
-	return 0
+	return true
 }
 
 // nextBeginning returns the offset of the next mark of thinking or fence at the start of a line, after
@@ -262,7 +290,7 @@ func nextBeginning(text string) int {
 			return skipClosingFence(text, i)
 		}
 		if text[i] == '<' || text[i] == '[' || strings.HasPrefix(text[i:], "◁") {
-			if _, ok := thinkingMark(text[i:]); ok {
+			if _, ok := thinkingMark(text[i:]); ok || hasPrefixFold(text[i:], channelMark) {
 				return i
 			}
 		}
@@ -278,60 +306,6 @@ func skipClosingFence(text string, at int) int {
 		return at + len(fence)
 	}
 	return at
-}
-
-// mark is a mark around a model's thinking.
-type mark struct {
-	text string
-	// ends is the mark that ends the thinking that text begins; empty if text ends it.
-	ends string
-}
-
-// thinkingMarks are the marks of open models, as their chat templates define them.
-//
-//nolint:gochecknoglobals // a constant
-var thinkingMarks = []mark{
-	{"<think>", "</think>"},
-	{"<thinking>", "</thinking>"},
-	{"<thought>", "</thought>"},
-	{"<reasoning>", "</reasoning>"},
-	{"<reflection>", "</reflection>"},
-	{"<seed:think>", "</seed:think>"},
-	{"<|begin_of_thought|>", "<|end_of_thought|>"},
-	{"<|channel|>analysis", "<|channel|>final"},
-	{"<|channel|>commentary", "<|channel|>final"},
-	{"<|START_THINKING|>", "<|END_THINKING|>"},
-	{"<scratchpad>", "</scratchpad>"},
-	{"<thought_process>", "</thought_process>"},
-	{"[THINK]", "[/THINK]"},
-	{"◁think▷", "◁/think▷"},
-}
-
-// thinkingMark returns the mark at the start of the text, in any case.
-func thinkingMark(text string) (mark, bool) {
-	for _, m := range thinkingMarks {
-		if hasPrefixFold(text, m.text) {
-			return mark{text[:len(m.text)], foldedEnd(text, m.ends)}, true
-		}
-		if hasPrefixFold(text, m.ends) {
-			return mark{text: text[:len(m.ends)]}, true
-		}
-	}
-	return mark{}, false
-}
-
-func hasPrefixFold(text, prefix string) bool {
-	return len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix)
-}
-
-// foldedEnd returns the ending mark as the text writes it.
-func foldedEnd(text, end string) string {
-	for i := range len(text) - len(end) + 1 {
-		if (text[i] == end[0]) && strings.EqualFold(text[i:i+len(end)], end) {
-			return text[i : i+len(end)]
-		}
-	}
-	return end
 }
 
 // isProse reports whether a text is no JSON document and does not start like one or a fence (OpenWOP

@@ -36,7 +36,8 @@ func answerOf(t testing.TB, s *schema.Schema, text string) (value, problem strin
 	if len(x.documents) == 0 {
 		return "", parseFailure(text, x).detail
 	}
-	d, violations := chooseValue(x.documents, s)
+	d, violations, err := (&reader{budget: schema.NewBudget(len(text))}).chooseValue(t.Context(), x.documents, s)
+	require.NoError(t, err)
 	if len(violations) > 0 {
 		return "", schemaFailure(violations).detail
 	}
@@ -92,6 +93,12 @@ func TestExtract_FindsTheAnswer(t *testing.T) {
 		"thinking of Seed":              "<seed:think>" + sketch + "</seed:think>" + task,
 		"channels":                      "<|channel|>analysis<|message|>" + sketch + "<|end|><|start|>assistant<|channel|>final<|message|>" + task + "<|return|>",
 		"channel of the answer alone":   sketch + "<|channel|>final<|message|>" + task,
+		"tool call before the answer":   "<|channel|>commentary to=functions.look <|constrain|>json<|message|>" + sketch + "<|call|><|start|>assistant<|channel|>final<|message|>" + task + "<|return|>",
+		"tool call after the answer":    "<|channel|>final<|message|>" + task + "<|end|><|start|>assistant<|channel|>commentary to=functions.log <|constrain|>json<|message|>" + sketch + "<|call|>",
+		"all channels":                  "<|channel|>analysis<|message|>{\"title\":<|end|><|start|>assistant<|channel|>commentary<|message|>I will look.<|end|><|start|>assistant<|channel|>commentary to=functions.look <|constrain|>json<|message|>" + sketch + "<|call|><|start|>functions.look to=assistant<|channel|>commentary<|message|>" + sketch + "<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>" + task,
+		"a tool call without an answer": "<|channel|>analysis<|message|>" + sketch + "<|end|><|start|>assistant to=functions.answer<|channel|>commentary <|constrain|>json<|message|>" + task + "<|call|>",
+		"channels without marks":        "analysisMaybe " + sketch + ". assistantfinal" + task,
+		"thinking in the final channel": "<|channel|>final<|message|><think>" + sketch + "</think>" + task,
 		"thinking of Cohere":            "<|START_THINKING|>" + sketch + "<|END_THINKING|>" + task,
 		"thought mark":                  "<|begin_of_thought|>" + sketch + "<|end_of_thought|>" + task,
 		"JSON in a string":              string(quoted(task)),
@@ -100,6 +107,15 @@ func TestExtract_FindsTheAnswer(t *testing.T) {
 		"end mark":                      task + "<|im_end|>",
 		"answer tags":                   "<answer>" + task + "</answer>",
 		"HTML":                          "<pre><code>" + task + "</code></pre>",
+		"broken draft, then a good one": "{\"title\":\"draft\",}\nBetter:\n" + task,
+		"broken list, then a good one":  "[{\"title\":\"draft\",}]\n\n" + task,
+		"remark after a fence":          "```json\n" + task + "\n```\nI did not choose " + sketch + " because it is late.",
+		"remark after lines":            task + "\nThe old value " + sketch + " is wrong.",
+		"draft, then a label":           sketch + "\nFinal: " + task,
+		"draft in a label":              "Draft: " + sketch + "\nFinal: " + task,
+		"answer in a code span":         "The answer is `" + task + "`.",
+		"answer in bold":                "**Answer:** " + task,
+		"answer in a list":              "1. " + task,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,23 +150,26 @@ func TestExtract_LeavesStringsAlone(t *testing.T) {
 func TestExtract_TellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                            "it is empty",
-		" \n":                         "it is empty",
-		"I cannot do that.":           "it is text, not a JSON document",
-		"<think>" + sketch:            "it ends after its thinking, without an answer",
-		"<think>hm</think>":           "it ends after its thinking, without an answer",
-		sketch + "</think> no":        "it ends after its thinking, without an answer",
-		`{"title":"a",}`:              "its JSON has a trailing comma at byte 12",
-		`So: {"title":"a" , }`:        "its JSON has a trailing comma at byte 17",
-		`{'title': 'a'}`:              "its JSON is broken at byte 1: want a member name in double quotes here",
-		`{title: "a"}`:                "its JSON is broken at byte 1: want a member name in double quotes here",
-		`{"title":"a" "urgent":1}`:    "its JSON is broken at byte 13: want a comma or the end of the object here",
-		`{"title":"Call "x" y"}`:      "its JSON is broken at byte 16: want a comma or the end of the object here",
-		`{"title":True}`:              "its JSON is broken at byte 9: want a JSON value here",
-		`{"title":"a"`:                "its JSON is broken at byte 12: the document ends too early; want a comma or the end of the object",
-		"```json\n{\"title\":\n```":   "its JSON is broken at byte 18: want a JSON value here",
-		`[{"title":"a","urgent":`:     "its JSON is broken at byte 23: the document ends too early; want a JSON value",
-		sketch + ` no: {"title":"a",`: "its JSON is broken at byte 50: the document ends too early; want a member name in double quotes",
+		"":                          "it is empty",
+		" \n":                       "it is empty",
+		"I cannot do that.":         "it is text, not a JSON document",
+		"<think>" + sketch:          "it ends after its thinking, without an answer",
+		"<think>hm</think>":         "it ends after its thinking, without an answer",
+		sketch + "</think> no":      "it ends after its thinking, without an answer",
+		`{"title":"a",}`:            "its JSON has a trailing comma at byte 12",
+		`So: {"title":"a" , }`:      "its JSON has a trailing comma at byte 17",
+		`{'title': 'a'}`:            "its JSON is broken at byte 1: want a member name in double quotes here",
+		`{title: "a"}`:              "its JSON is broken at byte 1: want a member name in double quotes here",
+		`{"title":"a" "urgent":1}`:  "its JSON is broken at byte 13: want a comma or the end of the object here",
+		`{"title":"Call "x" y"}`:    "its JSON is broken at byte 16: want a comma or the end of the object here",
+		`{"title":True}`:            "its JSON is broken at byte 9: want a JSON value here",
+		`{"title":"a"`:              "its JSON is broken at byte 12: the document ends too early; want a comma or the end of the object",
+		"```json\n{\"title\":\n```": "its JSON is broken at byte 18: want a JSON value here",
+		`[{"title":"a","urgent":`:   "its JSON is broken at byte 23: the document ends too early; want a JSON value",
+		"<|channel|>analysis<|message|>" + sketch + "<|end|>":                                        "it ends after its thinking, without an answer",
+		"<|channel|>commentary to=functions.x<|message|>" + sketch + "<|channel|>final<|message|>no": "it is text, not a JSON document",
+		sketch + "\n[1] and [2, 3] say so: {title: 'a'":                                              "its JSON is broken at byte 57: want a member name in double quotes here",
+		sketch + ` no: {"title":"a",`:                                                                "its JSON is broken at byte 50: the document ends too early; want a member name in double quotes",
 	} {
 		got, problem := answerOf(t, taskSchema(t), text)
 		require.Empty(t, got, text)

@@ -71,6 +71,10 @@ func parseFailure(text string, x extraction) failure {
 	switch {
 	case x.broken >= 0:
 		f.detail = syntaxProblem(text, x.broken)
+	case x.repeats:
+		f.detail = "it repeats a document of the prompt, without an answer of its own"
+	case len(x.documents) > 0:
+		f.detail = "its JSON document is not an envelope with type and payload"
 	case x.thought:
 		f.detail = "it ends after its thinking, without an answer"
 	case strings.TrimSpace(text) == "":
@@ -102,6 +106,16 @@ func driftFailure(kind, requested string) failure {
 		reason: reasonTypeDrift,
 		code:   fault.EnvelopeInvalid,
 		detail: fmt.Sprintf("it is an envelope of type %s; want %s", kind, requested),
+	}
+}
+
+// discardedFailure describes an answer of which nothing is left, because the node's contract discarded all
+// its envelopes.
+func discardedFailure(requested string) failure {
+	return failure{
+		reason: reasonTypeDrift,
+		code:   fault.EnvelopeInvalid,
+		detail: "the node's contract discards all its envelopes; want " + requested,
 	}
 }
 

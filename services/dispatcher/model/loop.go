@@ -124,6 +124,9 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	if bad == nil {
 		bad = cfg.checkForm()
 	}
+	if bad == nil {
+		bad = cfg.checkPartials()
+	}
 	if bad != nil {
 		return Result{Err: bad}
 	}
@@ -132,6 +135,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 		return Result{Interrupted: err, Unsent: true}
 	}
 	if res, ok := t.resultFromLog(cfg.EnvelopeType, b.maxAttempts); ok { // whichever model and key would be used now
+		res.recordTurn(l.chosenTurn(ctx, t, cfg, b.limits))
 		return res
 	}
 	s, bad, err := l.prepare(ctx, t, cfg, b.limits)
@@ -142,6 +146,7 @@ func (l *Loop) Run(ctx context.Context, t Task, j Journal) Result {
 	e := &emission{Loop: l, spec: s, bounds: b, journal: j}
 	out := &outbox{nodeID: t.Input.NodeID, trust: s.task.Trust}
 	res := e.runAttempts(ctx, out)
+	res.recordTurn(s.chosenTurn)
 	res.Trust = s.task.Trust
 	return res
 }

@@ -96,7 +96,7 @@ func mediaCandidates(media []provider.Media, alt string) []candidate {
 // is media, the text is no envelope.
 func (e *emission) findCandidates(ctx context.Context, docs []document, res provider.Result) ([]candidate, error) {
 	if len(res.Media) == 0 {
-		return e.findEnvelopes(docs), nil
+		return e.newReader(res.Text).candidates(ctx, docs)
 	}
 	alt, err := e.altText(ctx, res.Text)
 	if err != nil {
@@ -106,5 +106,6 @@ func (e *emission) findCandidates(ctx context.Context, docs []document, res prov
 	if slices.ContainsFunc(made, func(c candidate) bool { return c.kind == e.expected.kind }) {
 		return made, nil
 	}
-	return append(e.findEnvelopes(docs), made...), nil
+	said, err := e.newReader(res.Text).candidates(ctx, docs)
+	return append(said, made...), err
 }

@@ -99,7 +99,12 @@ func TestPreceding_IsToldOnceWhateverBecomesOfTheEnvelope(t *testing.T) {
 			"[provider.usage provider.usage log.appended]",
 			"provider.usage log.appended accept",
 		},
-		"discarded, and nothing else":  {discarded, []mock.Entry{one}, "[provider.usage]", "provider.usage log.appended"},
+		"discarded, and then accepted": {
+			by(discarded, acceptAll),
+			[]mock.Entry{one, one},
+			"[provider.usage provider.usage]",
+			"provider.usage log.appended envelope.retry.attempted provider.usage accept",
+		},
 		"gated":                        {says(model.Outcome{Status: "gated"}), []mock.Entry{one}, "[provider.usage]", "provider.usage"},
 		"breached":                     {says(model.Outcome{Status: "breached", CapKind: "envelopes"}), []mock.Entry{one}, "[provider.usage]", "provider.usage cap.breached"},
 		"talk, recalled, and accepted": {by(alone, acceptAll), []mock.Entry{{Content: asksForSchema}, one}, "[provider.usage provider.usage]", "accept provider.usage provider.usage accept"},

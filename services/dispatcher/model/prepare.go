@@ -30,8 +30,10 @@ type spec struct {
 	schemaForms []provider.SchemaVia
 	// ceiling is the model's longest answer in tokens; 0 if unknown.
 	ceiling int
-	// streams means that the answer is recorded while it arrives.
-	streams bool
+	// chosenTurn is the form of the answer if the host chose it; empty if the node names it.
+	chosenTurn string
+	// streams means that the answer is recorded while it arrives, partials that so is its valid part.
+	streams, partials bool
 	// repairs means that broken JSON is repaired before the model is asked again.
 	repairs bool
 	// verbosity is how much of the model's thoughts is recorded.
@@ -88,6 +90,7 @@ func (l *Loop) prepare(
 		contract:    cfg.contractOf(t),
 		provider:    to.provider,
 		streams:     cfg.streamsAnswer(t.TypeID),
+		partials:    cfg.Partials,
 		repairs:     cfg.RepairJSON,
 		verbosity:   firstNonEmpty(o.Verbosity, thoughtsFull),
 		composition: composed,
@@ -98,19 +101,52 @@ func (l *Loop) prepare(
 	}
 	req.Thoughts = cfg.Thoughts && s.verbosity != thoughtsOff && s.streams
 
-	if s.expected, bad, err = l.expect(ctx, t.TypeID, cfg); bad != nil || err != nil {
-		return spec{}, bad, err
-	}
-	forms, err := l.forms(ctx, cfg, &s, req, limits)
-	if err != nil {
+	if bad, err = l.chooseForm(ctx, cfg, &s, req, limits); err != nil {
 		return spec{}, nil, err
 	}
+	return s, bad, nil
+}
+
+// chooseForm determines the expected answer and its form, and makes the request of the first call.
+func (l *Loop) chooseForm(
+	ctx context.Context, cfg config, s *spec, req provider.Request, limits Limits,
+) (bad *wire.NodeError, err error) {
+	if s.expected, bad, err = l.expect(ctx, s.task.TypeID, cfg); bad != nil || err != nil {
+		return bad, err
+	}
+	forms, err := l.forms(ctx, cfg, s, req, limits)
+	if err != nil {
+		return nil, err
+	}
 	for _, form := range forms { // the last one that the vendor takes
-		if bad = l.requestForm(&s, req, form); bad == nil {
+		if bad = l.requestForm(s, req, form); bad == nil {
 			break
 		}
 	}
-	return s, bad, nil
+	if s.chosenTurn != "" && s.expected.turn != nil {
+		s.chosenTurn = formEnvelopes
+	}
+	return bad, nil
+}
+
+// chosenTurn returns the form of an answer that the host chooses, for an answer that is recorded already;
+// empty if it chooses none now.
+func (l *Loop) chosenTurn(ctx context.Context, t Task, cfg config, limits Limits) string {
+	var o overlay
+	_ = strictjson.Read(t.Input.Configurable, &o) // checked at creation
+	m, bad := substitute(t, l.orNext(cfg.activeModel(o, l.cfg.Defaults), cfg, t.Input.Next))
+	if bad != nil {
+		return ""
+	}
+	s := spec{task: t, contract: cfg.contractOf(t)}
+	if s.provider, m, bad = l.resolveProvider(m, o); bad != nil {
+		return ""
+	}
+	req := provider.Request{Provider: m.Provider, Model: m.Model}
+	if bad, err := l.chooseForm(ctx, cfg, &s, req, limits); bad != nil || err != nil {
+		return ""
+	}
+	return s.chosenTurn
 }
 
 // forms returns the forms in which an answer can be requested, the preferred one first.
@@ -121,6 +157,9 @@ func (l *Loop) forms(
 	if payload.value != nil || payload.kind == "" && s.contract == nil || cfg.Turn == formPayload ||
 		l.generatesMedia(payload.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}) {
 		return []expectation{payload}, nil
+	}
+	if payload.kind != "" && cfg.Turn != formEnvelopes {
+		s.chosenTurn = formPayload
 	}
 	_, strict := s.provider.(provider.Strict)
 	strict = strict && !l.deps.Catalogue.WithoutSchema(req.Provider, req.Model)
@@ -223,5 +262,5 @@ func (c config) streamsAnswer(typeID string) bool {
 	if c.ExpectsStreaming != nil {
 		return *c.ExpectsStreaming
 	}
-	return typeID == node.TypeCallPrompt
+	return typeID == node.TypeCallPrompt || c.Partials
 }

@@ -100,13 +100,14 @@ func problemList(problems []projection.Problem) string {
 
 // extract finds the documents of an answer, in the original schema. A node can ask that broken JSON is
 // repaired.
-func (s *spec) extract(a answer) extraction {
+func (e *emission) extract(a answer) extraction {
 	x := extract(a.Text)
-	if s.repairs {
+	if e.repairs {
 		if d, ok := x.repair(a.Text); ok {
 			x.documents = []document{d}
 		}
 	}
+	x = e.withoutEchoes(a.Text, x)
 	x.documents = a.restoreDocuments(x.documents)
 	return x
 }

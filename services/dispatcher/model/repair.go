@@ -34,7 +34,9 @@ func (x extraction) repair(text string) (document, bool) {
 	if err != nil || !json.Valid([]byte(repaired)) {
 		return document{}, false
 	}
-	return document{raw: json.RawMessage(repaired), path: pathRepair, offset: x.broken}, true
+	return document{
+		raw: json.RawMessage(repaired), path: pathRepair, offset: x.broken, end: x.broken + len(broken), alone: true,
+	}, true
 }
 
 // elides reports whether the model left out a part of the document. It does not know strings.

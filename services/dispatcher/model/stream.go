@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
@@ -15,7 +16,7 @@ import (
 // openStream prepares recording the answer while it arrives, if the node requests that and it was
 // not shown before.
 func (e *emission) openStream(
-	ctx context.Context, shown bool,
+	ctx context.Context, shown bool, projected *projection.Projection,
 ) (emit func(provider.Delta) error, wait func() error, closeStream func(), err error) {
 	if !e.streams || shown {
 		return nil, func() error { return nil }, func() {}, nil
@@ -26,8 +27,13 @@ func (e *emission) openStream(
 		return nil, nil, nil, err
 	}
 	th := e.newThoughtRecorder(scrubber)
+	partials, err := e.newPartials(ctx, projected)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	st := &streamer{
 		journal:  e.journal,
+		partials: partials,
 		assets:   e.newAnswerFilter(),
 		thoughts: th,
 		scrub:    s,
@@ -52,6 +58,7 @@ type streamer struct {
 	journal  Journal
 	assets   *assetFilter     // nil if the text cannot contain assets
 	thoughts *thoughtRecorder // nil if thoughts are not recorded
+	partials *partials        // nil if the node does not request them
 	scrub    Scrub
 	nodeID   string
 	runID    string
@@ -163,7 +170,7 @@ func (s *streamer) settleTokens(d provider.Delta, released string) []wire.Draft 
 }
 
 func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
-	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last}
+	p := chunkPayload{NodeID: s.nodeID, RunID: s.runID, Chunk: text, IsLast: d.Last, growth: s.partials.add(text, d.Last)}
 	if d.Model != "" || d.FinishReason != "" || d.Usage != nil || len(d.ToolCalls) > 0 {
 		p.Meta = &chunkMeta{FinishReason: d.FinishReason, Model: d.Model}
 		if s.withheld && d.Model != "" {

@@ -89,6 +89,18 @@ type Result struct {
 	Unsent bool
 }
 
+// recordTurn adds the form of the answer that the host chose to the end of the node; empty if the node
+// names the form.
+func (r *Result) recordTurn(form string) {
+	if r.Err == nil {
+		r.Output.Turn = form
+		return
+	}
+	e := *r.Err
+	e.Turn = form
+	r.Err = &e
+}
+
 // position identifies an envelope of the task's answer by its round and its index within the turn.
 func (t *Task) position(round, index int) envelopePosition {
 	return envelopePosition{

@@ -75,6 +75,8 @@ type Output struct {
 	Cost cost.Attributes
 	// Untrusted marks outputs derived from an untrusted variable that the node read itself.
 	Untrusted bool
+	// Turn is the form of a model's answer that the host chose; empty for none.
+	Turn string
 	// Loop is set if the node failed because of its loop limit.
 	Loop *Loop
 }

@@ -180,7 +180,8 @@ func (n *node) answered(e wire.Event, p *payload) {
 	case "envelope.refusal":
 		n.last(e).Refusal = &view.Refusal{Text: p.RefusalText, Category: p.SafetyCategory}
 	case "envelope.recovery.applied":
-		n.last(e).Recovery = &view.Recovery{Path: cmp.Or(p.Path, "custom"), ByteOffset: integer(p.ByteOffset)}
+		path := cmp.Or(p.Path, "custom")
+		n.last(e).Recovery = &view.Recovery{Path: path, Words: recovered(path), ByteOffset: integer(p.ByteOffset)}
 	case "envelope.retry.attempted":
 		why := failure(p.Reason, p.PreviousError)
 		n.fails(n.last(e), why)
@@ -189,8 +190,8 @@ func (n *node) answered(e wire.Event, p *payload) {
 		n.fails(n.last(e), failure(p.FinalReason, p.FinalError))
 		n.current.Exhausted = cmp.Or(whole(p.TotalAttempts), len(n.current.Calls))
 	case "envelope.nlToFormat.engaged":
-		// Only an answer without a document counts as prose; the event has no further cause.
-		why := failure(parseError, "the answer contains no JSON document")
+		// Only text without a document counts as prose; the event has no further cause.
+		why := failure(parseError, "it is text, not a JSON document")
 		n.fails(n.last(e), why)
 		n.open(e, view.CauseProse, 0, why)
 	case "cap.breached":
@@ -261,5 +262,5 @@ func list(texts []string) []string {
 
 func failure(reason, detail string) *view.Failure {
 	reason = cmp.Or(reason, "unknown")
-	return &view.Failure{Reason: reason, Words: inWords(reason), Detail: detail}
+	return &view.Failure{Reason: reason, Words: inWords(reason, detail), Detail: detail}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,8 +115,8 @@ func TestAnswers_ShowEachAttemptAndItsGates(t *testing.T) {
 		},
 		{
 			"cantsay",
-			[]string{"1 | first | no JSON", "2 | retry | no JSON", "3 | retry | no JSON", "4 | prose-fallback | " + accepted},
-			"Converted to the schema by one further call after three answers without JSON",
+			[]string{"1 | first | no JSON", "2 | retry | no JSON", "3 | retry | text, not JSON", "4 | prose-fallback | " + accepted},
+			"Converted to the schema by one further call after two answers without JSON, one answer in text",
 		},
 		{"fence", []string{"1 | first | " + accepted}, "Accepted on the first attempt"},
 		{"clarify", []string{"1 | first | " + accepted}, "Waiting for an answer to the model's question"},
@@ -127,6 +128,52 @@ func TestAnswers_ShowEachAttemptAndItsGates(t *testing.T) {
 			require.Equal(t, tc.lines, picture(x))
 			require.Equal(t, tc.headline, x.Headline)
 		})
+	}
+}
+
+// An answer without a whole document is titled by what was wrong with it.
+func TestAnswers_NameWhyNoDocumentWasRead(t *testing.T) {
+	t.Parallel()
+	for detail, want := range map[string][2]string{
+		"its JSON has a trailing comma at byte 41":                   {"broken JSON", "one answer with broken JSON"},
+		"its JSON is broken at byte 9: want a JSON value here":       {"broken JSON", "one answer with broken JSON"},
+		"its JSON document is not complete":                          {"incomplete JSON", "one answer with incomplete JSON"},
+		"it is empty":                                                {"empty", "one empty answer"},
+		"it is text, not a JSON document":                            {"text, not JSON", "one answer in text"},
+		"it ends after its thinking, without an answer":              {"thinking only", "one answer of thinking only"},
+		"it repeats a document of the prompt, without an answer":     {"repeats the prompt", "one answer that repeats the prompt"},
+		"its JSON document is not an envelope with type and payload": {"not an envelope", "one answer without an envelope"},
+		"it holds no JSON document":                                  {"no JSON", "one answer without JSON"}, // of an earlier release
+	} {
+		event := func(seq int, typ, payload string) wire.Event {
+			return wire.Event{EventID: "e" + strconv.Itoa(seq), Sequence: seq, Type: wire.EventType(typ), NodeID: "n", Payload: json.RawMessage(payload)}
+		}
+		text, err := json.Marshal(detail)
+		require.NoError(t, err)
+		run := fold.Of("r", "", []wire.Event{
+			event(1, "node.started", `{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}`),
+			event(2, "provider.usage", `{"nodeId":"n","provider":"p","model":"m","inputTokens":1,"outputTokens":1}`),
+			event(3, "envelope.retry.attempted", `{"nodeId":"n","attempt":2,"reason":"parse-error","previousError":`+string(text)+`}`),
+			event(4, "provider.usage", `{"nodeId":"n","provider":"p","model":"m","inputTokens":1,"outputTokens":1}`),
+			event(5, "envelope.recovery.applied", `{"nodeId":"n","path":"jsonrepair","byteOffset":0}`),
+			event(6, "node.completed", `{"nodeId":"n","outputs":{"output":{},"envelopes":[]},"turn":"payload"}`),
+		})
+		x := run.Answers[0]
+		require.Equal(t, want[0], x.Calls[0].End, detail)
+		require.Equal(t, want[0], x.Calls[1].Because.Words, detail)
+		require.Equal(t, detail, x.Calls[0].Failure.Detail)
+		require.Equal(t, "Accepted on attempt 2 after "+want[1], x.Headline)
+		require.Equal(t, "broken JSON repaired", x.Calls[1].Recovery.Words)
+		require.Equal(t, "payload", x.Turn)
+		require.Equal(t, "Asked for the payload alone, as turn: auto chose.", x.Detail)
+		var marks []string
+		for _, lane := range run.Timeline.Lanes {
+			for _, m := range lane.Marks {
+				marks = append(marks, m.Words)
+			}
+		}
+		require.Contains(t, marks, "model retry, attempt 2: "+want[0])
+		require.Contains(t, marks, "broken JSON repaired")
 	}
 }
 

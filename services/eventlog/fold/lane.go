@@ -123,15 +123,17 @@ func markOf(e wire.Event, p *payload) *view.Mark {
 		n := whole(p.Attempt) + 1
 		return mark("ask", fmt.Sprintf("↻%d", n), "retry, attempt %d", n)
 	case "envelope.retry.attempted":
-		return mark("ask", "↻"+figure(p.Attempt), "model retry, attempt %s: %s", figure(p.Attempt), p.Reason)
+		return mark("ask", "↻"+figure(p.Attempt), "model retry, attempt %s: %s",
+			figure(p.Attempt), inWords(p.Reason, p.PreviousError))
 	case "envelope.retry.exhausted":
-		return mark("bad", "↻✕", "gave up after %s attempts: %s", figure(p.TotalAttempts), p.FinalReason)
+		return mark("bad", "↻✕", "gave up after %s attempts: %s",
+			figure(p.TotalAttempts), inWords(p.FinalReason, p.FinalError))
 	case "envelope.truncated":
 		return mark("ask", "…|", "answer truncated")
 	case "envelope.refusal":
 		return mark("bad", "✋", "the model refused")
 	case "envelope.recovery.applied":
-		return mark("swap", "⌁", "recovered from a malformed answer: %s", p.Path)
+		return mark("swap", "⌁", "%s", recovered(p.Path))
 	case "envelope.nlToFormat.engaged":
 		return mark("swap", "NL", "plain text converted to the schema")
 	case "model.capability.substituted":

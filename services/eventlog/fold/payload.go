@@ -55,6 +55,7 @@ type payload struct {
 	Error     *nodeError                 `json:"error"`
 	LastError *nodeError                 `json:"lastError"`
 	Outputs   map[string]json.RawMessage `json:"outputs"`
+	Turn      string                     `json:"turn"`
 
 	Message string `json:"message"`
 	Fields  struct {

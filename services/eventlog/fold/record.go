@@ -101,6 +101,7 @@ func (n *node) completed(e wire.Event, p *payload) {
 		return
 	}
 	defer n.end(view.ResultCompleted, nil)
+	x.Turn = p.Turn
 	_, envelopes := p.Outputs["envelopes"]
 	if len(x.Calls) == 0 || envelopes || len(x.Calls[len(x.Calls)-1].Envelopes) > 0 {
 		return
@@ -124,6 +125,7 @@ func (n *node) failed(e wire.Event, p *payload) {
 	}
 	x := n.current
 	defer n.end(view.ResultFailed, p.Error)
+	x.Turn = p.Turn
 	gate, ok := refusalOf(p.Error)
 	if !ok || len(x.Calls) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/view"
 )
 
-// parseError is the reason of an answer without JSON.
+// parseError is the reason of an answer without a whole JSON document.
 const parseError = "parse-error"
 
 // reasons are the reasons of failures in words: alone, one counted, and several.
@@ -24,11 +24,53 @@ var reasons = map[string][3]string{
 	"unknown":          {"unknown stop", "unknown stop", "unknown stops"},
 }
 
-func inWords(reason string) string {
-	if words, ok := reasons[reason]; ok {
-		return words[0]
+// unread are the words of answers without a whole JSON document, by the beginning of the host's message.
+// Earlier releases wrote other messages.
+var unread = []struct {
+	begins string
+	words  [3]string
+}{
+	{"its JSON is broken", [3]string{"broken JSON", "answer with broken JSON", "answers with broken JSON"}},
+	{"its JSON has a trailing comma", [3]string{"broken JSON", "answer with broken JSON", "answers with broken JSON"}},
+	{"its JSON document is not complete", [3]string{"incomplete JSON", "answer with incomplete JSON", "answers with incomplete JSON"}},
+	{"its JSON document is not an envelope", [3]string{"not an envelope", "answer without an envelope", "answers without an envelope"}},
+	{"it ends after its thinking", [3]string{"thinking only", "answer of thinking only", "answers of thinking only"}},
+	{"it is empty", [3]string{"empty", "empty answer", "empty answers"}},
+	{"it is text", [3]string{"text, not JSON", "answer in text", "answers in text"}},
+	{"it repeats a document of the prompt", [3]string{"repeats the prompt", "answer that repeats the prompt", "answers that repeat the prompt"}},
+}
+
+// wordsOf returns the words of a failure: alone, one counted, and several.
+func wordsOf(reason, detail string) [3]string {
+	if reason == parseError {
+		for _, u := range unread {
+			if strings.HasPrefix(detail, u.begins) {
+				return u.words
+			}
+		}
 	}
-	return reason
+	if words, ok := reasons[reason]; ok {
+		return words
+	}
+	return [3]string{reason, reason, reason + "s"}
+}
+
+func inWords(reason, detail string) string { return wordsOf(reason, detail)[0] }
+
+// recovered describes how the document of an answer was found.
+func recovered(path string) string {
+	switch path {
+	case "markdown-fence":
+		return "JSON found in a fenced block"
+	case "brace-walker":
+		return "JSON found in other text"
+	case "jsonrepair":
+		return "broken JSON repaired"
+	case "direct":
+		return "the whole answer is JSON"
+	default:
+		return "JSON found in a string"
+	}
 }
 
 var numbers = []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
@@ -46,24 +88,22 @@ func plural(n int, one, more string) string {
 
 // failures counts why calls failed: "two schema violations, one truncation".
 func failures(calls []*view.Call) string {
-	var order []string
-	n := map[string]int{}
+	var order [][3]string
+	n := map[[3]string]int{}
 	for _, c := range calls {
 		if c.Failure == nil {
 			continue
 		}
-		if n[c.Failure.Reason]++; n[c.Failure.Reason] == 1 {
-			order = append(order, c.Failure.Reason)
+		words := wordsOf(c.Failure.Reason, c.Failure.Detail)
+		if n[words]++; n[words] == 1 {
+			order = append(order, words)
 		}
 	}
-	for i, reason := range order {
-		words, ok := reasons[reason]
-		if !ok {
-			words = [3]string{reason, reason, reason + "s"}
-		}
-		order[i] = plural(n[reason], words[1], words[2])
+	parts := make([]string, len(order))
+	for i, words := range order {
+		parts[i] = plural(n[words], words[1], words[2])
 	}
-	return strings.Join(order, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // tell sets the stories of an execution, its calls and their documents.
@@ -75,7 +115,13 @@ func tell(x *view.Execution) {
 		}
 	}
 	x.Story = storyOfExecution(x)
+	if form, ok := answerForms[x.Turn]; ok {
+		x.Detail = strings.TrimSpace(x.Detail + " Asked for " + form + ", as turn: auto chose.")
+	}
 }
+
+// answerForms are the forms of an answer in words.
+var answerForms = map[string]string{"envelopes": "a list of envelopes", "payload": "the payload alone"}
 
 func storyOf(e *view.Envelope, within *view.Call) view.Story {
 	stop := e.Stop()

@@ -1095,6 +1095,7 @@ export interface components {
             to: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
+            turn?: string;
             typeId?: string;
         };
         ViewFailure: {
@@ -1153,6 +1154,7 @@ export interface components {
         ViewRecovery: {
             byteOffset?: number;
             path: string;
+            words: string;
         };
         ViewRefusal: {
             category?: string;

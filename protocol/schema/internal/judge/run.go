@@ -43,19 +43,34 @@ const (
 // innermost causes, or some of them if there are many; there may be none. The result does not
 // depend on the order of members in memory.
 func (p *Program) Judge(v any, units int) (Verdict, []Finding) {
-	quick := run{program: p, left: units, quiet: 1}
-	switch ok := quick.in(p.root, v, nil); {
+	verdict, found, _ := p.JudgeWithin(v, units, maxMatching)
+	return verdict, found
+}
+
+// Cost is what a validation used.
+type Cost struct {
+	Units    int
+	Matching time.Duration
+}
+
+// JudgeWithin is Judge with a limit for the time of all bounded matches. It returns the cost.
+func (p *Program) JudgeWithin(v any, units int, matching time.Duration) (Verdict, []Finding, Cost) {
+	quick := run{program: p, left: units, maxMatching: matching, quiet: 1}
+	ok := quick.in(p.root, v, nil)
+	used := Cost{units - quick.left, quick.matching}
+	switch {
 	case quick.spent:
-		return Exhausted, nil
+		return Exhausted, nil, used
 	case ok:
-		return Holds, nil
+		return Holds, nil, used
 	}
-	r := run{program: p, left: units}
+	r := run{program: p, left: units, maxMatching: matching - quick.matching}
 	r.in(p.root, v, nil)
+	used = Cost{used.Units + units - r.left, used.Matching + r.matching}
 	if len(r.causes) == 0 && r.spent {
-		return Exhausted, nil
+		return Exhausted, nil, used
 	}
-	return Fails, r.findings()
+	return Fails, r.findings(), used
 }
 
 // run applies schemas to a value and everything in it.
@@ -63,8 +78,8 @@ type run struct {
 	program *Program
 	left    int  // units
 	spent   bool // units used up: later causes do not count
-	// matching is the time of bounded matches.
-	matching time.Duration
+	// matching is the time of bounded matches, maxMatching its limit.
+	matching, maxMatching time.Duration
 	// quiet: causes are not recorded.
 	quiet int
 	// trying: causes may be dropped, as in a branch of a union.

@@ -141,7 +141,7 @@ func (r *run) matchesBounded(re Bounded, text string) bool {
 		return false
 	}
 	ok, took, ended := re.MatchBounded(text)
-	if r.matching += took; !ended || r.matching > maxMatching {
+	if r.matching += took; !ended || r.matching > r.maxMatching {
 		r.spent = true
 	}
 	return ok && !r.spent

@@ -123,18 +123,19 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "log">)
         </section>
       )}
       {call.failure?.reason === "parse-error" && (
-        <section aria-label="No JSON">
-          <h3>No JSON document in the answer</h3>
+        <section aria-label="No document">
+          <h3>No JSON document to check: <Name text={call.failure.words} /></h3>
+          {call.failure.detail && <p><Name text={call.failure.detail} /></p>}
           {execution.exhaustedAfter && execution.error && call === execution.calls.at(-1) ? (
             <Explanation code={execution.error.code} message={execution.error.message} />
           ) : (
-            <p>The answer was complete but contained no document, so no gate was reached.</p>
+            <p>The answer was complete but contained no whole document, so no gate was reached.</p>
           )}
         </section>
       )}
       {call.recovery && (
         <p className="ladder-note">
-          <strong>Extracted from surrounding text</strong> (<Name text={call.recovery.path} />
+          <strong><Name text={call.recovery.words} /></strong> (<Name text={call.recovery.path} />
           {call.recovery.byteOffset === undefined ? "" : `, JSON begins at byte ${call.recovery.byteOffset}`}): no attempt was used.
         </p>
       )}

@@ -59,7 +59,7 @@ const isEnvelope = (v: Json | undefined): v is { [name: string]: Json } => isObj
 /** Runs the gates on an answer. */
 export function judge(given: Given, host: Host): Judged {
   const found = documentOf(given.text);
-  if (!found) return { rungs: unreached(), problems: [], note: "The answer contains no JSON. The host would retry." };
+  if (!found) return { rungs: unreached(), problems: [], note: "The answer contains no whole JSON document. The host would call the model again." };
   const { document, note } = found;
   const more = note === undefined ? {} : { note };
   if (isObject(document) && typeof document.status === "string" && statuses.has(document.status)) {
