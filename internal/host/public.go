@@ -64,7 +64,7 @@ func (o *Public) Validate() error {
 	if err := o.Admission.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --max-unknown-requests, --start-delay: %w", err))
 	}
-	errs = append(errs, o.Callers.validate(o.MaxBodyBytes))
+	errs = append(errs, o.Callers.validate("--max-request-body-bytes", o.MaxBodyBytes))
 	return errors.Join(append(errs, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))...)
 }
 
