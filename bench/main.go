@@ -22,11 +22,15 @@ type options struct {
 	// spread and nats are the additional binaries of a cluster.
 	spread, nats string
 	// runs is the maximum number of runs in a cluster's log.
-	runs    int
-	timers  int // runs that wait while a host restarts
-	seconds time.Duration
-	quick   bool
-	only    section
+	runs   int
+	timers int // runs that wait while a host restarts
+	// attacks are those of hostile callers, together how long all of them are measured at once, and heap
+	// a file for the profile of the host's memory then.
+	attacks, heap string
+	together      time.Duration
+	seconds       time.Duration
+	quick         bool
+	only          section
 }
 
 // section is a part of the report that can be measured separately.
@@ -50,10 +54,12 @@ const (
 	sectionCost section = "cost"
 	// sectionPickup is the cluster's part about the time that runs wait for a dispatcher.
 	sectionPickup section = "pickup"
+	// sectionCallers is measured only on request: hostile callers.
+	sectionCallers section = "callers"
 )
 
 // parts are the sections in the order of the report.
-var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale}
+var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionCallers, sectionScale}
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
@@ -85,11 +91,14 @@ func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
 	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, of that only timers, cluster, of that only overload, cost or pickup, or scale (default: the first four)")
+	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, of that only timers, cluster, of that only overload, cost or pickup, callers, or scale (default: the first four)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
 	flag.IntVar(&o.timers, "timers", 100_000, "runs that wait for one instant when timers after a restart are measured")
+	flag.StringVar(&o.attacks, "attacks", "", "which attacks of hostile callers, comma-separated (default: all)")
+	flag.DurationVar(&o.together, "together", 10*time.Minute, "how long all attacks are measured together; 0: not at all")
+	flag.StringVar(&o.heap, "heap", "", "file for a profile of the attacked host's memory")
 	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
 	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
@@ -139,6 +148,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.clusters() {
 		steps = append(steps, cluster)
+	}
+	if o.only == sectionCallers {
+		steps = append(steps, hostileCallers)
 	}
 	for _, step := range steps {
 		if err := step(ctx, r); err != nil {
