@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ type attacked struct {
 type callersRow struct {
 	attack
 	took     samples
+	kinds    map[string]samples // by method and path
 	failed   int
 	failures []string
 	// delivered are the delays of webhooks.
@@ -115,8 +117,23 @@ func measureCallers(ctx context.Context, o options, a attack, d time.Duration) (
 	defer stop()
 	sampled := make(chan float64, 1)
 	go func() { sampled <- on.peak(measuring) }()
+	profiled := make(chan error, 1)
+	go func() {
+		if o.cpu == "" {
+			profiled <- nil
+			return
+		}
+		profiled <- fetch(ctx, on.ready.Metrics, o.cpu, d)
+	}()
 	row.visit(measuring, on)
+	if err := <-profiled; err != nil {
+		return row, err
+	}
 	row.peakMB = <-sampled
+	if p, errProc := on.proc(); errProc != nil || p.rssMB == 0 { // it has ended
+		text := on.out.String()
+		return row, fmt.Errorf("the host has ended: %s", text[max(0, len(text)-4000):])
+	}
 	if o.heap != "" {
 		err = on.saveHeap(ctx, o.heap)
 	}
@@ -253,10 +270,12 @@ func (row *callersRow) visit(ctx context.Context, on *attacked) {
 	)
 	flowID, _ := chain(1)
 	body := []byte(`{"workflowId":"` + flowID + `"}`)
-	count := func(took time.Duration, err error) {
+	row.kinds = map[string]samples{}
+	count := func(kind string, took time.Duration, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		row.took = append(row.took, took)
+		row.kinds[kind] = append(row.kinds[kind], took)
 		if err != nil {
 			row.failed++
 			row.failures = append(row.failures, err.Error()[:min(200, len(err.Error()))])
@@ -266,12 +285,12 @@ func (row *callersRow) visit(ctx context.Context, on *attacked) {
 		wg.Go(func() {
 			runID := ""
 			for i := 0; ctx.Err() == nil; i++ {
-				method, path, content := http.MethodGet, "/v1/runs?limit=10", []byte(nil)
+				kind, method, path, content := "list", http.MethodGet, "/v1/runs?limit=10", []byte(nil)
 				switch {
 				case i%3 == 0:
-					method, path, content = http.MethodPost, "/v1/runs", body
+					kind, method, path, content = "create", http.MethodPost, "/v1/runs", body
 				case i%3 == 1 && runID != "":
-					path = "/v1/runs/" + runID
+					kind, path = "read", "/v1/runs/"+runID
 				}
 				began := time.Now()
 				b, err := on.victim.once(context.WithoutCancel(ctx), method, path, content)
@@ -279,7 +298,7 @@ func (row *callersRow) visit(ctx context.Context, on *attacked) {
 					runID, err = runIDIn(b, nil)
 					on.inbox.expect(runID, began)
 				}
-				count(time.Since(began), err)
+				count(kind, time.Since(began), err)
 				if sleep(ctx, victimPause) != nil {
 					return
 				}
@@ -314,7 +333,7 @@ func (row callersRow) figures() []figure {
 	p99, part := row.took.percentile(99), float64(row.failed)/float64(max(1, len(row.took)))
 	out := []figure{{
 		row.name + ": another tenant's requests, p99", absolute, short(p99), "", row.p99 > 0 && p99 <= row.p99,
-		fmt.Sprintf("p50 %s, most %s", short(row.took.percentile(50)), short(row.took.percentile(100))),
+		fmt.Sprintf("p50 %s, most %s; p99 %s", short(row.took.percentile(50)), short(row.took.percentile(100)), row.byKind()),
 	}, {
 		"… that failed", count, fmt.Sprintf("%d of %d (%.2f %%) %s", row.failed, len(row.took), 100*part, strings.Join(row.failures[:min(1, len(row.failures))], "")),
 		"< 0.1 %", part < errorTarget, "",
@@ -333,6 +352,15 @@ func (row callersRow) figures() []figure {
 		out[3].target = ""
 	}
 	return out
+}
+
+// byKind lists the latencies of each kind of request.
+func (row callersRow) byKind() string {
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(row.kinds)) {
+		out = append(out, kind+" "+short(row.kinds[kind].sorted().percentile(99)))
+	}
+	return strings.Join(out, ", ")
 }
 
 // callersTable writes all rows.

@@ -20,6 +20,7 @@ import (
 
 func attacks() []attack {
 	return []attack{
+		{name: "none", p99: 100 * time.Millisecond, begin: func(context.Context, *attacked, *sync.WaitGroup) {}},
 		{name: "starts", p99: 500 * time.Millisecond, bounded: true, begin: times(20, startLarge)},
 		{name: "documents", p99: 500 * time.Millisecond, bounded: true, begin: times(60, readDocument)},
 		{name: "anonymous", p99: 500 * time.Millisecond, bounded: true, begin: times(500, sendUnknown)},

@@ -24,13 +24,13 @@ type options struct {
 	// runs is the maximum number of runs in a cluster's log.
 	runs   int
 	timers int // runs that wait while a host restarts
-	// attacks are those of hostile callers, together how long all of them are measured at once, and heap
-	// a file for the profile of the host's memory then.
-	attacks, heap string
-	together      time.Duration
-	seconds       time.Duration
-	quick         bool
-	only          section
+	// attacks are those of hostile callers, together how long all of them are measured at once, heap and
+	// cpu files for profiles of the host.
+	attacks, heap, cpu string
+	together           time.Duration
+	seconds            time.Duration
+	quick              bool
+	only               section
 }
 
 // section is a part of the report that can be measured separately.
@@ -98,6 +98,7 @@ func main() {
 	flag.IntVar(&o.timers, "timers", 100_000, "runs that wait for one instant when timers after a restart are measured")
 	flag.StringVar(&o.attacks, "attacks", "", "which attacks of hostile callers, comma-separated (default: all)")
 	flag.DurationVar(&o.together, "together", 10*time.Minute, "how long all attacks are measured together; 0: not at all")
+	flag.StringVar(&o.cpu, "cpu", "", "file for a profile of the attacked host's processor time")
 	flag.StringVar(&o.heap, "heap", "", "file for a profile of the attacked host's memory")
 	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"runtime"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -15,12 +16,17 @@ import (
 // Large requests and answers need several times their size while they are worked on, so more of them
 // at a time need memory, and are no faster.
 const (
-	// documentsEach is how many documents are made for one tenant at a time.
-	documentsEach = 8
-	// bodiesEach is how many large bodies of one tenant are worked on at a time.
-	bodiesEach = 2
-	largeBody  = 64 << 10
+	// documentsEach is how many documents are made for one tenant at a time, for each processor.
+	documentsEach = 2
+	largeBody     = 64 << 10
 )
+
+// bodiesEach is how many large bodies of one tenant are worked on at a time: half of the processors
+// remain for other tenants.
+func bodiesEach() int64 { return int64(max(1, processors()/2)) }
+
+// processors is the number of processors that the process may use. A host has more threads.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 // documents are the methods whose answers may be large and that do not wait for events.
 var documents = map[string]bool{
@@ -37,7 +43,7 @@ var documents = map[string]bool{
 // Documents returns an interceptor behind authentication: large requests of one tenant take turns,
 // and so do large reads.
 func Documents() grpc.UnaryServerInterceptor {
-	reads, bodies := share.NewTurns(documentsEach), share.NewTurns(bodiesEach)
+	reads, bodies := share.NewTurns(int64(documentsEach*processors())), share.NewTurns(bodiesEach())
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		p := auth.From(ctx)
 		var turns *share.Turns
