@@ -76,6 +76,9 @@ func hostileCallers(ctx context.Context, r *report) error {
 		return fmt.Errorf("-attacks %q: want some of %q", r.options.attacks, attackNames())
 	}
 	for _, a := range all {
+		if r.options.seconds == 0 {
+			break // only together
+		}
 		row, err := measureCallers(ctx, r.options, a, max(r.options.seconds, 10*time.Second))
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)

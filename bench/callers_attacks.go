@@ -181,12 +181,12 @@ func deafWebhooks(ctx context.Context, on *attacked, all *sync.WaitGroup) {
 			open = append(open, c)
 		}
 	})
-	for i := range 100 {
-		_, _ = on.hostile.do(ctx, http.MethodPost, "/v1/webhooks", fmt.Appendf(nil, `{"url":"http://%s/%d","events":["run.started","node.started","node.completed","run.completed"]}`, lis.Addr(), i))
-	}
 	id, _ := chain(1)
 	body := []byte(`{"workflowId":"` + id + `"}`)
 	all.Go(func() {
+		for i := range 100 {
+			_, _ = on.hostile.do(ctx, http.MethodPost, "/v1/webhooks", fmt.Appendf(nil, `{"url":"http://%s/%d","events":["run.started","node.started","node.completed","run.completed"]}`, lis.Addr(), i))
+		}
 		for ctx.Err() == nil {
 			_, _ = on.hostile.once(ctx, http.MethodPost, "/v1/runs", body)
 			_ = sleep(ctx, again)
