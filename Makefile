@@ -13,7 +13,7 @@ export CGO_ENABLED ?= 0
 export PATH := $(CURDIR)/.bin:$(PATH)
 
 # The modules of the workspace; the package pattern "work" covers them all.
-MODULES := . proto protocol
+MODULES := . bench proto protocol
 # The longest packages start first, so that none of them runs alone at the end.
 LONGEST := ./test/sweep ./test/sim
 # Packages that start goroutines, guard state or use channels, and packages whose tests do.
@@ -23,7 +23,7 @@ RACED := ./test/e2e/... ./test/conformance/... ./test/models/...
 # Packages whose results must be equal in one process and in many.
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 # The output of `make gen`.
-GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md docs/rfc-index.md llms.txt console/web/src/gen
+GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md docs/rfc-index.md llms.txt bench/scalesim/needs.json console/web/src/gen
 BUILD := go build -ldflags "-s -w"
 GOTEST := WAYBILL_BIN=$(CURDIR)/bin/waybill go test -count=1 -vet=off
 # Prints a line for each package, failures, skipped tests and why, and the slowest packages.
@@ -140,10 +140,10 @@ fuzz: ## run each fuzz target for FUZZTIME
 # Sections with a file of their own.
 BENCH_cluster := -out bench/cluster.md
 BENCH_cost := -runs 1000000 -out bench/cost.md
-BENCH_scale := -out internal/scalesim/measured.json
+BENCH_scale := -out bench/scalesim/measured.json
 
 .PHONY: bench
-bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|cost|scale
+bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|callers|cost|scale
 	$(if $(filter cluster overload cost pickup scale,$(ONLY)),$(SPREAD_TOOLS))
 	go run ./bench $(if $(ONLY),-only $(ONLY) $(BENCH_$(ONLY)))
 
@@ -169,6 +169,7 @@ buf generate
 mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
 go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml
 go test -count=1 -vet=off -run TestGenerated ./cmd/waybill ./internal/host -args -update
+go run ./bench/scalesim/pages
 go run ./tools/gendocs
 endef
 # The runs of test/golden.

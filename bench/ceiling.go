@@ -52,7 +52,11 @@ func openLog(ctx context.Context, dir string, durable bool) (bareLog, error) {
 		return bareLog{}, err
 	}
 	l := bareLog{stop: func() { _ = os.RemoveAll(store) }}
-	srv, err := natsd.Start(ctx, natsd.Config{Dir: filepath.Join(store, "nats"), Sync: durable, Log: slog.New(slog.DiscardHandler)}, rand.Text())
+	srv, err := natsd.Start(ctx, natsd.Config{
+		Dir:  filepath.Join(store, "nats"),
+		Sync: durable,
+		Log:  slog.New(slog.DiscardHandler),
+	}, rand.Text())
 	if err != nil {
 		l.stop()
 		return bareLog{}, err

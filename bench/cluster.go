@@ -214,8 +214,8 @@ func (s *slow) rate() float64 {
 	return float64(last-first) / (all[last] - all[first]).Seconds()
 }
 
-// asks is a workflow of n consecutive model calls.
-func asks(id string, n int) []byte {
+// callsWorkflow is a workflow of n consecutive model calls.
+func callsWorkflow(id string, n int) []byte {
 	nodes, edges := make([]string, n), make([]string, 0, n)
 	for i := range n {
 		nodes[i] = fmt.Sprintf(`{"id":"n%02d","typeId":"core.ai.callPrompt","config":{"prompt":"Say a word."},"name":"n","position":{"x":0,"y":0},"inputs":{}}`, i)
@@ -286,7 +286,7 @@ func scale(ctx context.Context, o options, dispatchers int) (scaleRow, error) {
 		return scaleRow{}, err
 	}
 	defer h.stop()
-	if _, err := h.client.do(ctx, http.MethodPost, "/v1/workflows", asks("bench-slow", 1)); err != nil {
+	if _, err := h.client.do(ctx, http.MethodPost, "/v1/workflows", callsWorkflow("bench-slow", 1)); err != nil {
 		return scaleRow{}, err
 	}
 	perSec := float64(dispatchers*slots) / modelTakes.Seconds()
@@ -323,7 +323,7 @@ func recovery(ctx context.Context, o options) (kills int, stood samples, err err
 	}
 	defer h.stop()
 	const steps = 15
-	if _, err := h.client.do(ctx, http.MethodPost, "/v1/workflows", asks("bench-chain", steps)); err != nil {
+	if _, err := h.client.do(ctx, http.MethodPost, "/v1/workflows", callsWorkflow("bench-chain", steps)); err != nil {
 		return 0, nil, err
 	}
 	for kills = 0; kills < o.often(20); kills++ {

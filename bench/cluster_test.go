@@ -9,13 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestClusterFigures_HoldTheTargets(t *testing.T) {
+func TestClusterFigures_CompareWithTheTargets(t *testing.T) {
 	t.Parallel()
 	f := clusterFigures{
 		scale:    []scaleRow{{dispatchers: 1, perSec: 40}, {dispatchers: 2, perSec: 72}, {dispatchers: 4, perSec: 143}},
 		cost:     []costRow{{held: 1000, cpu: 100}, {held: 10_000, cpu: 114}, {held: 100_000, cpu: 116}},
 		recovery: samples{time.Second, recoveryTarget}, kills: 1,
-		overload: overloadRow{turns: []turn{{peak: 90, offered: 300, good: 70}, {peak: 110, offered: 300, good: 90}}, largest: "gateway", mb: 257},
+		overload: overloadRow{
+			turns:   []turn{{peak: 90, offered: 300, good: 70}, {peak: 110, offered: 300, good: 90}},
+			largest: "gateway",
+			mb:      257,
+		},
 	}
 	var met []bool
 	for _, g := range f.figures() {
@@ -27,7 +31,7 @@ func TestClusterFigures_HoldTheTargets(t *testing.T) {
 	require.False(t, f.figures()[6].met, "nothing was measured")
 	var doc strings.Builder
 	f.render(func(format string, args ...any) { fmt.Fprintf(&doc, format, args...) })
-	require.Contains(t, doc.String(), "one makes\n40 calls a second at the most")
+	require.Contains(t, doc.String(), "one dispatcher makes\nat most 40 calls a second")
 	require.NotContains(t, doc.String(), "%!")
 }
 
@@ -47,7 +51,7 @@ func TestSlow_CountsTheMiddle(t *testing.T) {
 }
 
 // Goodput excludes runs whose client has given up, and runs completed after the overload.
-func TestUseful_IsWhatAClientWaitsForUnderOverload(t *testing.T) {
+func TestUseful_ExcludesLateRuns(t *testing.T) {
 	t.Parallel()
 	due := time.Unix(1000, 0)
 	ended := due.Add(10 * time.Second)
@@ -58,7 +62,7 @@ func TestUseful_IsWhatAClientWaitsForUnderOverload(t *testing.T) {
 	require.False(t, useful(late, ended.Add(1), ended))
 }
 
-func TestOverload_ALimitThatKillsOrIsNoneIsNotMet(t *testing.T) {
+func TestOverload_AKillOrNoLimitMissesTheTarget(t *testing.T) {
 	t.Parallel()
 	for killed, met := range map[int]bool{0: true, 2: false, -1: false} {
 		require.Equal(t, met, overloadRow{killed: killed}.killedFigure().met, killed)

@@ -115,12 +115,35 @@ func appenders(log accept.Log) []*appender {
 func (d durableAccepts) figures() []figure {
 	return []figure{
 		{
-			fmt.Sprintf("envelopes accepted and on disk, %d writers", writers), absolute, fmt.Sprintf("%.0f/s", d.accepts), "≥ 2,000/s", d.accepts >= 2000,
-			fmt.Sprintf("as many appends by the log alone: %.0f/s", d.appends),
+			what:     fmt.Sprintf("envelopes accepted and on disk, %d writers", writers),
+			basis:    absolute,
+			measured: fmt.Sprintf("%.0f/s", d.accepts),
+			target:   "≥ 2,000/s",
+			met:      d.accepts >= 2000,
+			ceiling:  fmt.Sprintf("appends by the log alone: %.0f/s", d.appends),
 		},
-		{"… of the log's own rate", ratio, fmt.Sprintf("%.0f %%", 100*d.accepts/d.appends), "", false, "100 %"},
-		{"… CPU of the acceptor's process for one", absolute, short(d.acceptCPU), "", false, "of the log for one append: " + short(d.appendCPU)},
-		{"… over that of the log", ratio, fmt.Sprintf("%.1f×", float64(d.acceptCPU)/float64(d.appendCPU)), "", false, "1×"},
-		{"… one accept meanwhile, p50 and p99", absolute, short(d.last.P50) + ", " + short(d.last.P99), "", false, ""},
+		{
+			what:     "… of the log's own rate",
+			basis:    ratio,
+			measured: fmt.Sprintf("%.0f %%", 100*d.accepts/d.appends),
+			ceiling:  "100 %",
+		},
+		{
+			what:     "… CPU of the acceptor's process per envelope",
+			basis:    absolute,
+			measured: short(d.acceptCPU),
+			ceiling:  "of the log per append: " + short(d.appendCPU),
+		},
+		{
+			what:     "… relative to the log's",
+			basis:    ratio,
+			measured: fmt.Sprintf("%.1f×", float64(d.acceptCPU)/float64(d.appendCPU)),
+			ceiling:  "1×",
+		},
+		{
+			what:     "… one accept under this load, p50 and p99",
+			basis:    absolute,
+			measured: short(d.last.P50) + ", " + short(d.last.P99),
+		},
 	}
 }

@@ -360,7 +360,7 @@ func (r *engineRig) heapKB(ctx context.Context) (float64, error) {
 
 // quiet lets the host become idle, and returns its process figures and its CPU in a second.
 func (r *engineRig) quiet(ctx context.Context, o options) (proc, time.Duration, error) {
-	if err := r.allAsked(ctx); err != nil {
+	if err := r.waitForGates(ctx); err != nil {
 		return proc{}, 0, err
 	}
 	settle, watch := 5*time.Second, 10*time.Second
@@ -377,8 +377,8 @@ func (r *engineRig) quiet(ctx context.Context, o options) (proc, time.Duration, 
 	return after, time.Duration(float64(after.cpu-before.cpu) / watch.Seconds()), err
 }
 
-// allAsked waits until every run has reached its gate.
-func (r *engineRig) allAsked(ctx context.Context) error {
+// waitForGates waits until every run has reached its gate.
+func (r *engineRig) waitForGates(ctx context.Context) error {
 	for {
 		b, err := r.client.do(ctx, http.MethodGet, "/v1/runs?limit=1&status=running", nil)
 		if err != nil {

@@ -30,18 +30,18 @@ func TestOnlyEngine_MeasuresEveryRow(t *testing.T) {
 		"events, anywhere, p99 | absolute | ≤ 5 ms |",
 		"from an answer to the next question of a run of ",
 		"events, p50 | absolute | ≤ 5 ms over the shortest |",
-		"100 branches, each a model that takes 200 ms, over one of them, p50 | ratio | ≤ 2× |",
-		"one of 50 runs that wait for a person, on the heap | absolute | ≤ 50 KB |",
-		"… CPU of all of them in a second | absolute |",
+		"100 branches, each a model that takes 200 ms, relative to one branch, p50 | ratio | ≤ 2× |",
+		"heap per run, of 50 runs that wait for a person | absolute | ≤ 50 KB |",
+		"… CPU of all of them per second | absolute |",
 	} {
 		require.Contains(t, doc, row)
 	}
 	for _, broken := range []string{"NaN", "Inf", "%!", "a run of 1 events"} {
-		require.NotContains(t, doc, broken, "a figure that nothing was measured for:\n%s", doc)
+		require.NotContains(t, doc, broken, "a figure without measurements:\n%s", doc)
 	}
 }
 
-func TestEngineFigures_HoldTheTargets(t *testing.T) {
+func TestEngineFigures_CompareWithTheTargets(t *testing.T) {
 	t.Parallel()
 	f := engineFigures{
 		forks: []forkRow{{mode: "replay", took: samples{forkTarget}}, {mode: "branch", took: samples{1, forkTarget + 1}}},

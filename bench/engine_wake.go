@@ -73,7 +73,7 @@ func (r *engineRig) wake(ctx context.Context, row *wakeRow, answers int) error {
 	if err != nil {
 		return err
 	}
-	last, err := r.asks(ctx, runID, -1, "g000")
+	last, err := r.waitForQuestion(ctx, runID, -1, "g000")
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *engineRig) wake(ctx context.Context, row *wakeRow, answers int) error {
 		if _, err := r.client.do(ctx, http.MethodPost, path, []byte(`{"resumeValue":{"action":"accept"}}`)); err != nil {
 			return err
 		}
-		if last, err = r.asks(ctx, runID, last, fmt.Sprintf("g%03d", i+1)); err != nil {
+		if last, err = r.waitForQuestion(ctx, runID, last, fmt.Sprintf("g%03d", i+1)); err != nil {
 			return err
 		}
 		row.took = append(row.took, time.Since(start))
@@ -93,8 +93,8 @@ func (r *engineRig) wake(ctx context.Context, row *wakeRow, answers int) error {
 	return err
 }
 
-// asks waits until a gate of a run is asked, and returns the run's last sequence.
-func (r *engineRig) asks(ctx context.Context, runID string, last int, gate string) (int, error) {
+// waitForQuestion waits until a gate of a run asks its question, and returns the run's last sequence.
+func (r *engineRig) waitForQuestion(ctx context.Context, runID string, last int, gate string) (int, error) {
 	for {
 		b, err := r.client.do(ctx, http.MethodGet, fmt.Sprintf("/v1/runs/%s/events/poll?lastSequence=%d&timeout=30&limit=5000", runID, last), nil)
 		if err != nil {
@@ -105,7 +105,7 @@ func (r *engineRig) asks(ctx context.Context, runID string, last int, gate strin
 			return 0, err
 		}
 		if page.IsComplete {
-			return 0, fmt.Errorf("run %s has ended before %s was asked", runID, gate)
+			return 0, fmt.Errorf("run %s ended before gate %s", runID, gate)
 		}
 		for _, e := range page.Events {
 			if e.Type == "interrupt.requested" && e.NodeID == gate {

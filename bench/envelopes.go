@@ -31,20 +31,20 @@ func envelopes(ctx context.Context, r *report) (err error) {
 
 // render writes the section.
 func (e envelopeFigures) render(p func(string, ...any), tries int) {
-	p("\n## Envelopes\n\nTaken in by the pipeline within this process, over a log in memory, and by `waybill serve acceptor` over its own JetStream\n"+
-		"server with an fsync before every acknowledgement. The machine's load average before: %s.\n\n", e.load)
+	p("\n## Envelopes\n\nAccepted by the pipeline in this process with a log in memory, and by `waybill serve acceptor` with its own JetStream\n"+
+		"server and an fsync before every acknowledgement. The machine's load average before: %s.\n\n", e.load)
 	figures := e.accept.figures()
 	figures = append(figures, e.durable.figures()...)
 	figures = append(figures, e.paced.figures()...)
 	figures = append(figures, e.redaction...)
 	figures = append(figures, e.hostileFigure())
 	figureTable(p, figures)
-	p("\n### How single accepts are spread\n\nIn the pipeline, time on the wall.\n\n")
+	p("\n### Distribution of single accepts\n\nIn the pipeline, wall time.\n\n")
 	spreadTable(p, e.accept.wall)
-	p("\nAt %d envelopes a second, from the instant each was due until its outcome was on disk.\n\n", pace)
+	p("\nAt %d envelopes a second, from each due time until the outcome was on disk.\n\n", pace)
 	spreadTable(p, e.paced.latency)
-	p("\n### Hostile schemas\n\nRegistered as a kind, then applied to a payload made for it, and projected for the vendor that takes the most; the least of %d tries. CPU is absolute, memory a count.\n"+
-		"What is refused may cost no more than what is taken.\n\n", tries)
+	p("\n### Hostile schemas\n\nRegistered as a kind, applied to a payload made for it, and projected for the costliest vendor; the minimum of %d tries. CPU is absolute, memory is a count.\n"+
+		"Refused schemas have the same limits as accepted ones.\n\n", tries)
 	hostileTable(p, e.hostile)
 }
 
@@ -57,5 +57,11 @@ func (e envelopeFigures) hostileFigure() figure {
 		}
 		met = met && row.met()
 	}
-	return figure{"a hostile schema, registered, applied or projected, the worst of all", absolute, worst.String(), "≤ 50 ms and ≤ 16 MB", met, ""}
+	return figure{
+		what:     "a hostile schema, registered, applied or projected, the worst of all",
+		basis:    absolute,
+		measured: worst.String(),
+		target:   "≤ 50 ms and ≤ 16 MB",
+		met:      met,
+	}
 }

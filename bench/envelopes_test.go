@@ -29,15 +29,15 @@ func TestOnlyEnvelopes_MeasuresEveryRow(t *testing.T) {
 	require.NoError(t, err)
 	doc := string(b)
 	for _, row := range []string{
-		"one accept of 2 KB, its CPU, p50 | absolute | ≤ 200 µs",
+		"CPU of one accept of 2 KB, p50 | absolute | ≤ 200 µs",
 		"allocations per accept | count | ≤ 1,200",
 		"envelopes accepted and on disk, 64 writers | absolute | ≥ 2,000/s",
 		"… of the log's own rate | ratio |",
-		"one accept at 200/s, from the instant it was due, p50 | absolute |",
+		"one accept at 200/s, from its due time, p50 | absolute |",
 		"… p99 | absolute | ≤ fsync p99 + 10 ms",
-		"redacting prose, known secrets, 1,000 secrets, a core | absolute | ≥ 100 MB/s",
-		"redacting JSON, and what looks like a secret, 1,000 secrets, a core | absolute | ≥ 100 MB/s",
-		"… of looking for one secret | ratio |",
+		"redacting prose, known secrets, 1,000 secrets, one core | absolute | ≥ 100 MB/s",
+		"redacting JSON, known and likely secrets, 1,000 secrets, one core | absolute | ≥ 100 MB/s",
+		"… relative to a search for one secret | ratio |",
 		"| absolute | ≤ 250 ms",
 		"a hostile schema, registered, applied or projected, the worst of all | absolute | ≤ 50 ms and ≤ 16 MB",
 	} {
@@ -47,7 +47,7 @@ func TestOnlyEnvelopes_MeasuresEveryRow(t *testing.T) {
 		require.Contains(t, doc, "| "+h.name+" | ")
 	}
 	for _, broken := range []string{"NaN", "Inf", "%!", " 0/s", " 0.0 µs", " 0 MB/s", " 0.00×"} {
-		require.NotContains(t, doc, broken, "a figure that nothing was measured for:\n%s", doc)
+		require.NotContains(t, doc, broken, "a figure without measurements:\n%s", doc)
 	}
-	require.NotContains(t, doc, "\n## Create to completed", "only the section that was asked for")
+	require.NotContains(t, doc, "\n## Create to completed", "only the requested section")
 }

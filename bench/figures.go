@@ -49,15 +49,15 @@ func figureTable(p func(string, ...any), figures []figure) {
 		}
 		return s
 	}
-	p("| what | is | target | measured | met | ceiling, same run |\n|---|---|---|---|---|---|\n")
+	p("| what | basis | target | measured | met | ceiling, same run |\n|---|---|---|---|---|---|\n")
 	for _, f := range figures {
 		p("| %s | %s | %s | %s | %s | %s |\n", f.what, f.basis, dash(f.target), f.measured, f.word(), dash(f.ceiling))
 	}
 }
 
 // bases explains the second column.
-const bases = "An absolute figure is this machine's, under whatever load it had; a ratio divides two measurements of the same run, and travels\n" +
-	"between machines; a count is the same everywhere.\n"
+const bases = "Absolute figures depend on this machine and its other load. Ratios divide two measurements of the same run and are portable.\n" +
+	"Counts are the same on every machine.\n"
 
 // busy returns the machine's load average.
 func busy() string {
@@ -74,7 +74,7 @@ func busy() string {
 
 // spreadTable writes the distribution of single latencies.
 func spreadTable(p func(string, ...any), s samples) {
-	p("| up to | accepts | of all, so far |\n|---|---|---|\n")
+	p("| up to | accepts | cumulative |\n|---|---|---|\n")
 	sum := 0
 	for _, b := range s.spread() {
 		sum += b.count

@@ -170,5 +170,11 @@ func load(ctx context.Context, clients int, d time.Duration, do func(context.Con
 	if len(all) <= clients { // nearly every client called only once: the time ran over
 		counted = time.Since(begin)
 	}
-	return result{Clients: clients, PerSec: float64(done.Load()) / max(d, counted).Seconds(), P50: all.percentile(50), P99: all.percentile(99), All: all}, nil
+	return result{
+		Clients: clients,
+		PerSec:  float64(done.Load()) / max(d, counted).Seconds(),
+		P50:     all.percentile(50),
+		P99:     all.percentile(99),
+		All:     all,
+	}, nil
 }

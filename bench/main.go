@@ -59,7 +59,10 @@ const (
 )
 
 // parts are the sections in the order of the report.
-var parts = []section{sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers, sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionCallers, sectionScale}
+var parts = []section{
+	sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers,
+	sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionCallers, sectionScale,
+}
 
 // has reports whether a section is to be measured.
 func (o options) has(s section) bool { return o.only == sectionAll || o.only == s }
@@ -89,20 +92,20 @@ func (o options) validate() error {
 
 func main() {
 	var o options
-	flag.StringVar(&o.bin, "bin", "bin/waybill", "the binary")
-	flag.StringVar(&o.out, "out", "", "where the report goes (default: bench/report.md, or with -only the standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "the section to measure: runs, envelopes, models, engine, of that only timers, cluster, of that only overload, cost or pickup, callers, or scale (default: the first four)")
-	flag.StringVar(&o.spread, "spread", ".bin/spread", "the launcher of a host in several processes, for the cluster")
-	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "the NATS server of the cluster")
-	flag.IntVar(&o.runs, "runs", 100_000, "runs that the log of the cluster holds at the most when the cost of an event is measured")
-	flag.IntVar(&o.timers, "timers", 100_000, "runs that wait for one instant when timers after a restart are measured")
-	flag.StringVar(&o.attacks, "attacks", "", "which attacks of hostile callers, comma-separated (default: all)")
-	flag.DurationVar(&o.together, "together", 10*time.Minute, "how long all attacks are measured together; 0: not at all")
-	flag.StringVar(&o.cpu, "cpu", "", "file for a profile of the attacked host's processor time")
-	flag.StringVar(&o.heap, "heap", "", "file for a profile of the attacked host's memory")
-	flag.StringVar(&o.dir, "dir", "", "where the data goes: the disk that is measured (default: a temporary directory)")
-	flag.DurationVar(&o.seconds, "time", 4*time.Second, "how long each load lasts")
-	flag.BoolVar(&o.quick, "quick", false, "fewer loads, a second each")
+	flag.StringVar(&o.bin, "bin", "bin/waybill", "binary under test")
+	flag.StringVar(&o.out, "out", "", "output file (default bench/report.md; with -only standard output)")
+	flag.StringVar((*string)(&o.only), "only", "", "section: runs, envelopes, models, engine (or its part timers), cluster (or its parts overload, cost, pickup), callers, scale (default the first four)")
+	flag.StringVar(&o.spread, "spread", ".bin/spread", "launcher of the cluster, a host in several processes")
+	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "NATS server of the cluster")
+	flag.IntVar(&o.runs, "runs", 100_000, "maximum number of runs in the cluster's log when the cost of a run is measured")
+	flag.IntVar(&o.timers, "timers", 100_000, "number of runs with a timer for the same time when timers after a restart are measured")
+	flag.StringVar(&o.attacks, "attacks", "", "attacks of hostile callers, comma-separated (default all)")
+	flag.DurationVar(&o.together, "together", 10*time.Minute, "duration of all attacks together; 0 leaves them out")
+	flag.StringVar(&o.cpu, "cpu", "", "file for a CPU profile of the attacked host")
+	flag.StringVar(&o.heap, "heap", "", "file for a heap profile of the attacked host")
+	flag.StringVar(&o.dir, "dir", "", "data directory, on the disk to measure (default a temporary directory)")
+	flag.DurationVar(&o.seconds, "time", 4*time.Second, "duration of each load")
+	flag.BoolVar(&o.quick, "quick", false, "measure fewer loads, of one second each")
 	flag.Parse()
 	if o.quick {
 		o.seconds = time.Second

@@ -42,8 +42,8 @@ func gaps(seen []openaicompat.Watched) samples {
 	return out
 }
 
-// asksAll makes the calls of a chain.
-type asksAll func(ctx context.Context, id string) error
+// chainCaller makes the calls of a chain.
+type chainCaller func(ctx context.Context, id string) error
 
 // chained runs the workflow on the host.
 func (c *client) chained(ctx context.Context, id string) error {
@@ -62,8 +62,8 @@ func (c *client) chained(ctx context.Context, id string) error {
 	return err
 }
 
-// inARow makes the same calls without a host.
-func inARow(ask asker) asksAll {
+// inSequence makes the same calls without a host.
+func inSequence(ask asker) chainCaller {
 	return func(ctx context.Context, id string) error {
 		for range links {
 			if _, err := ask(ctx, id); err != nil {
@@ -92,13 +92,13 @@ func (f *chainFigures) add(g chainFigures) {
 func (f chainFigures) success() float64 { return 100 * float64(f.succeeded) / float64(max(f.made, 1)) }
 
 // chains runs n chains, at rate calls per second in total.
-func (c *modelCaller) chains(ctx context.Context, ask asksAll, rate, n int, how answers) (chainFigures, error) {
+func (c *modelCaller) chains(ctx context.Context, ask chainCaller, rate, n int, how answers) (chainFigures, error) {
 	c.double.answersLike(how)
 	allowed := links * (c.patience + how.wait)
 	out := chainFigures{made: n * links}
 	var mu sync.Mutex
 	_, late, err := drive(ctx, time.Second*links/time.Duration(rate), n, func(time.Time) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("not through within %s", allowed))
+		ctx, cancel := context.WithTimeoutCause(ctx, allowed, fmt.Errorf("chain not completed within %s", allowed))
 		defer cancel()
 		seen, err := c.chain(ctx, ask)
 		mu.Lock()
@@ -117,7 +117,7 @@ func (c *modelCaller) chains(ctx context.Context, ask asksAll, rate, n int, how 
 }
 
 // chain makes the calls of one chain and returns the double's records.
-func (c *modelCaller) chain(ctx context.Context, ask asksAll) ([]openaicompat.Watched, error) {
+func (c *modelCaller) chain(ctx context.Context, ask chainCaller) ([]openaicompat.Watched, error) {
 	id, seen := c.double.expect(c.calls.Add(1))
 	if err := ask(ctx, id); err != nil {
 		c.double.waiting.Delete(id)
@@ -157,7 +157,7 @@ func (r *modelRig) chainRow(ctx context.Context, o options, row chainRow) (chain
 
 func (r *modelRig) chainTurn(ctx context.Context, row *chainRow, n int) error {
 	own := processCPU()
-	base, err := r.chains(ctx, inARow(r.direct), row.rate, n, row.how)
+	base, err := r.chains(ctx, inSequence(r.direct), row.rate, n, row.how)
 	if err != nil {
 		return err
 	}

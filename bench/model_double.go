@@ -137,7 +137,7 @@ func schemaIn(body []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	if len(req.Format.Schema.Schema) == 0 {
-		return nil, errors.New("the host's request holds the answer to no schema")
+		return nil, errors.New("the host's request has no answer schema")
 	}
 	return req.Format.Schema.Schema, nil
 }

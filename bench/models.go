@@ -236,9 +236,9 @@ func (r *modelRig) probe(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !strings.Contains(wrong, `"run.failed"`) || strings.Contains(wrong, `"run.completed"`):
-		return errors.New("the host takes an answer that its schema refuses: " + wrong)
+		return errors.New("the host accepted an answer that violates the schema: " + wrong)
 	case !strings.Contains(leak, `"run.completed"`) || strings.Contains(leak, doubleKey):
-		return errors.New("the host records a secret, or does not get by with it: " + strings.ReplaceAll(leak, doubleKey, "the secret"))
+		return errors.New("the host recorded a secret, or failed the run: " + strings.ReplaceAll(leak, doubleKey, "the secret"))
 	}
 	return nil
 }

@@ -29,28 +29,28 @@ func TestOnlyModels_MeasuresEveryRow(t *testing.T) {
 	require.NoError(t, err)
 	doc := string(b)
 	for _, row := range []string{
-		"added around a call within a run, `sync`, 20/s, the double takes 20ms, p50 | absolute | ≤ 1 ms",
-		"added around a call alone, `sync`, 20/s, the double takes 0s, p50 | absolute | ≤ 1 ms",
-		"added around a call alone, `process`, 20/s, the double takes 20ms, p50 | absolute | ≤ 1 ms",
+		"overhead of a call within a run, `sync`, 20/s, the double takes 20ms, p50 | absolute | ≤ 1 ms",
+		"overhead of a single call, `sync`, 20/s, the double takes 0s, p50 | absolute | ≤ 1 ms",
+		"overhead of a single call, `process`, 20/s, the double takes 20ms, p50 | absolute | ≤ 1 ms",
 		"… p99 | absolute | ≤ 5 ms",
-		"… p50 over the baseline's | ratio |",
+		"… p50 relative to the baseline's | ratio |",
 		"… succeeded | ratio | 100 % | 100.00 % | yes | baseline 100.00 %",
 		"| ≤ 200 MB |",
-		"… CPU of a call | absolute |",
+		"… CPU per call | absolute |",
 		"first piece of a streamed answer, `sync`, 10/s, the double takes 20ms and 10ms a piece, p50 | absolute |",
-		"most calls of which 99 % succeed, `process`, the double takes 20ms | absolute | – | 20/s",
+		"highest rate at which 99 % of calls succeed, `process`, the double takes 20ms | absolute | – | 20/s",
 		"| `process`, 20/s, the double takes 20ms | host | 18 of 18 |",
 		"| `process`, 20/s, the double takes 20ms | baseline | 18 of 18 |",
 	} {
 		require.Contains(t, doc, row)
 	}
-	for _, broken := range []string{"NaN", "Inf", "%!", " 0.0×", "overrun"} {
-		require.NotContains(t, doc, broken, "a figure that nothing was measured for:\n%s", doc)
+	for _, broken := range []string{"NaN", "Inf", "%!", " 0.0×", "overloaded"} {
+		require.NotContains(t, doc, broken, "a figure without measurements:\n%s", doc)
 	}
-	require.NotContains(t, doc, "\n## Envelopes", "only the section that was asked for")
+	require.NotContains(t, doc, "\n## Envelopes", "only the requested section")
 }
 
-func TestCallFigures_CountWhatIsAroundTheDouble(t *testing.T) {
+func TestCallFigures_ExcludeTheTimeOfTheDouble(t *testing.T) {
 	t.Parallel()
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 	var f callFigures
@@ -66,13 +66,13 @@ func TestModelRow_DistinguishesAnOverloadedHostFromAnOverloadedMachine(t *testin
 	t.Parallel()
 	row := modelRow{host: callFigures{made: 10, succeeded: 3, failure: errors.New("too late")}, base: callFigures{made: 10, succeeded: 5}}
 	for _, figures := range [][]figure{row.figures(), row.streamFigures()} {
-		require.Len(t, figures, 1, "no percentiles of what heaped up")
-		require.Equal(t, "overrun: 30.0 % of 10 succeed; such as: too late", figures[0].measured)
+		require.Len(t, figures, 1, "no percentiles of a growing queue")
+		require.Equal(t, "overloaded: 30.0 % of 10 succeed; for example: too late", figures[0].measured)
 		require.Equal(t, "baseline: 50.0 % of 10 succeed", figures[0].ceiling)
 		require.False(t, figures[0].met)
 	}
 	none := mostRow{broke: 100}.figure()
-	require.Equal(t, "fewer than 100/s", none.measured)
+	require.Equal(t, "below 100/s", none.measured)
 }
 
 func TestPaced_CountsFailuresAndReportsOne(t *testing.T) {
@@ -104,7 +104,7 @@ func TestDirect_CallsTheDoubleAsTheHostDoes(t *testing.T) {
 	require.Equal(t, 3, f.succeeded)
 	for _, s := range []samples{f.before, f.after, f.over, f.first} {
 		require.Len(t, s, 3)
-		require.Positive(t, s[0], "the double saw the call between its beginning and its end")
+		require.Positive(t, s[0], "the double received the call between its start and its end")
 	}
 }
 

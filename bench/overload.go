@@ -22,8 +22,8 @@ const (
 )
 
 const (
-	// patience is how long a client waits for its run to complete, from the time it wanted it. A
-	// later result is useless.
+	// patience is how long a client waits for its run to complete, from its due time. A later
+	// result is useless.
 	patience = 2 * time.Second
 	// overfold is the offered load as a multiple of the host's capacity.
 	overfold = 3
@@ -67,15 +67,15 @@ type turn struct {
 // processes'.
 type shares struct{ host, client float64 }
 
-// attempt is a run that a client wanted.
+// attempt is a client's request for a run.
 type attempt struct {
 	due     time.Time
 	id      string // empty: refused
 	refused time.Duration
 }
 
-// wishers is a host in several processes with its load clients.
-type wishers struct {
+// overloadClients are a host in several processes and its load clients.
+type overloadClients struct {
 	*spreadHost
 	workflow string
 	body     []byte
@@ -83,10 +83,10 @@ type wishers struct {
 	ended string
 }
 
-// overload measures in turns what a host can do, and what becomes of three times as many runs:
-// the machine may have other work, now more and now less. Each overload is held against the peaks before and after
-// it. Clients do not wait for each other, do not come again, and each has its patience. What a host can do is seen
-// of one that takes all: who is rejected leaves it idle.
+// overload alternates between measuring the peak rate of a host and offering three times that rate.
+// The machine's other load changes, so each overload is compared with the peaks before and after it.
+// Clients start independently, do not retry, and give up after patience. The peak is measured on a
+// second host without a start limit, because rejections would leave the first one idle.
 func overload(ctx context.Context, o options) (row overloadRow, err error) {
 	h, err := startSpread(ctx, o, 2, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func overload(ctx context.Context, o options) (row overloadRow, err error) {
 		return row, err
 	}
 	defer all.stop()
-	c, free := &wishers{spreadHost: h}, &wishers{spreadHost: all}
+	c, free := &overloadClients{spreadHost: h}, &overloadClients{spreadHost: all}
 	if err := errors.Join(c.settle(ctx), free.settle(ctx)); err != nil {
 		return row, err
 	}
@@ -111,7 +111,7 @@ func overload(ctx context.Context, o options) (row overloadRow, err error) {
 	}
 	for range overloads {
 		before := peak
-		good, err := c.tooMuch(ctx, overfold*before, d, &row)
+		good, err := c.overloadOnce(ctx, overfold*before, d, &row)
 		if err != nil {
 			return row, err
 		}
@@ -128,7 +128,7 @@ func overload(ctx context.Context, o options) (row overloadRow, err error) {
 }
 
 // settle connects to the gateway and creates a run that has ended.
-func (c *wishers) settle(ctx context.Context) error {
+func (c *overloadClients) settle(ctx context.Context) error {
 	if err := c.direct(); err != nil {
 		return err
 	}
@@ -146,9 +146,8 @@ func (c *wishers) settle(ctx context.Context) error {
 	return err
 }
 
-// peak is the rate of clients that each wait for their run. There are so many that more would only
-// wait longer.
-func (c *wishers) peak(ctx context.Context, d time.Duration, row *overloadRow) (float64, error) {
+// peak is the rate of clients that each wait for their run: as many as saturate the host.
+func (c *overloadClients) peak(ctx context.Context, d time.Duration, row *overloadRow) (float64, error) {
 	share, err := c.watched()
 	if err != nil {
 		return 0, err
@@ -163,8 +162,8 @@ func (c *wishers) peak(ctx context.Context, d time.Duration, row *overloadRow) (
 	return best.PerSec, err
 }
 
-// tooMuch offers this rate for a while, and returns how many runs were useful.
-func (c *wishers) tooMuch(ctx context.Context, perSec float64, d time.Duration, row *overloadRow) (float64, error) {
+// overloadOnce offers this rate for a while, and returns how many runs were useful.
+func (c *overloadClients) overloadOnce(ctx context.Context, perSec float64, d time.Duration, row *overloadRow) (float64, error) {
 	others := make(chan error, 1)
 	octx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -365,33 +364,51 @@ func (row overloadRow) figures() []figure {
 	}
 	return []figure{
 		{
-			fmt.Sprintf("no-op runs completed within %s of their client's wish while %.0f a second are offered, of the most without", patience, m.offered), ratio,
-			fmt.Sprintf("%.0f %%, %.0f/s (%s)", 100*good, m.good, strings.Join(each, ", ")), "≥ 80 %", good >= goodputTarget,
-			fmt.Sprintf("%.0f/s, %d rejected; under overload %d taken, of which %d too late, %d rejected",
+			what:     fmt.Sprintf("no-op runs completed within %s of their due time with %.0f offered a second, relative to the peak", patience, m.offered),
+			basis:    ratio,
+			measured: fmt.Sprintf("%.0f %%, %.0f/s (%s)", 100*good, m.good, strings.Join(each, ", ")),
+			target:   "≥ 80 %",
+			met:      good >= goodputTarget,
+			ceiling: fmt.Sprintf("%.0f/s, %d rejected; under overload %d accepted, of which %d too late, %d rejected",
 				m.peak, row.refusedAtPeak, row.taken, row.late, row.refused),
 		},
 		{
-			"… from the wish to the end of runs that were taken, p50", absolute, short(row.took.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s", short(row.took.percentile(99))),
+			what:     "… from the due time to the end of accepted runs, p50",
+			basis:    absolute,
+			measured: short(row.took.percentile(50)),
+			ceiling:  fmt.Sprintf("p99 %s", short(row.took.percentile(99))),
 		},
 		{
-			"… until the others are rejected, p50", absolute, short(row.rejected.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s", short(row.rejected.percentile(99))),
+			what:     "… from the due time to a rejection, p50",
+			basis:    absolute,
+			measured: short(row.rejected.percentile(50)),
+			ceiling:  fmt.Sprintf("p99 %s", short(row.rejected.percentile(99))),
 		},
 		{
-			"… reading a run and cancelling one meanwhile, p50", absolute, short(row.other.percentile(50)), "", false,
-			fmt.Sprintf("p99 %s; %d of %d rejected", short(row.other.percentile(99)), row.failed, len(row.other)),
+			what:     "… reading and cancelling a run under overload, p50",
+			basis:    absolute,
+			measured: short(row.other.percentile(50)),
+			ceiling:  fmt.Sprintf("p99 %s; %d of %d rejected", short(row.other.percentile(99)), row.failed, len(row.other)),
 		},
 		{
-			"… CPU that the host had, of the machine's", ratio, fmt.Sprintf("%.0f %%, the load client %.0f %%", 100*over.host, 100*over.client), "", false,
-			fmt.Sprintf("%.0f %%, the load client %.0f %%, at the peak", 100*at.host, 100*at.client),
+			what:     "… the host's share of the machine's CPU",
+			basis:    ratio,
+			measured: fmt.Sprintf("%.0f %%, the load client %.0f %%", 100*over.host, 100*over.client),
+			ceiling:  fmt.Sprintf("%.0f %%, the load client %.0f %%, at the peak", 100*at.host, 100*at.client),
 		},
 		{
-			"… completed in time for a second of the host's CPU, of those at the peak", ratio,
-			fmt.Sprintf("%.0f %%", 100*good*at.host/over.host), "", false, "",
+			what:     "… runs in time per second of the host's CPU, relative to the peak",
+			basis:    ratio,
+			measured: fmt.Sprintf("%.0f %%", 100*good*at.host/over.host),
 		},
 		row.killedFigure(),
-		{"… most memory of its own that a service had", absolute, fmt.Sprintf("%.0f MB, the %s", row.mb, row.largest), fmt.Sprintf("≤ %d MB", memoryTarget), row.mb <= memoryTarget, ""},
+		{
+			what:     "… peak of a service's own memory",
+			basis:    absolute,
+			measured: fmt.Sprintf("%.0f MB, the %s", row.mb, row.largest),
+			target:   fmt.Sprintf("≤ %d MB", memoryTarget),
+			met:      row.mb <= memoryTarget,
+		},
 	}
 }
 
@@ -400,5 +417,11 @@ func (row overloadRow) killedFigure() figure {
 	if row.killed < 0 {
 		measured = "not limited on this machine"
 	}
-	return figure{fmt.Sprintf("… services that the kernel killed for their memory, each with %d MB, page cache included", memoryTarget), count, measured, "0", row.killed == 0, ""}
+	return figure{
+		what:     fmt.Sprintf("… services that the kernel killed above %d MB, page cache included", memoryTarget),
+		basis:    count,
+		measured: measured,
+		target:   "0",
+		met:      row.killed == 0,
+	}
 }

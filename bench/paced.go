@@ -100,13 +100,36 @@ func (p pacedAccepts) figures() []figure {
 	p99, disk := p.latency.percentile(99), p.fsync.percentile(99)
 	const room = 10 * time.Millisecond
 	return []figure{
-		{fmt.Sprintf("one accept at %d/s, from the instant it was due, p50", pace), absolute, short(p.latency.percentile(50)), "", false, "an fsync: " + short(p.fsync.percentile(50))},
-		{"… p99", absolute, short(p99), "≤ fsync p99 + 10 ms = " + short(disk+room), p99 <= disk+room, "an fsync: " + short(disk)},
-		{"… p99 over that of an fsync", ratio, fmt.Sprintf("%.1f×", float64(p99)/float64(disk)), "", false, "1×"},
 		{
-			"… p99 over that of the log alone at the same pace", ratio, fmt.Sprintf("%.1f×", float64(p99)/float64(p.alone.percentile(99))), "", false,
-			"one append: " + short(p.alone.percentile(99)),
+			what:     fmt.Sprintf("one accept at %d/s, from its due time, p50", pace),
+			basis:    absolute,
+			measured: short(p.latency.percentile(50)),
+			ceiling:  "an fsync: " + short(p.fsync.percentile(50)),
 		},
-		{"… of which the load client was late, p99", absolute, short(p.late.percentile(99)), "", false, ""},
+		{
+			what:     "… p99",
+			basis:    absolute,
+			measured: short(p99),
+			target:   "≤ fsync p99 + 10 ms = " + short(disk+room),
+			met:      p99 <= disk+room,
+			ceiling:  "an fsync: " + short(disk),
+		},
+		{
+			what:     "… p99 relative to an fsync's",
+			basis:    ratio,
+			measured: fmt.Sprintf("%.1f×", float64(p99)/float64(disk)),
+			ceiling:  "1×",
+		},
+		{
+			what:     "… p99 relative to the log alone at the same rate",
+			basis:    ratio,
+			measured: fmt.Sprintf("%.1f×", float64(p99)/float64(p.alone.percentile(99))),
+			ceiling:  "one append: " + short(p.alone.percentile(99)),
+		},
+		{
+			what:     "… lateness of the load client, p99",
+			basis:    absolute,
+			measured: short(p.late.percentile(99)),
+		},
 	}
 }

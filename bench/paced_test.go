@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
+func TestDrive_CountsFromTheDueTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		one := make(chan struct{}, 1) // a server that handles one call at a time, slower than calls arrive
@@ -21,10 +21,10 @@ func TestDrive_CountsFromTheInstantACallWasDue(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, err)
-		require.Equal(t, time.Duration(0), late.sorted().percentile(100), "the calls are made in time, whatever the answers take")
+		require.Equal(t, time.Duration(0), late.sorted().percentile(100), "calls are made in time, independent of the answers")
 		latency.sorted()
 		require.Equal(t, 2*time.Second/pace, latency.percentile(0))
-		require.Equal(t, 101*time.Second/pace, latency.percentile(100), "the last waits for all before it, and that shows")
+		require.Equal(t, 101*time.Second/pace, latency.percentile(100), "the latency of the last call includes the queue before it")
 	})
 }
 
@@ -42,7 +42,7 @@ func TestDrive_ReportsFailuresAndEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestLoad_GoesOnUntilSomethingIsDone(t *testing.T) {
+func TestLoad_ContinuesUntilOneCallIsDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		res, err := load(t.Context(), 2, 10*time.Millisecond, func(context.Context) error {
@@ -52,6 +52,6 @@ func TestLoad_GoesOnUntilSomethingIsDone(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, res.All)
 		require.Equal(t, time.Second, res.P50)
-		require.InDelta(t, 1, res.PerSec, 0.1, "counted over the time it took, not over the time it was given")
+		require.InDelta(t, 1, res.PerSec, 0.1, "the rate counts the elapsed time, not the requested time")
 	})
 }

@@ -188,7 +188,7 @@ func (r pickupRow) figures() []figure {
 		latency("from the request to the first call of the model, idle", "", r.idle),
 		latency("from the request to the first call of the model, two runs for each slot", "one call of the model: "+short(modelTakes), r.saturated),
 		{
-			what: "calls of the model beyond one for each run, " + by, basis: count, measured: strconv.Itoa(r.repeated),
+			what: "calls of the model beyond one per run, " + by, basis: count, measured: strconv.Itoa(r.repeated),
 			target: "0", met: r.repeated == 0,
 		},
 	}

@@ -28,7 +28,7 @@ var areas = []struct{ name, focus string }{
 	{"the embedded NATS server", `nats-server`},
 	{"the NATS client", `nats.go`},
 	{"the dispatcher's own code", `services/dispatcher`},
-	{"the gateway's own code, with what it calls", `services/gateway`},
+	{"the gateway's own code and its callees", `services/gateway`},
 	{"allocation and garbage collection", `runtime\.mallocgc|runtime\.gcBgMarkWorker|runtime\.gcAssist`},
 	{"JSON", `encoding/json|strictjson`},
 }

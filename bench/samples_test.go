@@ -58,7 +58,7 @@ func TestSpread_CountsEachSampleOnce(t *testing.T) {
 	buckets := s.spread()
 	require.Equal(t, bucket{10 * time.Microsecond, 2}, buckets[0])
 	require.Equal(t, bucket{20 * time.Microsecond, 1}, buckets[1])
-	require.Equal(t, bucket{0, 1}, buckets[len(buckets)-1], "what is slower than all bounds")
+	require.Equal(t, bucket{0, 1}, buckets[len(buckets)-1], "slower than all bounds")
 	sum := 0
 	for _, b := range buckets {
 		sum += b.count
@@ -86,9 +86,16 @@ func TestFigureTable_ShowsEachFigureAndWhetherItsGoalIsMet(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	figureTable(func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }, []figure{
-		{"speed", absolute, "3/s", "≥ 2/s", true, "9/s"},
-		{"share", ratio, "33 %", "", false, "100 %"},
-		{"objects", count, "5", "≤ 4", false, ""},
+		{
+			what:     "speed",
+			basis:    absolute,
+			measured: "3/s",
+			target:   "≥ 2/s",
+			met:      true,
+			ceiling:  "9/s",
+		},
+		{what: "share", basis: ratio, measured: "33 %", ceiling: "100 %"},
+		{what: "objects", basis: count, measured: "5", target: "≤ 4"},
 	})
 	rows := strings.Split(strings.TrimSpace(b.String()), "\n")[2:]
 	require.Equal(t, []string{
@@ -106,10 +113,13 @@ func TestSpreadTable_EndsAtAll(t *testing.T) {
 	require.True(t, strings.HasSuffix(b.String(), "| more | 1 | 100.00 % |\n"), b.String())
 }
 
-func TestReport_HoldsTheSectionsThatWereAskedFor(t *testing.T) {
+func TestReport_HasTheRequestedSections(t *testing.T) {
 	t.Parallel()
 	one := samples{time.Millisecond}
-	measured := envelopeFigures{accept: accepts{cpu: one, wall: one, floor: one}, paced: pacedAccepts{latency: one, alone: one, fsync: one, late: one}}
+	measured := envelopeFigures{
+		accept: accepts{cpu: one, wall: one, floor: one},
+		paced:  pacedAccepts{latency: one, alone: one, fsync: one, late: one},
+	}
 	for only, want := range map[section][2]bool{sectionAll: {true, true}, sectionRuns: {true, false}, sectionEnvelopes: {false, true}} {
 		doc := (&report{options: options{only: only}, envelopes: measured}).render()
 		require.Equal(t, want[0], strings.Contains(doc, "\n## Create to completed"), "%q", only)

@@ -15,7 +15,7 @@ import (
 	js "github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
-	"waybill.dev/waybill/internal/scalesim"
+	"waybill.dev/waybill/bench/scalesim"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/accept/accepttest"
 	"waybill.dev/waybill/test/double/openaicompat"
@@ -44,10 +44,10 @@ func measureScale(ctx context.Context, o options) ([]byte, error) {
 	whole, streamed := answers{pieces: 1}, answers{wait: 200 * time.Millisecond, pieces: 40, interval: 25 * time.Millisecond}
 	for _, s := range []shape{
 		{scalesim.Shape{Name: "one no-op node"}, "bench-1", whole, 10_000},
-		{scalesim.Shape{Name: "one question, answered at once", Calls: 1}, "bench-ask-1", whole, 2000},
-		{scalesim.Shape{Name: "one question, answered in 40 pieces", Calls: 1}, "bench-ask-1", streamed, 1000},
-		{scalesim.Shape{Name: "25 questions, each answered at once", Calls: 25}, "bench-ask-25", whole, 200},
-		{scalesim.Shape{Name: "25 questions, each answered in 40 pieces", Calls: 25}, "bench-ask-25", streamed, 60},
+		{scalesim.Shape{Name: "one question, answer in one piece", Calls: 1}, "bench-ask-1", whole, 2000},
+		{scalesim.Shape{Name: "one question, answer in 40 pieces", Calls: 1}, "bench-ask-1", streamed, 1000},
+		{scalesim.Shape{Name: "25 questions, answers in one piece", Calls: 25}, "bench-ask-25", whole, 200},
+		{scalesim.Shape{Name: "25 questions, answers in 40 pieces", Calls: 25}, "bench-ask-25", streamed, 60},
 	} {
 		double.answersLike(s.model)
 		if err := s.measure(ctx, h, o.often(10)); err != nil {
@@ -80,11 +80,11 @@ func (s *shape) definition() []byte {
 		_, doc := chain(1)
 		return doc
 	}
-	return asksFor(s.workflow, s.Calls)
+	return questionsWorkflow(s.workflow, s.Calls)
 }
 
-// asksFor is a workflow of n consecutive nodes, each of which requests a value of the schema.
-func asksFor(id string, n int) []byte {
+// questionsWorkflow is a workflow of n consecutive nodes, each of which requests a value of the schema.
+func questionsWorkflow(id string, n int) []byte {
 	nodes, edges := make([]string, n), make([]string, 0, n)
 	for i := range n {
 		nodes[i] = fmt.Sprintf(`{"id":"ask%02d","typeId":"core.ai.structuredOutput","name":"ask","position":{"x":0,"y":0},`+

@@ -87,7 +87,12 @@ func timers(ctx context.Context, o options) (timersRow, error) {
 func (t timersRow) figure() figure {
 	rate := float64(t.runs) / t.took.Seconds()
 	return figure{
-		fmt.Sprintf("timers a second after a restart, %d due at one instant", t.runs), absolute, fmt.Sprintf("%.0f", rate),
-		fmt.Sprintf("≥ %d", timersTarget), rate >= timersTarget, fmt.Sprintf("all had ended %s after the host was ready, which took %s; each took %s of CPU", short(t.took), short(t.ready), short(t.cpu/time.Duration(max(t.runs, 1)))),
+		what:     fmt.Sprintf("timers a second after a restart, %d due at the same time", t.runs),
+		basis:    absolute,
+		measured: fmt.Sprintf("%.0f", rate),
+		target:   fmt.Sprintf("≥ %d", timersTarget),
+		met:      rate >= timersTarget,
+		ceiling: fmt.Sprintf("all ended %s after the host was ready; ready after %s; %s of CPU per run",
+			short(t.took), short(t.ready), short(t.cpu/time.Duration(max(t.runs, 1)))),
 	}
 }

@@ -1,16 +1,16 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
-
-	"waybill.dev/waybill/internal/scalesim"
 )
 
 // Figures of the docs: the memory of a gateway without clients and per client (docs/streams.md),
@@ -37,23 +37,40 @@ func quantity(t *testing.T, text string) float64 {
 	return 0
 }
 
-// costs returns the measured costs and the assumed day.
-func costs(t *testing.T) (scalesim.Measured, scalesim.Day) {
+// needs are computed from measurements, see bench/scalesim.
+type needs struct {
+	// Spare is the reserve, as a share of each limit.
+	Spare               float64 `json:"spare"`
+	MaxFramesPerSec     float64 `json:"maxFramesPerSec"`
+	DefaultMaxHandedOut float64 `json:"defaultMaxHandedOut"`
+	Sizes               []size  `json:"sizes"`
+}
+
+// size is a load for which there are values, and what it needs without a reserve. Cores are those
+// of all replicas together, but of one event log and of one NATS server.
+type size struct {
+	Name         string             `json:"name"`
+	Clients      float64            `json:"clients"`
+	HandedOut    float64            `json:"handedOut"`
+	FramesPerSec float64            `json:"framesPerSec"`
+	Cores        map[string]float64 `json:"cores"`
+	IndexBytes   float64            `json:"indexBytes"`
+	LogBytes     float64            `json:"logBytes"`
+}
+
+func readNeeds(t *testing.T) needs {
 	t.Helper()
-	m, err := scalesim.Checked(source(t, "../../bench/report.md"))
-	require.NoError(t, err)
-	return m, scalesim.Billion()
+	var n needs
+	require.NoError(t, json.Unmarshal([]byte(source(t, "../../bench/scalesim/needs.json")), &n))
+	require.Positive(t, n.MaxFramesPerSec)
+	require.Len(t, n.Sizes, 3)
+	return n
 }
 
 // requireRow checks a row of the Kubernetes page against the values.
-func requireRow(t *testing.T, of scalesim.Size, name, cell string) {
+func requireRow(t *testing.T, of size, name, cell string) {
 	t.Helper()
-	at := 0
-	for i, z := range scalesim.Sizes() {
-		if z.Name == of.Name {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(readNeeds(t).Sizes, func(z size) bool { return z.Name == of.Name })
 	for line := range strings.Lines(source(t, "../../docs/kubernetes.md")) {
 		cells := strings.Split(line, "|")
 		if len(cells) > at+2 && strings.TrimSpace(cells[1]) == name && strings.Contains(line, "CPU") {
@@ -67,11 +84,10 @@ func requireRow(t *testing.T, of scalesim.Size, name, cell string) {
 // The values of a size carry its load, with a reserve and one pod down, and the page shows them.
 func TestSizes_CarryWhatTheyAreFor(t *testing.T) {
 	t.Parallel()
-	m, d := costs(t)
-	for _, z := range scalesim.Sizes() {
+	needs := readNeeds(t)
+	for _, z := range needs.Sizes {
 		t.Run(z.Name, func(t *testing.T) {
 			t.Parallel()
-			need := m.Needs(d, z)
 			s := render(t, filepath.Join(chart, "sizes", z.Name+"-values.yaml"))
 			for _, o := range s.of("Deployment") {
 				v := spec[deployment](t, o)
@@ -85,28 +101,30 @@ func TestSizes_CarryWhatTheyAreFor(t *testing.T) {
 				case "gateway": // GOMEMLIMIT is a million bytes for each MiB
 					require.LessOrEqual(t, gatewayBytes+clientBytes*z.Clients/left, memory/(1<<20)*1e6)
 				case "dispatcher":
-					require.LessOrEqual(t, need.HandedOut, left*maxRuns)
-					require.LessOrEqual(t, need.HandedOut*(1+d.Spare), handedOut(t, settings(t, s, "dispatcher")))
+					require.LessOrEqual(t, z.HandedOut, left*maxRuns)
+					require.LessOrEqual(t, z.HandedOut*(1+needs.Spare), needs.maxHandedOut(t, settings(t, s, "dispatcher")))
 				}
-				require.LessOrEqual(t, need.Cores[o.service()]/(1-d.Spare), cores, o.service())
-				require.LessOrEqual(t, need.Cores[o.service()], requested, "%s: requests must equal limits", o.service())
+				require.Contains(t, z.Cores, o.service())
+				require.LessOrEqual(t, z.Cores[o.service()]/(1-needs.Spare), cores, o.service())
+				require.LessOrEqual(t, z.Cores[o.service()], requested, "%s: requests must equal limits", o.service())
 				name := strings.Replace(o.service(), "eventlog", "event log", 1)
 				requireRow(t, z, name, fmt.Sprintf("%d × %g CPU, %s", pods, cpu, c.Resources.Limits["memory"]))
 			}
 			if settings(t, s, "eventlog")["postgres-schema"] != "" {
-				require.LessOrEqual(t, need.Frames, float64(postgresFrames))
+				require.LessOrEqual(t, z.FramesPerSec, float64(postgresFrames))
 			}
-			require.LessOrEqual(t, need.Frames, m.FramesPerSec(d))
+			require.LessOrEqual(t, z.FramesPerSec, needs.MaxFramesPerSec)
 		})
 	}
 }
 
-func handedOut(t *testing.T, settings map[string]string) float64 {
+// maxHandedOut is the limit that a dispatcher's settings set.
+func (n needs) maxHandedOut(t *testing.T, settings map[string]string) float64 {
 	t.Helper()
 	if text := settings["max-handed-out"]; text != "" {
 		return quantity(t, text)
 	}
-	return scalesim.Default
+	return n.DefaultMaxHandedOut
 }
 
 // natsValues are a size's changes to the values of NATS' chart.
@@ -140,19 +158,19 @@ type natsValues struct {
 // disk.
 func TestSizes_NATSHasRoomForTheRunsThatAreKept(t *testing.T) {
 	t.Parallel()
-	m, d := costs(t)
-	for _, z := range scalesim.Sizes() {
+	needs := readNeeds(t)
+	for _, z := range needs.Sizes {
 		var v natsValues
 		require.NoError(t, yaml.Unmarshal([]byte(source(t, "../nats/values.yaml")), &v))
 		if z.Name != "small" {
 			require.NoError(t, yaml.Unmarshal([]byte(source(t, "../nats/"+z.Name+"-values.yaml")), &v))
 		}
-		need, memory, cpu := m.Needs(d, z), v.Container.Merge.Resources.Limits["memory"], v.Container.Merge.Resources.Limits["cpu"]
+		memory, cpu := v.Container.Merge.Resources.Limits["memory"], v.Container.Merge.Resources.Limits["cpu"]
 		limit := quantity(t, v.Container.Env.Limit)
-		require.LessOrEqual(t, 2*need.Index, limit, z.Name)
+		require.LessOrEqual(t, 2*z.IndexBytes, limit, z.Name)
 		require.LessOrEqual(t, limit, 0.9*quantity(t, memory), "%s: what Go does not see needs room, too", z.Name)
-		require.LessOrEqual(t, need.Log, quantity(t, v.Config.JetStream.FileStore.PVC.Size), z.Name)
-		require.LessOrEqual(t, need.Cores["nats"]/(1-d.Spare), quantity(t, cpu), z.Name)
+		require.LessOrEqual(t, z.LogBytes, quantity(t, v.Config.JetStream.FileStore.PVC.Size), z.Name)
+		require.LessOrEqual(t, z.Cores["nats"]/(1-needs.Spare), quantity(t, cpu), z.Name)
 		require.Equal(t, v.Container.Merge.Resources.Requests, v.Container.Merge.Resources.Limits, z.Name)
 		requireRow(t, z, "NATS", fmt.Sprintf("%d × %s CPU, %s, disk %s", v.Config.Cluster.Replicas, cpu, memory, v.Config.JetStream.FileStore.PVC.Size))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pkg is what `go list -json` says of a package.
+// pkg is the output of `go list -json` for a package.
 type pkg struct {
 	ImportPath, Name, Dir, Doc string
 	GoFiles, Imports           []string
@@ -25,13 +25,12 @@ type pkg struct {
 	Standard                   bool
 }
 
-// files are all of the package's files, those of its tests included.
+// files are all files of the package, including its tests.
 func (p pkg) files() []string { return slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) }
 
 const fields = "ImportPath,Name,Dir,Doc,Standard,GoFiles,Imports,TestGoFiles,TestImports,XTestGoFiles,XTestImports"
 
-// listed reads the packages of all modules of the workspace and whatever they
-// depend on, once.
+// listed reads, once, the packages of all modules of the workspace and all their dependencies.
 var listed = sync.OnceValues(func() (map[string]pkg, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json="+fields, "work") //nolint:noctx // bounded by the test's timeout
 	var stderr bytes.Buffer
@@ -62,16 +61,16 @@ func packages(t *testing.T) (all map[string]pkg, ours []pkg) {
 			ours = append(ours, p)
 		}
 	}
-	require.Greater(t, len(ours), 30, "go list saw hardly a package: is this the workspace?")
+	require.Greater(t, len(ours), 30, "go list found too few packages: is this the workspace?")
 	slices.SortFunc(ours, func(a, b pkg) int { return strings.Compare(a.ImportPath, b.ImportPath) })
 	return all, ours
 }
 
-// broken gives the chains of imports that break a rule, as "a → b → c".
+// broken returns the chains of imports that break a rule, as "a → b → c".
 func broken(r rule, all map[string]pkg) []string {
 	var out []string
 	for path, p := range all {
-		if !r.binds(path) {
+		if !r.appliesTo(path) {
 			continue
 		}
 		for _, to := range p.Imports {
@@ -92,8 +91,7 @@ func foreign(path string, all map[string]pkg) bool {
 	return path != "C" && !under([]string{root}, path) && !all[path].Standard
 }
 
-// reach is the shortest chain of imports from a package to a forbidden one; nil
-// if there is none.
+// reach returns the shortest chain of imports from a package to a forbidden one, or nil.
 func reach(forbidden []string, from string, all map[string]pkg) []string {
 	came := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
@@ -126,19 +124,18 @@ func TestImports_FollowTheRules(t *testing.T) {
 	}
 }
 
-// A rule that binds nothing guards nothing: a package was moved and its rule was
-// not.
-func TestRules_EachBindSomething(t *testing.T) {
+// A rule without packages is useless: its packages were moved, and the rule was not.
+func TestRules_EachAppliesToAPackage(t *testing.T) {
 	t.Parallel()
 	all, _ := packages(t)
 	for _, r := range rules() {
 		for _, from := range r.from {
 			one := rule{from: []string{from}}
-			bound := false
+			found := false
 			for path := range all {
-				bound = bound || one.binds(path)
+				found = found || one.appliesTo(path)
 			}
-			require.True(t, bound, "%s: no package is called %s", r.name, from)
+			require.True(t, found, "%s: there is no package %s", r.name, from)
 		}
 	}
 }
@@ -179,11 +176,11 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 			nil,
 		},
 		{
-			"a module nobody allowed",
+			"a module that is not allowed",
 			rule{from: []string{"services/redactor/..."}, only: []string{"github.com/dlclark/regexp2"}},
 			[]string{root + "/services/redactor/words → google.golang.org/grpc/codes"},
 		},
-		{"a package that only begins alike", rule{from: []string{"services/gateway/runv"}, direct: transports}, nil},
+		{"a package with a similar name", rule{from: []string{"services/gateway/runv"}, direct: transports}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +189,7 @@ func TestBroken_PrintsTheForbiddenChain(t *testing.T) {
 	}
 }
 
-func TestPackages_AreCalledForWhatTheyDo(t *testing.T) {
+func TestPackages_AreNamedAfterWhatTheyDo(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	empty := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base", "lib"}
@@ -204,7 +201,7 @@ func TestPackages_AreCalledForWhatTheyDo(t *testing.T) {
 	}
 }
 
-func TestPackages_SayWhatTheyAreFor(t *testing.T) {
+func TestPackages_HaveAPackageComment(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	for _, p := range ours {
@@ -217,16 +214,16 @@ func TestPackages_SayWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// commented looks for the comment itself: `go list` knows none of packages that
-// have only tests.
+// commented reports whether a file has the package comment. `go list` prints none for packages with
+// tests only.
 func commented(t *testing.T, file string) bool {
 	head, _, found := bytes.Cut(read(t, file), []byte("\npackage "))
 	return found && bytes.Contains(append([]byte("\n"), head...), []byte("\n// Package "))
 }
 
-// Services meet in three places: the host that composes them, the command that measures
-// the pipeline together with the redactor's engine, and the test that simulates the engine.
-func TestServices_MeetInTheHostOnly(t *testing.T) {
+// Three places import several services: the host that composes them, the benchmark of the acceptor's
+// pipeline with the redactor's engine, and the test that simulates the engine.
+func TestServices_AreImportedTogetherByTheHostOnly(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	for _, p := range ours {
@@ -241,12 +238,12 @@ func TestServices_MeetInTheHostOnly(t *testing.T) {
 			}
 		}
 		if len(met) > 1 {
-			t.Errorf("%s brings services together: %v", p.ImportPath, met)
+			t.Errorf("%s imports several services: %v", p.ImportPath, met)
 		}
 	}
 }
 
-// maxLines is where a file has to be split, whatever its reasons.
+// maxLines is the maximum length of a file.
 const maxLines = 500
 
 func TestFiles_StayShort(t *testing.T) {
@@ -256,7 +253,7 @@ func TestFiles_StayShort(t *testing.T) {
 		for _, name := range p.files() {
 			file := filepath.Join(p.Dir, name)
 			if n := lines(t, file); n > maxLines && !generated(t, file) {
-				t.Errorf("%s has %d lines; more than %d are too many", file, n, maxLines)
+				t.Errorf("%s has %d lines; the limit is %d", file, n, maxLines)
 			}
 		}
 	}
@@ -271,7 +268,7 @@ func read(t *testing.T, file string) []byte {
 
 func lines(t *testing.T, file string) int { return bytes.Count(read(t, file), []byte("\n")) }
 
-// generated looks for the mark that generators put before the package clause.
+// generated reports whether a file has the mark of a generator before its package clause.
 func generated(t *testing.T, file string) bool {
 	head, _, _ := bytes.Cut(read(t, file), []byte("\npackage "))
 	return bytes.HasPrefix(head, []byte("// Code generated ")) || bytes.Contains(head, []byte("\n// Code generated "))

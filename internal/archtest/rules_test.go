@@ -10,20 +10,20 @@ const root = "waybill.dev/waybill"
 // rule forbids packages to import others.
 type rule struct {
 	name string
-	// from are the packages it binds: paths below the root module, "/..." for all
-	// below; but are exceptions to them.
+	// from are the packages it applies to: paths below the root module, "/..." for all below; but
+	// are exceptions.
 	from, but []string
-	// direct are packages that must not be imported; reached ones must not be
-	// imported by any package on the way, either.
+	// direct are packages that must not be imported, reached are packages that must not be
+	// imported indirectly either.
 	direct, reached []string
 	// except are packages below direct that may be imported.
 	except []string
-	// only, unless nil, are the modules from outside that may be imported at all:
-	// the standard library may, and what is ours is the business of direct.
+	// only lists the third-party modules that may be imported; nil allows all. The standard
+	// library is always allowed, and direct decides about this repository's packages.
 	only []string
 }
 
-// Packages that domain code knows nothing of.
+// Packages that domain code must not import.
 var (
 	transports = []string{"google.golang.org/grpc", "net/http", "github.com/grpc-ecosystem"}
 	drivers    = []string{"github.com/nats-io", "database/sql", "modernc.org", "github.com/jackc"}
@@ -45,10 +45,10 @@ var domain = []string{
 	"services/redactor/redact", "services/redactor/secrets",
 }
 
-// services never import each other: they meet at generated clients only.
+// services never import each other: they call each other through generated clients.
 var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redactor"}
 
-// pure is the domain code that gets its time from the caller and reads nothing.
+// pure is the domain code without I/O and randomness; the caller passes the time.
 var pure = []string{
 	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/node",
 	"services/dispatcher/prompt", "services/dispatcher/machine",
@@ -59,7 +59,7 @@ var pure = []string{
 func rules() []rule {
 	rs := []rule{
 		{
-			name: "the vocabulary is for everybody: standard library and JSON Schema only",
+			name: "protocol imports the standard library and JSON Schema only",
 			from: []string{"protocol/..."},
 			direct: slices.Concat(drivers, messages, []string{
 				"google.golang.org/grpc", root + "/services", root + "/internal", root + "/cmd",
@@ -68,16 +68,16 @@ func rules() []rule {
 			only:    []string{"github.com/santhosh-tekuri/jsonschema/v6", "github.com/dlclark/regexp2/v2"},
 		},
 		{
-			name: "the vocabulary does no input and no output", from: []string{"protocol/..."},
+			name: "protocol has no I/O", from: []string{"protocol/..."},
 			direct: []string{"os", "net/http", "os/exec", "io/ioutil"},
 		},
 		{
-			name: "the API module knows nothing of the product", from: []string{"proto/..."},
+			name: "proto imports no other package of this repository", from: []string{"proto/..."},
 			direct: []string{root + "/protocol", root + "/internal", root + "/services", root + "/cmd"},
 			only:   []string{"google.golang.org", "github.com/grpc-ecosystem/grpc-gateway/v2"},
 		},
 		{
-			name: "plumbing holds no rule of the protocol and knows no service",
+			name: "internal packages import no service",
 			from: []string{"internal/..."}, but: []string{"internal/host/...", "internal/cli/..."},
 			direct: []string{
 				root + "/services",
@@ -88,7 +88,7 @@ func rules() []rule {
 			},
 		},
 		{
-			name: "what puts services together knows no command",
+			name: "the host imports no command",
 			from: []string{"internal/host/..."},
 			direct: []string{
 				root + "/internal/cli/dev",
@@ -98,33 +98,38 @@ func rules() []rule {
 			},
 		},
 		{
-			name:   "the client is for builders: it knows the vocabulary, and nothing of the host",
+			name:   "the client imports protocol, and nothing of the host",
 			from:   []string{"client/..."},
 			direct: slices.Concat(messages, []string{root + "/services", root + "/internal", root + "/cmd", root + "/examples"}),
 		},
 		{
-			name:    "domain code knows no transport, no broker, no database and no message",
+			name:    "domain code imports no transport, broker, database or message",
 			from:    domain,
 			direct:  slices.Concat(transports, drivers, messages),
 			reached: slices.Concat(transports, drivers, messages),
 		},
 		{
-			name:   "pure code reads no files and throws no dice",
+			name:   "pure code has no I/O and no randomness",
 			from:   pure,
 			direct: []string{"os", "math/rand", "math/rand/v2", "crypto/rand"},
 		},
 		{
-			name:   "code that decides opens no file and asks no environment",
+			name:   "domain code reads no files and no environment",
 			from:   domain,
 			direct: []string{"os", "os/exec", "syscall"},
 		},
 		{
 			name:   "no package imports a command",
 			from:   []string{"..."},
-			direct: []string{root + "/cmd", root + "/tools", root + "/bench"},
+			direct: []string{root + "/cmd", root + "/tools"},
 		},
 		{
-			name:   "services know no host",
+			name: "no other module imports bench",
+			from: []string{"..."}, but: []string{"bench/..."},
+			direct: []string{root + "/bench"},
+		},
+		{
+			name:   "services import no host",
 			from:   []string{"services/..."},
 			direct: []string{root + "/internal/host", root + "/internal/cli"},
 		},
@@ -134,18 +139,18 @@ func rules() []rule {
 			direct: []string{root + "/test", "github.com/stretchr/testify", "go.uber.org/goleak"},
 		},
 		{
-			name:   "an adapter knows its port and its driver, not the transport",
+			name:   "a store imports its port and its driver, no transport",
 			from:   []string{"services/eventlog/store/sqlite", "services/eventlog/store/postgres"},
 			direct: slices.Concat([]string{"google.golang.org/grpc", "net/http", root + "/internal"}, messages),
 		},
 		{
-			name: "a provider knows its vendor, not the transport", from: []string{"services/dispatcher/provider/..."},
+			name: "a provider imports its vendor's client, no transport", from: []string{"services/dispatcher/provider/..."},
 			direct: slices.Concat([]string{"google.golang.org/grpc", root + "/internal"}, drivers, messages),
 			except: []string{root + "/internal/projection", root + "/internal/settings"},
 		},
 	}
 	for _, from := range services {
-		r := rule{name: "services meet at generated clients", from: []string{"services/" + from + "/..."}}
+		r := rule{name: "services import no other service", from: []string{"services/" + from + "/..."}}
 		for _, to := range services {
 			if to != from {
 				r.direct = append(r.direct, root+"/services/"+to)
@@ -156,9 +161,9 @@ func rules() []rule {
 	return rs
 }
 
-// binds reports whether the rule is for a package. Packages named …test serve
-// tests of several packages and may use what tests use.
-func (r rule) binds(path string) bool {
+// appliesTo reports whether the rule applies to a package. Packages named …test serve tests of
+// several packages and may import what tests import.
+func (r rule) appliesTo(path string) bool {
 	rel, ours := strings.CutPrefix(path, root+"/")
 	return ours && !strings.HasSuffix(path, "test") && matches(r.from, rel) && !matches(r.but, rel)
 }

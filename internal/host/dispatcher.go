@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
@@ -21,6 +22,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/seam"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
+	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
 // executables are the models, packs and prompt templates of a host.
@@ -143,6 +145,9 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	if deps.TenantLimits, err = o.openTenantLimits(c.log); err != nil {
 		return deps, err
 	}
+	if deps.ToolLimits, err = o.openToolLimits(c.log); err != nil {
+		return deps, err
+	}
 	if deps.Tools, err = o.Tools.Runners(c.later); err != nil {
 		return deps, err
 	}
@@ -157,14 +162,36 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	return deps, err
 }
 
-// openTenantLimits opens the file of --tenant-limits; nil without one.
-func (o *Execution) openTenantLimits(log *slog.Logger) (*tenantlimit.Source, error) {
-	if o.TenantLimits == "" {
+// openLimits opens the file that a flag names; nil without one. what names its content in the log.
+func openLimits[T any](flag, file, what string, parse func([]byte) (T, error), log *slog.Logger) (*settings.Source[T], error) {
+	if file == "" {
 		return nil, nil
 	}
-	limits, err := tenantlimit.Open(o.TenantLimits, log)
+	limits, err := settings.Open(what, file, parse, log)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --tenant-limits %s: %w", exit.ErrUsage, o.TenantLimits, hostfile.WithoutPath(err))
+		return nil, fmt.Errorf("%w: --%s %s: %w", exit.ErrUsage, flag, file, hostfile.WithoutPath(err))
 	}
 	return limits, nil
+}
+
+// openTenantLimits opens the file of --tenant-limits; nil without one.
+func (o *Execution) openTenantLimits(log *slog.Logger) (*settings.Source[*tenantlimit.Limits], error) {
+	return openLimits("tenant-limits", o.TenantLimits, "tenant limits", tenantlimit.Parse, log)
+}
+
+// openToolLimits opens the file of --tool-limits; nil without one.
+func (o *Execution) openToolLimits(log *slog.Logger) (*settings.Source[*tool.Limits], error) {
+	parse := func(doc []byte) (*tool.Limits, error) {
+		return tool.ParseLimits(doc, ids(o.Tools.MCPServers), ids(o.Tools.A2AAgents))
+	}
+	return openLimits("tool-limits", o.ToolLimits, "tool limits", parse, log)
+}
+
+// ids returns the ids of flags of the form ID=TARGET.
+func ids(flags []string) (out []string) {
+	for _, f := range flags {
+		id, _, _ := strings.Cut(f, "=")
+		out = append(out, id)
+	}
+	return out
 }

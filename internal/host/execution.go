@@ -38,7 +38,9 @@ type Execution struct {
 	MaxRetryAttempts, TruncationMultiplier int
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
-	TestSeams    bool
+	// ToolLimits is a file; empty means no limits of the calls of tools and agents.
+	ToolLimits string
+	TestSeams  bool
 }
 
 // DefaultExecution are the settings without flags.

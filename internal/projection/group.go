@@ -52,8 +52,17 @@ func joined(vs []Vendor) string {
 // Review compiles a schema for vendors, and returns what they refuse and what is rewritten for them.
 func Review(source []byte, vendors ...Vendor) []Rewritten {
 	var refused, rewritten []Problem
+	bad := unfit(source) // the same for all vendors
 	for _, v := range vendors {
-		p, problems := Compile(source, v)
+		d, ok := DialectOf(v)
+		if !ok {
+			continue
+		}
+		if bad != nil {
+			refused = append(refused, bad.of(v))
+			continue
+		}
+		p, problems := project(source, d)
 		refused = append(refused, problems...)
 		if p != nil {
 			rewritten = append(rewritten, p.Rewrites()...)

@@ -78,6 +78,13 @@ type Problem struct {
 	Message string
 }
 
+// of returns the problem as one of a vendor.
+func (p *Problem) of(v Vendor) Problem {
+	out := *p
+	out.Vendor = v
+	return out
+}
+
 // String returns vendor, path, rule and remedy.
 func (p Problem) String() string {
 	return fmt.Sprintf("%s at %q: %s: %s", p.Vendor, p.Path, p.Rule, p.Message)

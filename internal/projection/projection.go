@@ -31,9 +31,13 @@ func Compile(source json.RawMessage, v Vendor) (*Projection, []Problem) {
 		return nil, []Problem{{Vendor: v, Rule: RuleVendor, Message: fmt.Sprintf("want one of %v", Vendors())}}
 	}
 	if p := unfit(source); p != nil {
-		p.Vendor = v
-		return nil, []Problem{*p}
+		return nil, []Problem{p.of(v)}
 	}
+	return project(source, d)
+}
+
+// project projects a schema that fits.
+func project(source json.RawMessage, d Dialect) (*Projection, []Problem) {
 	converted, _ := schema.Convert(source) // compiled before
 	b := newBuilder(d, readSchema(converted.Document).known())
 	b.source = converted.Source

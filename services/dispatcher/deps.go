@@ -6,6 +6,7 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/settings"
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
@@ -59,7 +60,9 @@ type Queueing struct {
 	// nil, runs are executed in queue order without limits.
 	Waiting, Rates kv.Store
 	// TenantLimits are the limits and shares of tenants; nil for none.
-	TenantLimits *tenantlimit.Source
+	TenantLimits *settings.Source[*tenantlimit.Limits]
+	// ToolLimits are the limits of calls of tools and agents; nil for none.
+	ToolLimits *settings.Source[*tool.Limits]
 }
 
 // Services are the other services and dispatchers.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"waybill.dev/waybill/services/dispatcher/queue"
+	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
 // openQueue puts the scheduler between the queue and the pool if waiting runs can be stored.
@@ -25,7 +26,7 @@ func (s *Service) openQueue() {
 
 // tenant returns the current limits of a tenant.
 func (s *Service) tenant(tenant string) queue.Tenant {
-	t := s.deps.TenantLimits.For(tenant)
+	t := s.deps.TenantLimits.Current().For(tenant)
 	out := queue.Tenant{Weight: t.Weight, Priority: t.Priority}
 	if t.Concurrency != nil {
 		out.Concurrency = t.Concurrency.Limit
@@ -42,6 +43,19 @@ func (s *Service) execute(ctx context.Context) error {
 		return s.pool.Run(ctx)
 	}
 	return s.scheduler.Serve(ctx, s.pool.Run)
+}
+
+// admitCall admits a call of a tool or an agent; see tool.Router.
+func (s *Service) admitCall(ctx context.Context, runID, id string, limits []tool.CallLimit) (tool.Admission, error) {
+	if s.scheduler == nil { // no shared counts
+		return tool.Admission{Release: func() {}}, nil
+	}
+	shared := make([]queue.CallLimit, len(limits))
+	for i, l := range limits {
+		shared[i] = queue.CallLimit(l)
+	}
+	a, err := s.scheduler.AdmitCall(ctx, runID, id, shared)
+	return tool.Admission(a), err
 }
 
 // parked returns the number of a tenant's runs that wait for a slot.

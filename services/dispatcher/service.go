@@ -305,7 +305,12 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 			Redactor: s.redactor,
 			Secrets:  s.secrets(),
 			Acceptor: clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
-			Models:   tool.Router{Runners: d.Seams.Runners(d.Tools), Models: s.loop},
+			Models: tool.Router{
+				Runners: d.Seams.Runners(d.Tools),
+				Models:  s.loop,
+				Limits:  d.ToolLimits.Current,
+				Admit:   s.admitCall,
+			},
 			Children: s.starter,
 		},
 		Rules: engine.Rules{
@@ -407,6 +412,7 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("snapshots", s.snapshots.Run)
 	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.queue) })
 	loop("tenant limits", s.deps.TenantLimits.Run)
+	loop("tool limits", s.deps.ToolLimits.Run)
 	close(s.executing)
 	g.Go(func() error { return s.execute(ctx) })
 	return g.Wait()

@@ -127,7 +127,7 @@ func TestDedup_DoesNotRelyOnTheBroker(t *testing.T) {
 
 // Without its redactor an acceptor rejects envelopes, and the same request later succeeds (OpenWOP
 // envelope contract §26 case 12).
-func TestRedactor_AwayMeansNothingIsRecorded(t *testing.T) {
+func TestRedactor_UnavailableMeansNothingIsRecorded(t *testing.T) {
 	t.Parallel()
 	url := broker(t)
 	redactor := harness.Serve(t, "redactor")

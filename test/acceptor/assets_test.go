@@ -85,13 +85,13 @@ func TestAssets_LargeOnesAreStoredOutsideTheLog(t *testing.T) {
 	// Without its store nothing is accepted.
 	n.stop()
 	began := time.Now()
-	_, err = client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: file("meanwhile", data)})
+	_, err = client.Accept(t.Context(), &acceptorv1.AcceptRequest{Run: ref("r"), NodeId: "ask", Envelope: file("during-outage", data)})
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "%v", err)
 	require.Less(t, time.Since(began), soon)
 	n.start()
-	_, err = emitted(t.Context(), client, "r", file("meanwhile", data))
+	_, err = emitted(t.Context(), client, "r", file("during-outage", data))
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{"small": 1, "large": 1, "meanwhile": 1}, recorded(t, runs(t, n.url()), "r"))
+	require.Equal(t, map[string]int{"small": 1, "large": 1, "during-outage": 1}, recorded(t, runs(t, n.url()), "r"))
 }
 
 // Readers can follow the URL in the log.

@@ -37,7 +37,7 @@ func TestNATS_OutageIsReportedImmediatelyAndRecoversAlone(t *testing.T) {
 	for range 2 {
 		n.stop()
 		for name, call := range map[string]func() error{
-			"a fresh envelope":    func() error { _, err := accept("meanwhile"); return err },
+			"a fresh envelope":    func() error { _, err := accept("during-outage"); return err },
 			"a repeated envelope": func() error { _, err := accept("before"); return err },
 			"a new run": func() error {
 				_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("other"), NoSecrets: true})
@@ -62,7 +62,7 @@ func TestNATS_OutageIsReportedImmediatelyAndRecoversAlone(t *testing.T) {
 		again, err := accept("before")
 		require.NoError(t, err)
 		require.Equal(t, string(first.GetOutcome()), string(again.GetOutcome()))
-		_, err = accept("meanwhile")
+		_, err = accept("during-outage")
 		require.NoError(t, err)
 	}
 	require.Len(t, recorded(t, runs(t, n.url()), "r"), 2)

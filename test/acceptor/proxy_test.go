@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between an acceptor and its NATS server. It can withhold the server's answers, so
-// that a request takes effect without an acknowledgement.
+// proxy forwards between an acceptor and its NATS server. It can withhold the server's answers, so that
+// a request takes effect without an acknowledgement.
 type proxy struct {
 	lis    net.Listener
 	server string

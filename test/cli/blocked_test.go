@@ -111,7 +111,7 @@ func damage(t *testing.T, file, text string) {
 	require.NoError(t, err)
 	at := bytes.Index(b, []byte(text))
 	require.Positive(t, at)
-	for i := range text { // more than one bit: a single one is put right
+	for i := range text { // more than one bit: a single one is repaired
 		b[at+i] ^= 0x10
 	}
 	require.NoError(t, os.WriteFile(file, b, 0o600))

@@ -26,8 +26,8 @@ func logged(t *testing.T) (*harness.Host, user) {
 	return h, u
 }
 
-// flip flips two bits of a stream's file, in the first and the last letter of a text: one would be put
-// right.
+// flip flips two bits of a stream's file, in the first and the last letter of a text. A single flip
+// would be repaired.
 func flip(t *testing.T, h *harness.Host, stream, text string) {
 	t.Helper()
 	file := filepath.Join(h.Dir(), "nats", "jetstream", "$G", "streams", stream, "msgs", "1.blk")

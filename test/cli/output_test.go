@@ -161,7 +161,7 @@ func TestL5d_ATerminalGetsColorsAndADrawing(t *testing.T) {
 	id := u.start("fail")
 	screen, status := terminal(t, u, 100, "run", "watch", id)
 	require.Equal(t, 1, status)
-	require.Contains(t, screen, "\x1b[31m", "what failed is red")
+	require.Contains(t, screen, "\x1b[31m", "failures are red")
 	text := escapes.ReplaceAllString(screen, "")
 	require.Contains(t, text, "✕ a ", "a line for the node")
 	require.Contains(t, text, "█")

@@ -89,10 +89,10 @@ func TestAcceptDedup_Priority(t *testing.T) {
 		refused := inRun(obj{"counters": obj{"envelopesPerTurn": obj{"current": 1, "cap": 1}}})
 		require.Equal(t, "breached", refused.Status)
 		fresh := acceptBy(t, c, obj{"envelope": seamEnvelope(t, "error", plainError, "correlationId", id)})
-		require.Equal(t, "accepted", fresh.Status, "own memory holds accepted outcomes only")
+		require.Equal(t, "accepted", fresh.Status, "own memory has accepted outcomes only")
 		require.Equal(t, refused.raw, inRun(nil).raw, "the run's store beats the own memory")
 		require.Equal(t, priorGated, inRun(obj{"priorCorrelations": []obj{{"correlationId": id, "outcome": json.RawMessage(priorGated), "envelopeType": "error"}}}).raw)
-		require.Equal(t, refused.raw, inRun(nil).raw, "a prior is not taken over into the store")
+		require.Equal(t, refused.raw, inRun(nil).raw, "a prior outcome is not copied into the store")
 	})
 }
 

@@ -51,7 +51,7 @@ func asking(t *testing.T, c *harness.Client, id, more string, answers ...string)
 // requireReplayed requires that a replay has the events of its source.
 func requireReplayed(t *testing.T, c *harness.Client, id string, events []harness.Event) {
 	t.Helper()
-	require.Equal(t, names(events), names(forkEvents(t, c, id, `{"mode":"replay"}`)), "a replay asks no one")
+	require.Equal(t, names(events), names(forkEvents(t, c, id, `{"mode":"replay"}`)), "a replay asks no questions")
 }
 
 // A person can decline to answer a model's question. The model continues without the answer, or its
@@ -62,7 +62,7 @@ func TestClarification_CanBeDeclined(t *testing.T) {
 	id := asking(t, c, "model-declined", "", triage)
 	var w waiting
 	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&w))
-	require.Contains(t, string(w.Interrupt.Payload["resumeSchema"]), `"declined"`, "a client can tell that it may decline")
+	require.Contains(t, string(w.Interrupt.Payload["resumeSchema"]), `"declined"`, "a client can see that it may decline")
 	require.Equal(t, http.StatusBadRequest, answer(t, c, id, "model-declined", `{"declined":true,"answers":{"q1":"x"}}`).Status)
 	a := answer(t, c, id, "model-declined", `{"declined":true,"reason":"not known yet"}`)
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)

@@ -43,7 +43,7 @@ func TestEnvelopes_OfARealRun(t *testing.T) {
 			[]string{"provider.usage", "artifact.created"},
 			"",
 		},
-		"a schema is asked for and given": {
+		"a schema is requested and returned": {
 			[]string{`{"type":"schema.request","payload":{"envelopeType":"vendor.waybill.ticket.triage"}}`, triage},
 			"completed",
 			[]string{"provider.usage", "log.appended", "provider.usage", "artifact.created"},

@@ -150,7 +150,7 @@ func TestMedia_KeysOfURLsCanBeReplaced(t *testing.T) {
 	require.Equal(t, http.StatusOK, status(fresh))
 
 	restart("2=" + third)
-	require.Equal(t, http.StatusNotFound, status(fresh), "another key of the same version signs nothing of it")
+	require.Equal(t, http.StatusNotFound, status(fresh), "another key of the same version does not verify it")
 	require.NotContains(t, h.Log(), second)
 }
 
@@ -186,7 +186,7 @@ func TestMedia_OfMegabytesIsStoredAndRejectedAboveTheLimit(t *testing.T) {
 	_, events := run(t, c, `{"workflowId":"paints"}`)
 	var url string
 	for _, e := range events {
-		require.Less(t, len(e.Payload), 10_000, "the log holds no asset: %s", e.Type)
+		require.Less(t, len(e.Payload), 10_000, "the log contains no asset: %s", e.Type)
 		if e.Type == "artifact.created" {
 			var a struct{ Payload struct{ URL string } }
 			require.NoError(t, json.Unmarshal(e.Payload, &a))

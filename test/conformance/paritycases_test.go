@@ -144,7 +144,7 @@ func parityCases(s *sides) map[string][]parityCase {
 		openwopv1.Engine_GetRun_FullMethodName: append([]parityCase{fixed("a snapshot", true, false, call{path: at})}, ofNone("")...),
 		openwopv1.Engine_CancelRun_FullMethodName: append([]parityCase{
 			fixed("one that has ended", false, false, call{path: at}),
-			fresh("one that goes on", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}, body: `{"reason":"r"}`} }),
+			fresh("a live run", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}, body: `{"reason":"r"}`} }),
 		}, ofNone("")...),
 		openwopv1.Engine_BulkCancelRuns_FullMethodName: {
 			fixed("several", false, false, call{body: `{"runIds":["` + done + `","ghost"]}`}),
@@ -156,7 +156,7 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("an unknown mode", false, true, call{path: at, body: `{"mode":"copy","fromSeq":1}`}),
 		}, ofNone(`{"mode":"branch","fromSeq":2}`)...),
 		openwopv1.Engine_PauseRun_FullMethodName: append([]parityCase{
-			fresh("one that goes on", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}} }),
+			fresh("a live run", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}} }),
 			fixed("one that has ended", false, true, call{path: at}),
 		}, ofNone("")...),
 		openwopv1.Engine_ResumeRun_FullMethodName: append([]parityCase{

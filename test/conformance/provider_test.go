@@ -161,7 +161,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		}
 	})
 
-	t.Run("an answer that breaks off is asked for again", func(t *testing.T) {
+	t.Run("an aborted answer is requested again", func(t *testing.T) {
 		for _, end := range []openaicompat.End{openaicompat.EndCut, openaicompat.EndSilent, openaicompat.EndError} {
 			server.Enqueue(openaicompat.Reply{Pieces: []string{`{"ans`}, End: end}, openaicompat.Reply{Pieces: say(`{"answer":42,"note":"x"}`)})
 			id, events := run(t, c, ask("patient", "known"))
@@ -182,7 +182,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		require.Len(t, since(t, server, n), 1)
 	})
 
-	t.Run("a truncation gets more room and nothing else", func(t *testing.T) {
+	t.Run("a truncation gets a larger budget and no other change", func(t *testing.T) {
 		n := len(server.Requests())
 		server.Enqueue(openaicompat.Reply{Pieces: []string{`{"answer":4`}, FinishReason: "length"}, openaicompat.Reply{Pieces: say(`{"answer":42,"note":null}`)})
 		id, events := run(t, c, ask("patient", "known"))
@@ -207,7 +207,7 @@ func TestProvider_OverRealHTTP(t *testing.T) {
 		require.NotContains(t, string(server.Requests()[n+1].Body), "xyzzy", "the wrong answer is not quoted")
 	})
 
-	t.Run("a model that is not there", func(t *testing.T) {
+	t.Run("an unknown model", func(t *testing.T) {
 		body := strings.Replace(ask("patient", "known"), openaicompat.DefaultModel, "ghost", 1)
 		id, _ := run(t, c, body)
 		require.Equal(t, "model_not_supported", read(t, c, id).Error.Code)

@@ -166,7 +166,7 @@ func TestMock_EveryMemberOfAProgram(t *testing.T) {
 	set(here, `{"stopReason":"end_turn","content":"{\"ok\":true}"},{"stopReason":"stop_sequence","content":"{\"ok\":false}"}`)
 	require.Contains(t, payloads(here, "node.completed")[0], `"ok":true`, "the queue was replaced")
 	require.Len(t, payloads(here, "node.completed"), 1, "keyed by node id across runs, first in first out")
-	require.Empty(t, payloads(here, "node.completed"), "an exhausted queue answers with nothing")
+	require.Empty(t, payloads(here, "node.completed"), "an exhausted queue returns an empty answer")
 
 	set(here, `{"content":"{\"ok\":true}"}`)
 	require.Empty(t, payloads(there, "node.completed"), "another tenant's node of that id has no script")

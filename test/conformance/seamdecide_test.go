@@ -84,7 +84,7 @@ func TestModelGate_OfARealRun(t *testing.T) {
 
 	var d struct{ ModelCapabilities obj }
 	require.NoError(t, do(t, c, http.MethodGet, wellKnown, "").JSON(&d))
-	require.Equal(t, obj{"supported": true, "advertised": []any{}, "substitutionSupported": true}, d.ModelCapabilities, "nothing that is required is met")
+	require.Equal(t, obj{"supported": true, "advertised": []any{}, "substitutionSupported": true}, d.ModelCapabilities, "no requirement is met")
 
 	var catalog struct{ Nodes []obj }
 	askSeam(t, c, http.MethodGet, "node-catalog", "", &catalog)

@@ -44,7 +44,7 @@ func TestSeams_NeedTheFlag(t *testing.T) {
 	var d map[string]any
 	require.NoError(t, do(t, h.Client(""), http.MethodGet, wellKnown, "").JSON(&d))
 	require.NotContains(t, d, "testing")
-	require.NotContains(t, d, "observability", "there is nothing in it but the seams")
+	require.NotContains(t, d, "observability", "it lists the seams only")
 	require.NotContains(t, d, "fixtures")
 	require.NotContains(t, d, "modelCapabilities", "the type that requires something is the suite's")
 	a := do(t, h.Client("dev-key"), http.MethodPost, "/v1/runs", `{"workflowId":"triage","inputs":{"mail":"x"},"configurable":{"ai.provider":"mock"}}`)
@@ -129,7 +129,7 @@ func TestSeams_ProgramTheMock(t *testing.T) { //nolint:paralleltest // another t
 	require.NoError(t, do(t, c, http.MethodGet, seams+"test/runs/"+id+"/events?type=provider.usage&nodeId=mocked-node", "").JSON(&raw))
 	require.Len(t, raw.Events, 2)
 	require.NoError(t, do(t, client(t, otherKey), http.MethodGet, seams+"test/runs/"+id+"/events", "").JSON(&raw))
-	require.Empty(t, raw.Events, "another tenant sees nothing")
+	require.Empty(t, raw.Events, "another tenant gets nothing")
 }
 
 func TestSeams_ListTheNodes(t *testing.T) {

@@ -62,7 +62,7 @@ func TestSurface_OutsideTheCatalogueIsRejected(t *testing.T) {
 	a := do(t, c, http.MethodGet, "/v1/runs/surface-run-2/events/poll?timeout=1", "")
 	var page harness.Page
 	require.NoError(t, a.JSON(&page))
-	require.Len(t, page.Events, 1, "the run has begun, and nothing else is recorded")
+	require.Len(t, page.Events, 1, "only the run's start is recorded")
 	require.Equal(t, http.StatusBadRequest, do(t, c, http.MethodPost, seams+"a2ui/emit-surface", `{"runId":"x"}`).Status)
 }
 

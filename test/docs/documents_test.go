@@ -71,7 +71,7 @@ func workflowOf(node json.RawMessage) []byte {
 }
 
 // A definition on a page can be registered.
-func TestJSON_WorkflowsAndNodesAreWhatTheHostTakes(t *testing.T) {
+func TestJSON_WorkflowsAndNodesAreAcceptedByTheHost(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	for _, p := range pages(t) {

@@ -65,12 +65,12 @@ func deadLinks(all []page) []string {
 	return dead
 }
 
-func TestLinks_LeadSomewhere(t *testing.T) {
+func TestLinks_AreNotBroken(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, deadLinks(pages(t)))
 }
 
-func TestLinks_FindsThoseThatLeadNowhere(t *testing.T) {
+func TestLinks_FindsBrokenLinks(t *testing.T) {
 	t.Parallel()
 	one := parse(t, "docs/one.md", "# One\n\n## The `log`, again\n\n[a](two.md) [b](three.md)\n[c](#the-log-again) [d](#nowhere) `[e](f.md)` [g](../Makefile)\n\n```text\n# No heading\n[h](i.md)\n```\n[j](#no-heading)\n")
 	two := parse(t, "docs/two.md", "[k](one.md#the-log-again) [l](one.md#other) [m](https://example.com/x.md)\n")
@@ -134,7 +134,7 @@ func TestImages_HaveAlternativeText(t *testing.T) {
 }
 
 // Generated pages are as long as their lists; the others have a length limit.
-func TestPages_AreNoLongerThanTheyNeedToBe(t *testing.T) {
+func TestPages_AreShort(t *testing.T) {
 	t.Parallel()
 	limits := map[string]int{"README.md": 200, "docs/getting-started.md": 200}
 	for _, p := range pages(t) {

@@ -72,7 +72,7 @@ func TestShell_EachBlockIsExecuted(t *testing.T) {
 }
 
 // The session detects pages that are wrong; otherwise the tests would prove nothing.
-func TestSession_FindsWhatIsWrong(t *testing.T) {
+func TestSession_FindsErrors(t *testing.T) {
 	t.Parallel()
 	tools(t)
 	const get = "curl -s -H 'Authorization: Bearer dev-key' localhost:8080/v1/runs/"
@@ -83,7 +83,7 @@ func TestSession_FindsWhatIsWrong(t *testing.T) {
 		"a refusal that the page shows":           {"```console\n$ " + get + "none\n{\"error\":\"run_not_found\",…}\n```\n", ""},
 		"a block that fails":                      {"```sh\ntrue\nfalse\necho never\n```\n", "p.md:1: the block failed"},
 		"a block whose pipe fails":                {"```sh\nfalse | cat\n```\n", "p.md:1: the block failed"},
-		"a variable that nobody has set":          {"```sh\necho $RUN\n```\n", "RUN: unbound variable"},
+		"an unset variable":                       {"```sh\necho $RUN\n```\n", "RUN: unbound variable"},
 		"a refusal":                               {"```sh\n" + get + "none\n```\n", "run_not_found"},
 		"another output":                          {"```console\n$ echo b\na\n```\n", "the command prints\nb"},
 		"an output that the page leaves out":      {"```console\n$ echo b\n```\n", "the command prints\nb"},

@@ -67,7 +67,7 @@ func (b *inbox) of(t *testing.T, runID string) []mail {
 // asks waits for a run's callback.
 func (b *inbox) asks(t *testing.T, runID string) mail {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(b.of(t, runID)) > 0 }, 30*time.Second, 10*time.Millisecond, "the run asks")
+	require.Eventually(t, func() bool { return len(b.of(t, runID)) > 0 }, 30*time.Second, 10*time.Millisecond, "the question of the run is sent")
 	return b.of(t, runID)[0]
 }
 
@@ -163,7 +163,7 @@ func TestCallbacks_SendQuestionsOfChildren(t *testing.T) {
 	put(t, c, one("below", "core.approvalGate", `{"title":"Ship it?","actions":["accept"]}`))
 	put(t, c, one("above", "core.subWorkflow", `{"workflowId":"below"}`))
 	id := calls(t, c, "above", url)
-	require.Eventually(t, func() bool { return len(in.all()) > 0 }, 30*time.Second, 10*time.Millisecond, "the child asks")
+	require.Eventually(t, func() bool { return len(in.all()) > 0 }, 30*time.Second, 10*time.Millisecond, "the question of the child is sent")
 	a := in.all()[0].asked(t)
 	require.Equal(t, asker(t, c, id), a.RunID)
 	require.Equal(t, "below", a.WorkflowID)
@@ -171,7 +171,7 @@ func TestCallbacks_SendQuestionsOfChildren(t *testing.T) {
 	events, err := c.Finish(within(t, 30*time.Second), id)
 	require.NoError(t, err)
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
-	require.Len(t, in.all(), 1, "the parent, which waits for it, asks nothing itself")
+	require.Len(t, in.all(), 1, "the waiting parent has no question of its own")
 }
 
 func read(t *testing.T, c *harness.Client, path string) string {
@@ -227,7 +227,7 @@ func TestCallbacks_SendNoTokenForGatesThatAcceptNone(t *testing.T) {
 	require.Equal(t, publicAddress+"/v1/runs/"+id+"/interrupts/gate", m.asked(t).ResolveURL)
 }
 
-// The receiver is down while runs ask, and the host is killed. When both are back, open questions
+// The receiver is down while runs ask questions, and the host is killed. When both are back, open questions
 // are sent; answered and cancelled ones are not. A replay sends nothing.
 func TestCallbacks_SurviveAKill(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestCallbacks_SurviveAKill(t *testing.T) {
 	taken := func() (out []mail) {
 		return slices.DeleteFunc(in.all(), func(m mail) bool { return !m.taken })
 	}
-	require.Eventually(t, func() bool { return len(taken()) > 0 }, 3*time.Minute, 50*time.Millisecond, "it is asked again")
+	require.Eventually(t, func() bool { return len(taken()) > 0 }, 3*time.Minute, 50*time.Millisecond, "the question is sent again")
 	first, again := in.of(t, kept)[0], taken()[0]
 	require.Equal(t, kept, again.asked(t).RunID)
 	require.Equal(t, first.header.Get("Idempotency-Key"), again.header.Get("Idempotency-Key"))
@@ -305,7 +305,7 @@ func TestCallbacks_DropForbiddenURLs(t *testing.T) {
 	require.Empty(t, in.all())
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", fmt.Sprintf(`{"workflowId":"approve","callbackUrl":%q}`, url))
 	require.NoError(t, err)
-	require.Equal(t, http.StatusBadRequest, a.Status, "nor is a new one taken")
+	require.Equal(t, http.StatusBadRequest, a.Status, "a new one is rejected as well")
 	require.Contains(t, string(a.Body), "/callbackUrl")
 }
 

@@ -122,7 +122,7 @@ func TestCost_KeepsToTheClosedList(t *testing.T) {
 		}
 	}
 	require.Len(t, payloads(t, events, "node.completed"), 1)
-	require.Empty(t, payloads(t, events, "provider.usage"), "no provider was asked")
+	require.Empty(t, payloads(t, events, "provider.usage"), "no provider was called")
 }
 
 // OpenWOP host contract §5.6: the secret was resolved, and appears nowhere.

@@ -157,5 +157,5 @@ func TestConsole_C1c_SessionReadsAStreamAndEndsWithItsKey(t *testing.T) {
 	h.Kill()
 	again := harness.StartIn(t, strings.TrimSuffix(h.Dir(), "/data"), "--api-key", readerKey+"=acme:*")
 	gone := do(t, again.Client(""), http.MethodGet, "/v1/runs", "", "Cookie", cookie)
-	require.Equal(t, http.StatusUnauthorized, gone.Status, "the key is none of the host's any more")
+	require.Equal(t, http.StatusUnauthorized, gone.Status, "the host no longer accepts the key")
 }

@@ -83,7 +83,7 @@ func TestEngine_ARunOfALaterVersionIsReadAndNotExecuted(t *testing.T) {
 		require.Contains(t, string(a.Body), `"engineVersion":"2"`, path)
 	}
 	events, err := c.Finish(within(t, 20*time.Second), start(t, c, `{"workflowId":"quiet"}`))
-	require.NoError(t, err, "the others go on")
+	require.NoError(t, err, "the other runs continue")
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
 	require.Equal(t, 1, strings.Count(h.Log(), "run left to a newer dispatcher"), "%s", h.Log())
 }

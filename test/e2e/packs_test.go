@@ -218,7 +218,7 @@ func TestPacks_NodesExtendTheHostsAndPassTheGate(t *testing.T) {
 		}
 	}
 	require.NoError(t, get(t, c, "/.well-known/openwop").JSON(&d))
-	require.Equal(t, []string{"reasoning"}, d.ModelCapabilities.Advertised, "required, and met by a model that can be asked")
+	require.Equal(t, []string{"reasoning"}, d.ModelCapabilities.Advertised, "required, and an available model has it")
 	require.True(t, d.ModelCapabilities.Substitution)
 
 	a, err = c.Do(t.Context(), http.MethodPost, "/v1/workflows", strings.NewReplacer(`"id":"triage"`, `"id":"odd"`, `"prompt":"Hello."`, `"prompt":7`).Replace(deskFiles["workflows/triage.json"]))

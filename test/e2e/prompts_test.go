@@ -52,7 +52,7 @@ func TestPrompts_ARunRecordsTheSourcesOfItsPrompt(t *testing.T) {
 	events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"sort","inputs":{"mail":"dear sirs"}}`))
 	require.Equal(t, "completed", snap.Status, "%s", h.Log())
 	types := names(events)
-	require.Equal(t, []string{"run.started", "node.started", "prompt.composed"}, types[:3], "before the model is asked")
+	require.Equal(t, []string{"run.started", "node.started", "prompt.composed"}, types[:3], "before the model is called")
 	require.Contains(t, types[3:], "provider.usage")
 	require.NotContains(t, types[3:], "prompt.composed")
 	require.NoError(t, schemas.Payload("prompt.composed", events[2].Payload))

@@ -66,7 +66,7 @@ func TestFixtures_SubWorkflows(t *testing.T) {
 		_, child := complete(t, "conformance-subworkflow-input-mapping-no-default")
 		require.NotContains(t, child.Variables, "receivedPrdId")
 	})
-	t.Run("what is given is given once", func(t *testing.T) {
+	t.Run("inputs are passed once", func(t *testing.T) {
 		_, child := complete(t, "conformance-subworkflow-mid-run-mutation")
 		require.Equal(t, "seeded-id", child.Variables["receivedPrdId"])
 	})

@@ -102,11 +102,11 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 	}
 	full, fat := b.held(t), memory(t, gateway.PID)
 	t.Logf("%d clients: %+v before, %+v with them; the gateway held %d KiB, then %d KiB: %d KiB a client", n, idle, full, lean>>10, fat>>10, (fat-lean)/n>>10)
-	require.InDelta(t, idle.consumers, full.consumers, replacing, "consumers do not come with clients")
+	require.InDelta(t, idle.consumers, full.consumers, replacing, "consumers must not grow with clients")
 	require.InDelta(t, idle.subscriptions, full.subscriptions, replacing, "nor do subscriptions")
 	require.Equal(t, idle.connections, full.connections, "nor do connections")
 	require.LessOrEqual(t, full.consumers, handful)
-	require.Less(t, fat-lean, n*perClient+(64<<20), "what a client costs")
+	require.Less(t, fat-lean, n*perClient+(64<<20), "memory per client")
 
 	for i, run := range runs {
 		foreign := tenants[keys[(i+1)%2]]
@@ -141,7 +141,7 @@ func TestFanOut_ThousandsFollowWithAHandfulOfConsumers(t *testing.T) {
 			own = append(own, runs[j])
 		}
 		for _, w := range watched[key] {
-			require.ElementsMatch(t, own, w.ended, "who watches learns of each run of their tenant, and of no other")
+			require.ElementsMatch(t, own, w.ended, "a watcher gets every run of its tenant, and no other")
 		}
 	}
 }

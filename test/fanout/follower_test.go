@@ -63,7 +63,7 @@ func (f *follower) follow(ctx context.Context) error {
 			return fmt.Errorf("%s: %d events until the time was up", f.run, len(f.got))
 		case err != nil && f.streams > 10:
 			return fmt.Errorf("%s: stream no. %d: %w", f.run, f.streams, err)
-		case err == nil && comesAgain(ctx, a):
+		case err == nil && waitToRetry(ctx, a):
 		case err == nil && a.Status != http.StatusOK:
 			return fmt.Errorf("%s: %d %s", f.run, a.Status, a.Body)
 		}
@@ -73,9 +73,9 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// comesAgain waits for the Retry-After of an overloaded gateway. It returns false for any other
+// waitToRetry waits for the Retry-After of an overloaded gateway. It returns false for any other
 // answer.
-func comesAgain(ctx context.Context, a *harness.Answer) bool {
+func waitToRetry(ctx context.Context, a *harness.Answer) bool {
 	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
 	return a.Status == http.StatusServiceUnavailable && err == nil && lifecycle.Wait(ctx, time.Duration(after)*time.Second)
 }

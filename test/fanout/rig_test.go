@@ -107,7 +107,7 @@ func memory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Logf("how much memory the gateway holds cannot be seen: %v", err)
+		t.Logf("the gateway's memory cannot be read: %v", err)
 		return 0
 	}
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")

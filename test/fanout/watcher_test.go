@@ -31,7 +31,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		return len(w.ended) < w.runs
 	}
 	a, err := c.Stream(ctx, "/v1/runs:watch", see)
-	for err == nil && comesAgain(ctx, a) {
+	for err == nil && waitToRetry(ctx, a) {
 		a, err = c.Stream(ctx, "/v1/runs:watch", see)
 	}
 	if err != nil {

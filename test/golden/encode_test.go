@@ -12,7 +12,7 @@ import (
 )
 
 // A state encoded after any event and decoded again folds to the same final state.
-func TestEncode_FoldsGoOnFromAnyEvent(t *testing.T) {
+func TestEncode_FoldsContinueFromAnyEvent(t *testing.T) {
 	t.Parallel()
 	for _, file := range recordings(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

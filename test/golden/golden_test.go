@@ -68,7 +68,7 @@ func facts(events []wire.Event) string {
 }
 
 // Each recorded run, replayed from its start, has the same events.
-func TestGolden_ReplaysAreTheRunsTheyWere(t *testing.T) {
+func TestGolden_ReplaysEqualTheirRuns(t *testing.T) {
 	t.Parallel()
 	for _, file := range recordings(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -25,8 +25,8 @@ var (
 	eventsPath      = regexp.MustCompile(`^/v1/runs/[^/:]+/events(/poll)?$`)
 )
 
-// seams answer errors in a shape of their own, and the absent pack registry
-// answers in plain text (OpenWOP host contract §2.2, envelope contract §23).
+// seams have their own error format, and the absent pack registry answers in plain text (OpenWOP
+// host contract §2.2, envelope contract §23).
 func ownErrors(path string) bool {
 	return strings.HasPrefix(path, "/v1/host/sample/") || strings.HasPrefix(path, "/v1/packs")
 }

@@ -66,11 +66,11 @@ func (s *Schemas) Event(doc []byte) error {
 // vendorPrefix is the prefix of this host's own event types, which have no published schema.
 const vendorPrefix = "waybill."
 
-// Payload holds a payload against the schema of its event type; a type that the
-// published index does not have is an error, unless it is this host's own. The closed schema of an interrupt
-// has no place for the members that the engine assigns, so these are left out
-// (OpenWOP envelope contract §10, C5). The schema of channel writes is older than the
-// reducer message, which the schema of workflows knows (OpenWOP host contract §5.9).
+// Payload validates a payload with the schema of its event type. A type without a published schema is
+// an error, except this host's own types. The closed schema of an interrupt excludes the members that
+// the engine assigns, so these are removed first (OpenWOP envelope contract §10, C5). The schema of
+// channel writes is older than the reducer message, which the schema of workflows includes (OpenWOP
+// host contract §5.9).
 func (s *Schemas) Payload(eventType string, payload []byte) error {
 	if strings.HasPrefix(eventType, vendorPrefix) {
 		return nil

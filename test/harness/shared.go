@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// Canary is the value of the secret that test seams know, by CanaryID, where a test says
-// which it is.
+// Canary is the value of the test seams' secret CanaryID, for tests that set it.
 const (
 	CanaryID = "openwop-conformance-canary-secret"
 	Canary   = "canary-2c9e7f51b08d6a34"

@@ -112,9 +112,9 @@ var hostFiles = map[string]string{
 		listed("anthropic", "claude-opus-4-6", "claude-haiku-4-5") + `,` + listed("gemini", "gemini-2.5-flash", "gemini-2.5-flash-lite") + `,` + listed("house", "house-7b", "house-7b-tools") + `]}`,
 	"packs/look/pack.json": `{"name":"vendor.acme.look","version":"1.0.0","engines":{"openwop":">=1.0"},"runtime":{"language":"remote","entry":"none"},"nodes":[` +
 		looker("openai", "openai", "gpt-4o") + `,` + looker("anthropic", "anthropic", "claude-opus-4-6") + `,` + looker("gemini", "gemini", "gemini-2.5-flash") + `,` +
-		looker("nobody", "anthropic", "claude-haiku-4-5") + `]}`,
+		looker("missing", "anthropic", "claude-haiku-4-5") + `]}`,
 	"packs/look/waybill.json": `{"nodes":{"vendor.acme.look.openai":` + looks + `,"vendor.acme.look.anthropic":` + looks + `,"vendor.acme.look.gemini":` + looks +
-		`,"vendor.acme.look.nobody":` + looks + `}}`,
+		`,"vendor.acme.look.missing":` + looks + `}}`,
 	"packs/look/answer.json": answerSchema,
 }
 

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/double/openaicompat"
 )
 
-// house is a server that is not one of the vendors: it gets schemas as they are written.
+// house is an operator's own server, not a vendor: it gets schemas unchanged.
 var house = openHouse()
 
 func openHouse() *vendor {
@@ -84,9 +84,9 @@ func rootWorkflows() (out []string) {
 	return out
 }
 
-// OpenWOP envelope contract §20: schemas that are no strict objects, with every provider, as a format
+// OpenWOP envelope contract §20: schemas that are not strict objects, with every provider, as a format
 // and as a tool. The value is wrapped where the vendor wants an object, and unwrapped from the
-// answer. A server of one's own gets the schema as it is written.
+// answer. An operator's own server gets the schema unchanged.
 func TestRoots_EverySchemaWithEveryProvider(t *testing.T) {
 	client(t, apiKey) // load the schemas before the parallel tests
 	for _, v := range append([]*vendor{house}, vendors...) {

@@ -88,14 +88,14 @@ func TestSubstitute_HidesBothNamesOrNone(t *testing.T) {
 func TestSubstitute_NeverASecondTime(t *testing.T) {
 	c := client(t, apiKey)
 	v := vendors[0]
-	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", workflow("look-nobody", node("look", "vendor.acme.look.nobody", `{"prompt":"`+question+`"}`, "{}")))
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", workflow("look-missing", node("look", "vendor.acme.look.missing", `{"prompt":"`+question+`"}`, "{}")))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
-	events := finish(t, c, start(t, c, asks("look-nobody", "look-nobody", v, v.blind, "")))
+	events := finish(t, c, start(t, c, asks("look-missing", "look-missing", v, v.blind, "")))
 	require.Equal(t, []string{"run.started", "model.capability.insufficient", failed, "run.failed"}, typesBut(events, ""), "%s", dump(events))
 	requireHas(t, `{"provider":"openai","model":"`+v.blind+`","fallbackAttempted":true}`, events[1].Payload)
 	requireHas(t, `{"error":{"code":"capability_not_provided"}}`, events[2].Payload)
 	for _, v := range vendors {
-		require.Empty(t, v.desk.of("look-nobody"))
+		require.Empty(t, v.desk.of("look-missing"))
 	}
 }

@@ -30,3 +30,33 @@ func TestProviderLimits_AreThoseOfAllDispatchers(t *testing.T) {
 	require.Equal(t, 5, most)
 	require.Len(t, by, 2)
 }
+
+// A tool's limit is that of all dispatchers together. Calls beyond it wait, and each is made once.
+func TestToolLimits_AreThoseOfAllDispatchers(t *testing.T) {
+	together(t)
+	file := filepath.Join(t.TempDir(), "limits.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers":{"bank":{"tools":{"charge":{"concurrency":{"limit":3}}}}}}`), 0o600))
+	const runs = 24
+	s := size{16, runs, 100 * time.Millisecond}
+	r := newRig(t, pick(t, s, s), same(2, "--tool-limits", file)...)
+	r.start(t, charge, runs)
+	events := r.completed(t)
+	r.once(t, runs)
+	waits := 0
+	for _, list := range events {
+		for _, e := range list {
+			if e.Type == "node.retried" {
+				waits++
+				require.Contains(t, string(e.Payload), `"reason":"no_capacity"`)
+				require.Contains(t, string(e.Payload), "the operator's limit of the concurrency of mcp:bank:charge is used up")
+			}
+		}
+	}
+	require.NotZero(t, waits)
+	most := 0
+	for _, c := range r.calls(nil) {
+		began := func(o call) bool { return !o.began.After(c.began) && o.ended.After(c.began) }
+		most = max(most, len(r.calls(began)))
+	}
+	require.Equal(t, 3, most)
+}

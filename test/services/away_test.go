@@ -42,7 +42,7 @@ func metric(t *testing.T, h *harness.Host, line string) bool {
 
 // A ready gateway stays ready while another service is down. Requests that need it get 503, others
 // succeed (docs/services.md, "Readiness").
-func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
+func TestGateway_StaysReadyWhileAnotherServiceIsUnreachable(t *testing.T) {
 	t.Parallel()
 	const (
 		run  = `{"workflowId":"one"}`
@@ -77,7 +77,7 @@ func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
 			at := func(r request) string { return strings.ReplaceAll(r.path, "RUN", is.RunID) }
 
 			all[away].Kill()
-			require.Eventually(t, func() bool { return metric(t, gateway, "waybill_serving 0") }, 30*time.Second, 20*time.Millisecond, "operators are told")
+			require.Eventually(t, func() bool { return metric(t, gateway, "waybill_serving 0") }, 30*time.Second, 20*time.Millisecond, "the metric shows the outage")
 			require.Contains(t, gateway.Log(), "another service is away")
 			require.Contains(t, gateway.Log(), "peer="+away)
 			for _, r := range tc.refused {
@@ -103,7 +103,7 @@ func TestGateway_StaysReadyWhileAnotherServiceIsAway(t *testing.T) {
 }
 
 // A gateway that starts while another service is down is not ready until that service was up.
-func TestGateway_IsNotReadyBeforeAllOthersWereThere(t *testing.T) {
+func TestGateway_IsNotReadyBeforeAllServicesWereReachable(t *testing.T) {
 	t.Parallel()
 	at := freeport.Addr(t)
 	all := harness.ServeEach(t, []string{"--nats", broker(t)}, "--api-key", "key-acme=acme:*", "--http-addr", at)
@@ -123,7 +123,7 @@ func TestGateway_IsNotReadyBeforeAllOthersWereThere(t *testing.T) {
 		body = string(a.Body)
 		return strings.Contains(body, "no eventlog service can be reached")
 	}, 30*time.Second, 20*time.Millisecond)
-	require.NotContains(t, body, events.GRPC, "where it should be is for the log")
+	require.NotContains(t, body, events.GRPC, "addresses are for the log only")
 	require.Contains(t, gateway.Log(), events.GRPC)
 	events.Launch()
 	gateway.Await()

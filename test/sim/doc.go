@@ -2,20 +2,20 @@
 // accept pipeline, with a clock, network, store, queue and models that follow
 // from one seed.
 //
-// Every call that leaves a process is a boundary. It blocks, and is served by
-// the world's scheduler, one at a time, after a latency that the seed decides: as
-// it is, not at all, with its answer lost, twice, late, or with its process
-// killed before or after. Everything else follows from that order, so that a
-// seed that fails fails again.
+// Every call that leaves a process is a boundary. It blocks until the world's
+// scheduler serves it, one call at a time, after a latency drawn from the seed.
+// The call succeeds, fails, loses its answer, runs twice or late, or its process
+// is killed before or after it. The rest follows from that order, so a failing
+// seed fails again.
 //
 //	Generate  -> Scenario: workflows, clients, faults        (scenario.go, flow.go)
 //	World     -> the scheduler and the simulated boundaries  (world.go, port.go)
 //	process   -> a dispatcher or an acceptor that can die    (process.go)
-//	rules     -> what must hold of every log, as tables      (rules.go, legal.go)
-//	oracle    -> what a run must come to                     (oracle.go)
-//	Story     -> given workflows and what is done to them    (story.go, scripted.go)
+//	rules     -> the rules of every log, as tables           (rules.go, legal.go)
+//	oracle    -> the expected outcome of a run               (oracle.go)
+//	Story     -> given workflows and the actions on them     (story.go, scripted.go)
 //	Limited   -> runs that wait for slots and limits         (limits.go)
-//	Blow      -> what becomes of one call, by its number     (blow.go)
-//	Account   -> what a log says but for time                (account.go)
+//	Blow      -> the fate of one call, by its number         (blow.go)
+//	Account   -> the content of a log without times          (account.go)
 //	Shrink    -> a smaller scenario that still fails         (shrink.go)
 package sim

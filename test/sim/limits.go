@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/tenantlimit"
 )
@@ -45,7 +46,7 @@ func (p *process) setUpDesk(d *dispatcher.Deps) error {
 		}
 	}
 	var err error
-	d.TenantLimits, err = tenantlimit.Open(file, p.logger())
+	d.TenantLimits, err = settings.Open("tenant limits", file, tenantlimit.Parse, p.logger())
 	return err
 }
 

@@ -73,7 +73,7 @@ func TestSim_EverySeedKeepsTheRules(t *testing.T) {
 }
 
 // Events of several effects in one frame keep the rules, too.
-func TestSim_TogetherKeepsTheRules(t *testing.T) {
+func TestSim_GroupedResultsKeepTheRules(t *testing.T) {
 	t.Parallel()
 	for seed := range *seeds / 40 {
 		s := sim.Generate(*from + seed)
@@ -95,8 +95,8 @@ func report(t *testing.T, s sim.Scenario, err error) {
 	t.Errorf("seed %d: %v\nreproduce: go test ./test/sim -run EverySeed -v -sim.seed=%d\n\nsmallest failing scenario: %s\n%s%v", s.Seed, err, s.Seed, doc, v.Trace, v.Err)
 }
 
-// retells is how often a seed is simulated if two simulations differ. On a busy machine the goroutines
-// of a process that wake at one instant may, rarely, run in another order. All others must be equal.
+// retells is how often a seed is simulated if two simulations differ. On a busy machine, goroutines of
+// a process that wake at the same instant may rarely run in another order. All others must be equal.
 const retells = 6
 
 func TestSim_ASeedIsReproducible(t *testing.T) {

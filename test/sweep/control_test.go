@@ -33,10 +33,10 @@ var contentSinks = []string{
 	"NATS headers", "webhook", "interrupt", "diff", "annotations", "audit", "NATS store WAYBILL_AUDIT",
 }
 
-// TestSweep_FindsWhatALeakLooksLike is the control of the sweep. A host without the registered
+// TestSweep_FindsSimulatedLeaks is the control of the sweep. A host without the registered
 // secrets leaks them, and the same search over the same sinks must find each secret in each
 // encoding. Otherwise an empty result would prove nothing.
-func TestSweep_FindsWhatALeakLooksLike(t *testing.T) {
+func TestSweep_FindsSimulatedLeaks(t *testing.T) {
 	t.Parallel()
 	batches := knownBatches(makeSecrets())
 	r := start(t, nil, batches, "--redact-shapes=false")
@@ -145,7 +145,7 @@ var writers = map[string]func(text string) []byte{
 
 // For sinks that show no content even when secrets are unregistered, the search is tested with that
 // sink's writer.
-func TestFinder_FindsWhatEveryWriterMakesOfASecret(t *testing.T) {
+func TestFinder_FindsEveryWrittenFormOfASecret(t *testing.T) {
 	t.Parallel()
 	batches := knownBatches(append(own(), makeSecrets()...))
 	f, names := finderOf(t, batches)

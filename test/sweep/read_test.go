@@ -175,7 +175,7 @@ func (r *rig) end(batches []batch, stop func(*harness.Host), last string) {
 	log := r.out.bytes()
 	r.add("log", log)
 	r.gates(log)
-	require.True(r.t, bytes.Contains(log, []byte(last)), "the host said nothing of %s", last)
+	require.True(r.t, bytes.Contains(log, []byte(last)), "the host returned nothing about %s", last)
 	n := 0
 	for _, b := range batches {
 		for _, it := range b.items {

@@ -224,7 +224,7 @@ func (r *rig) reject(method, path, body string) {
 func (r *rig) prove(b batch, docs string, places ...string) {
 	r.t.Helper()
 	if r.blind {
-		return // see TestSweep_FindsWhatALeakLooksLike
+		return // see TestSweep_FindsSimulatedLeaks
 	}
 	for _, place := range places {
 		require.Empty(r.t, b.missing(place, docs), "%s, %s: a secret did not arrive, or was not replaced by its marker", place, b.name)

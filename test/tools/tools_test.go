@@ -57,7 +57,7 @@ func untrustedFrom(t *testing.T, events []event, nodeID string) {
 
 // OpenWOP envelope contract §12: tool results are untrusted, and so is every event derived from
 // them. Prompts show them fenced.
-func TestMCP_TaintsWhatFollows(t *testing.T) {
+func TestMCP_TaintsLaterEvents(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	t.Run("double", func(t *testing.T) {
@@ -102,7 +102,7 @@ func taints(t *testing.T, server, tool string) {
 
 // A tool's error text is as untrusted as its result. It is in the log only if the workflow requests
 // it, and an error taints as well.
-func TestMCP_TaintsWhatFollowsFromAFailure(t *testing.T) {
+func TestMCP_TaintsEventsAfterAFailure(t *testing.T) {
 	t.Parallel()
 	needsHost(t)
 	server := mcp.New(mcp.Options{})
@@ -154,7 +154,7 @@ func TestMCP_RedactsResultsBeforeTheyAreRecorded(t *testing.T) {
 			"--mcp-server", server, "--workflows", study(t, "get-env", `{}`), "--log-level", "debug",
 			"--provider", "lab=" + model.URL(), "--default-model", "lab/" + openaicompat.DefaultModel,
 		},
-		Env: []string{"WAYBILL_MCP_EVERY_SECRET_UPSTREAM=" + secret, "WAYBILL_TEST_OTHER=for-nobody-else"},
+		Env: []string{"WAYBILL_MCP_EVERY_SECRET_UPSTREAM=" + secret, "WAYBILL_TEST_OTHER=other"},
 	})
 	model.Enqueue(openaicompat.Reply{Pieces: []string{"fine"}})
 	events := run(t, h.Client("dev-key"), "study")

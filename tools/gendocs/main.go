@@ -1,13 +1,12 @@
 // Command gendocs renders the generated pages of docs/ and tables of the console from the code, and
-// llms.txt from the pages. Run it from the top of the repository: `make gen`.
+// llms.txt from the pages. Run it from the top of the repository: `make gen`. The tables of measured
+// figures are written by bench/scalesim/pages.
 package main
 
 import (
 	"log"
 	"os"
 	"path/filepath"
-
-	"waybill.dev/waybill/internal/scalesim"
 )
 
 // pages are the files that are generated, by path from the top of the repository.
@@ -30,13 +29,6 @@ func main() {
 			log.Fatal(err)
 		}
 	}
-	for page, into := range map[string]func(page, report string) (string, error){
-		"docs/scaling.md": scalesim.Into, "docs/kubernetes.md": scalesim.IntoSizing,
-	} {
-		if err := measured(page, "bench/report.md", into); err != nil {
-			log.Fatal(err)
-		}
-	}
 	// Last: it quotes the other pages.
 	if err := write(llmsFile, func() (string, error) { return llms(".") }); err != nil {
 		log.Fatal(err)
@@ -55,21 +47,4 @@ func write(path string, render func() (string, error)) error {
 		return err
 	}
 	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // G306: as every page
-}
-
-// measured inserts measured values into a page.
-func measured(page, report string, into func(page, report string) (string, error)) error {
-	before, err := os.ReadFile(page) //nolint:gosec // G304: a page of ours
-	if err != nil {
-		return err
-	}
-	figures, err := os.ReadFile(report) //nolint:gosec // G304: the same
-	if err != nil {
-		return err
-	}
-	after, err := into(string(before), string(figures))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(page, []byte(after), 0o644) //nolint:gosec // G306: as every page
 }

@@ -195,8 +195,9 @@ func (p *puller) received(m *nats.Msg) {
 // fetched is how many messages wait for next.
 func (p *puller) fetched() int { return len(p.in) }
 
-// close ends the requests and returns the messages that next has not returned.
-func (p *puller) close() (left []*nats.Msg) {
+// close ends the requests. It passes messages that next has not returned to giveBack as they
+// arrive: the server may send some until its last request has expired.
+func (p *puller) close(giveBack func(*nats.Msg)) {
 	p.once.Do(func() {
 		close(p.ended)
 		end := time.NewTimer(pullFor + pullGrace)
@@ -204,7 +205,7 @@ func (p *puller) close() (left []*nats.Msg) {
 		for p.expects() {
 			select {
 			case m := <-p.in:
-				left = append(left, m)
+				giveBack(m)
 			case <-p.changed:
 			case <-end.C:
 				p.mu.Lock()
@@ -214,7 +215,6 @@ func (p *puller) close() (left []*nats.Msg) {
 		}
 		_ = p.sub.Unsubscribe() // it ends with the connection anyway
 	})
-	return left
 }
 
 func (p *puller) expects() bool {

@@ -58,9 +58,9 @@ func (q *Queue) Want(n int) { q.pull.want = max(1, n) }
 // Close stops fetching and gives back the runs that were fetched and not returned by Next, so
 // that another dispatcher gets them immediately.
 func (q *Queue) Close() {
-	for _, m := range q.pull.close() {
+	q.pull.close(func(m *nats.Msg) {
 		_ = m.Nak() // a lost one is handed out again after AckWait
-	}
+	})
 }
 
 // Next waits for a run; see runlog.Queue. A message that names no run is terminated: redelivery

@@ -152,6 +152,50 @@ func TestQueue_ReturnsUnclaimedRuns(t *testing.T) {
 	}
 }
 
+// Runs that arrive while a queue is closed go to another dispatcher at once, although the server
+// still has a request of the closed queue.
+func TestQueue_ReturnsRunsThatArriveDuringClose(t *testing.T) {
+	t.Parallel()
+	_, log := serve(t, t.TempDir(), testConfig())
+	const runs, tries = 8, 5
+	var took time.Duration
+	for try := range tries { // a busy machine may delay some
+		q, err := log.Queue(t.Context())
+		require.NoError(t, err)
+		other, err := log.Queue(t.Context())
+		require.NoError(t, err)
+		q.Want(2 * runs)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond) // a request is sent
+		_, err = q.Next(ctx)
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			q.Close()
+		}()
+		for i := range runs {
+			run := subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: fmt.Sprintf("run-%d-%d", try, i)}
+			_, err := log.Append(t.Context(), frame.NewStart(run, []byte(`{}`)), 0)
+			require.NoError(t, err)
+		}
+		appended := time.Now()
+		other.Want(runs)
+		for range runs {
+			d, err := other.Next(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, d.Ack())
+		}
+		took = time.Since(appended)
+		<-closed
+		other.Close()
+		if took < 100*time.Millisecond {
+			return
+		}
+	}
+	require.Fail(t, "the runs waited until the queue was closed", "%s", took)
+}
+
 // A fetched run is extended from then on, also before Next returns it.
 func TestQueue_ExtendsFetchedRuns(t *testing.T) {
 	t.Parallel()

@@ -1,18 +1,15 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/machine"
@@ -44,7 +41,7 @@ type entry struct {
 }
 
 // append writes the machine's pending events as one frame. Everything that may contain a secret is
-// redacted first. If the redactor is unreachable, nothing is written.
+// redacted first, see redactEvents. If the redactor is unreachable, nothing is written.
 func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (appendResult, error) {
 	writer, r, head := req.writer, req.run, req.head
 	events, clean := m.Pending()
@@ -94,57 +91,6 @@ func (e *Executor) append(ctx context.Context, req entry, m *machine.Machine) (a
 		events:    events,
 	}, nil
 }
-
-// redactNote returns the JSON of a frame's note, without secrets.
-func (e *Executor) redactNote(ctx context.Context, r subject.Run, registered bool, n *wire.Note) (string, error) {
-	if n.IDsOnly() {
-		return n.JSON(), nil
-	}
-	out, _, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, [][]byte{[]byte(n.JSON())})
-	if err != nil {
-		return "", fmt.Errorf("redact a note of run %s: %w", r.RunID, err)
-	}
-	return string(out[0]), nil
-}
-
-// redactEvents redacts events that are not clean. It returns the number of the first changed event,
-// counted from 1; 0 means that none changed.
-func (e *Executor) redactEvents(
-	ctx context.Context, r subject.Run, registered bool, events []wire.Event, clean []bool,
-) (first int, err error) {
-	var (
-		docs  [][]byte
-		index []int
-	)
-	for i, event := range events {
-		if clean[i] || !strictjson.MayHold(event.Payload, wire.MinSecretBytes) {
-			continue
-		}
-		docs, index = append(docs, event.Payload), append(index, i)
-	}
-	if len(docs) == 0 {
-		return 0, nil
-	}
-	for part := range slices.Chunk(index, maxRedacted) {
-		out, changed, err := e.deps.Redactor.Redact(ctx, r.Tenant, r.RunID, registered, docs[:len(part)])
-		if err != nil {
-			return 0, fmt.Errorf("redact events of run %s: %w", r.RunID, err)
-		}
-		if docs = docs[len(part):]; !changed {
-			continue
-		}
-		for k, i := range part {
-			if first == 0 && !bytes.Equal(events[i].Payload, out[k]) {
-				first = i + 1
-			}
-			events[i].Payload = out[k]
-		}
-	}
-	return first, nil
-}
-
-// maxRedacted limits the documents of one redactor request; the redactor accepts 1000.
-const maxRedacted = 512
 
 // Wake enqueues a waiting run again. A conflict means that the run was woken already, unless the
 // new frames only record a vote or a question. Such frames leave the run waiting and its timer set.

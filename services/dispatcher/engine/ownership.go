@@ -15,6 +15,9 @@ import (
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
+// This file decides whether this process may execute a run. claim.go records the ownership of a
+// session in the log, and package lease keeps the liveness of its process.
+
 // Leases is the liveness of dispatcher processes; see package lease.
 type Leases interface {
 	// Process is the id of this process. It changes when its lease is lost.

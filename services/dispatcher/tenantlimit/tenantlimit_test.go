@@ -1,11 +1,6 @@
 package tenantlimit_test
 
 import (
-	"bytes"
-	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,33 +61,5 @@ func TestLimits_OfATenantBeforeThoseOfAll(t *testing.T) {
 		Priority:    -1,
 		Concurrency: &tenantlimit.Concurrency{Limit: 5},
 	}, l.For("beta"))
-	require.Equal(t, tenantlimit.Tenant{Weight: 1}, (*tenantlimit.Source)(nil).For("beta"))
-}
-
-func TestSource_KeepsTheOldLimitsUntilTheFileIsValid(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "limits.json")
-	write := func(doc string) { require.NoError(t, os.WriteFile(file, []byte(doc), 0o600)) }
-	var out bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&out, nil))
-	write(`{"tenants":{"acme":{"weight":3}}}`)
-	s, err := tenantlimit.Open(file, log)
-	require.NoError(t, err)
-	require.Equal(t, 3, s.For("acme").Weight)
-
-	write(`{"tenants":{"acme":{"wei`)
-	s.Reload()
-	s.Reload()
-	require.Equal(t, 3, s.For("acme").Weight)
-	require.Equal(t, 1, strings.Count(out.String(), "not reloaded"), "logged once")
-	require.NoError(t, os.Remove(file))
-	s.Reload()
-	require.Equal(t, 3, s.For("acme").Weight)
-	require.Equal(t, 2, strings.Count(out.String(), "not reloaded"))
-	write(`{"tenants":{"acme":{"weight":4}}}`)
-	s.Reload()
-	require.Equal(t, 4, s.For("acme").Weight)
-
-	_, err = tenantlimit.Open(file+"x", log)
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Equal(t, tenantlimit.Tenant{Weight: 1}, (*tenantlimit.Limits)(nil).For("beta"))
 }

@@ -68,10 +68,30 @@ type Models interface {
 	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
 }
 
+// Limited is a Runner whose calls have arguments that a limit's key can name.
+type Limited interface {
+	// Arguments returns the arguments of a node's call; nil if they are invalid.
+	Arguments(in node.Input) json.RawMessage
+}
+
+// Admission is the answer to a call that has limits.
+type Admission struct {
+	// Release ends the call; nil if it is not admitted.
+	Release func()
+	// Limit is the index of the limit that refused the call, and Wait the time until a rate allows it;
+	// 0 if another call must end first.
+	Limit int
+	Wait  time.Duration
+}
+
 // Router passes a task to the runner of its type, and model tasks to Models.
 type Router struct {
 	Runners Runners
 	Models  Models
+	// Limits returns the current limits of calls; nil for none.
+	Limits func() *Limits
+	// Admit admits a call within its limits. id is the same for each try of a call.
+	Admit func(ctx context.Context, runID, id string, limits []CallLimit) (Admission, error)
 }
 
 // Run executes a node.
@@ -83,6 +103,11 @@ func (m Router) Run(ctx context.Context, t model.Task, j model.Journal) model.Re
 		return model.Result{Interrupted: context.Cause(ctx), Unsent: true}
 	}
 	if r, ok := m.Runners[t.TypeID]; ok {
+		release, refused := m.admit(ctx, r, t)
+		if refused != nil {
+			return *refused
+		}
+		defer release()
 		return r.Run(ctx, t, j)
 	}
 	return m.Models.Run(ctx, t, j)

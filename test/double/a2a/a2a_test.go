@@ -58,7 +58,7 @@ func TestServer_AnswersFromItsQueue(t *testing.T) {
 	require.JSONEq(t, hello, string(s.Requests()[0].Body))
 }
 
-// An invalid request takes no reply from the queue.
+// An invalid request consumes no reply of the queue.
 func TestServer_IsAsStrictAsTheProtocol(t *testing.T) {
 	s := start(t)
 	s.Enqueue(a2a.Reply{Status: http.StatusTeapot})

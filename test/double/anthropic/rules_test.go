@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/double/anthropic"
 )
 
-func TestServer_WantsKeyVersionPathAndType(t *testing.T) {
+func TestServer_RequiresKeyVersionPathAndType(t *testing.T) {
 	t.Parallel()
 	s := start(t, anthropic.Options{Key: "k", Keys: []string{"k2"}})
 	for _, tc := range []struct {
@@ -58,7 +58,7 @@ func turns(messages string) string {
 
 func user(block string) string { return turns(`{"role":"user","content":[` + block + `]}`) }
 
-func TestServer_RefusesWhatTheVendorDoes(t *testing.T) {
+func TestServer_RejectsWhatTheVendorRejects(t *testing.T) {
 	t.Parallel()
 	s := start(t, anthropic.Options{Models: []string{"claude-opus-4-6", "claude-opus-4-8", "claude-haiku-4-5"}, Context: 1000})
 	const open = `{"role":"user","content":"x"}`
@@ -148,10 +148,10 @@ func TestServer_RefusesWhatTheVendorDoes(t *testing.T) {
 	res := post(t, s, strings.Replace(body(""), "opus-4-6", "none", 1))
 	require.Equal(t, 404, res.StatusCode)
 	require.Equal(t, "model: claude-none", errorOf(t, res).Error.Message)
-	require.Equal(t, 200, post(t, s, body("")).StatusCode, "a refused request takes no reply")
+	require.Equal(t, 200, post(t, s, body("")).StatusCode, "a rejected request consumes no reply")
 }
 
-func TestServer_AcceptsWhatTheVendorDoes(t *testing.T) {
+func TestServer_AcceptsWhatTheVendorAccepts(t *testing.T) {
 	t.Parallel()
 	s := start(t, anthropic.Options{Models: []string{"claude-opus-4-6", "claude-haiku-4-5"}})
 	for _, b := range []string{

@@ -148,7 +148,7 @@ func TestServer_AnswersWholeWithoutStream(t *testing.T) {
 		StopReason string `json:"stop_reason"`
 	}
 	require.NoError(t, json.NewDecoder(post(t, s, body("")).Body).Decode(&got))
-	require.JSONEq(t, `[{"type":"text","text":"ab"},{"type":"tool_use","id":"t","name":"f","input":{"a":1}}]`, string(got.Content), "thoughts were not asked for")
+	require.JSONEq(t, `[{"type":"text","text":"ab"},{"type":"tool_use","id":"t","name":"f","input":{"a":1}}]`, string(got.Content), "thoughts were not requested")
 	require.Equal(t, "tool_use", got.StopReason)
 }
 

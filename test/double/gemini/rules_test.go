@@ -15,7 +15,7 @@ const (
 	forced   = `{"mode":"ANY","allowedFunctionNames":["f"]}`
 )
 
-func TestServer_RefusesWhatTheVendorDoes(t *testing.T) {
+func TestServer_RejectsWhatTheVendorRejects(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{MaxInputTokens: 300})
 	part := func(p string) string { return `{"contents":[{"role":"user","parts":[` + p + `]}]}` }
@@ -74,10 +74,10 @@ func TestServer_RefusesWhatTheVendorDoes(t *testing.T) {
 	s.Enqueue(gemini.Reply{Pieces: []string{"still there"}})
 	got, err := events(stream(t, s, body("")))
 	require.NoError(t, err)
-	require.Contains(t, got[0], "still there", "a refused request takes no reply")
+	require.Contains(t, got[0], "still there", "a rejected request consumes no reply")
 }
 
-func TestServer_AcceptsWhatTheVendorDoes(t *testing.T) {
+func TestServer_AcceptsWhatTheVendorAccepts(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{})
 	for _, b := range []string{
@@ -152,7 +152,7 @@ func TestServer_ChecksSchemas(t *testing.T) {
 	}
 }
 
-func TestServer_WantsASchemaWithEveryCall(t *testing.T) {
+func TestServer_RequiresASchemaWithEveryCall(t *testing.T) {
 	t.Parallel()
 	s := start(t, gemini.Options{RequireSchema: true})
 	for b, status := range map[string]int{

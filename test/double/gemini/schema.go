@@ -55,7 +55,7 @@ func (w *schemaWalk) schema(v any, at string, depth int) string {
 	return w.inside(s, at, depth)
 }
 
-// ref checks a reference: it stands alone in its schema, points to a definition, and is not
+// ref checks a reference: it is the only member of its schema, points to a definition, and is not
 // recursive through required members. A document of such a schema would have no end.
 func (w *schemaWalk) ref(s map[string]any, ref, at string, depth int) string {
 	for _, name := range slices.Sorted(maps.Keys(s)) {

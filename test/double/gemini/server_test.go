@@ -134,7 +134,7 @@ func TestServer_CutsTheTextAtTheBound(t *testing.T) {
 	require.Contains(t, got[1], `{"text":"0123"}`, "thoughts count")
 	got, err = events(stream(t, s, config(`"maxOutputTokens":2`)))
 	require.NoError(t, err)
-	require.Contains(t, got[0], "STOP", "what just fits is whole")
+	require.Contains(t, got[0], "STOP", "an answer at the limit is complete")
 }
 
 func TestServer_StreamsCallsMediaRefusalsAndBlocks(t *testing.T) {

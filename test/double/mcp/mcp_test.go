@@ -81,7 +81,7 @@ func TestServer_AnswersFromItsQueue(t *testing.T) {
 	require.Zero(t, s.Left())
 }
 
-func TestServer_WantsItsToken(t *testing.T) {
+func TestServer_RequiresItsToken(t *testing.T) {
 	s := mcp.New(mcp.Options{Token: "let-me-in"})
 	t.Cleanup(s.Close)
 	_, err := connect(t, s, "other", nil)

@@ -27,7 +27,7 @@ func said(role, parts string) string {
 	return `{"model":"gpt-double","messages":[{"role":"` + role + `","content":[` + parts + `]}]}`
 }
 
-func TestOpenAI_RefusesWhatItsModelsDoNotTake(t *testing.T) {
+func TestOpenAI_RejectsUnsupportedMembersOfItsModels(t *testing.T) {
 	t.Parallel()
 	s := vendor(t, openaicompat.Options{})
 	for _, tc := range []struct{ body, param, code, phrase string }{
@@ -206,7 +206,7 @@ func TestOpenAI_StreamsItsOwnMembers(t *testing.T) {
 	}, got)
 }
 
-func TestOpenAI_RefusesWhatIsOverTheLimit(t *testing.T) {
+func TestOpenAI_RejectsRequestsOverTheLimit(t *testing.T) {
 	t.Parallel()
 	s := vendor(t, openaicompat.Options{RateLimit: 2})
 	for i, want := range []int{200, 200, 429} {

@@ -65,7 +65,7 @@ type End = vendor.End
 
 // The ends of a stream.
 const (
-	// EndWhole sends finish reason, usage if asked for, and [DONE].
+	// EndWhole sends finish reason, usage if requested, and [DONE].
 	EndWhole = vendor.EndWhole
 	// EndCut closes the connection after the pieces.
 	EndCut = vendor.EndCut

@@ -99,7 +99,7 @@ func TestServer_StreamsChunksAsTheVendor(t *testing.T) {
 	}, got)
 }
 
-func TestServer_SendsUsageOnlyWhenAsked(t *testing.T) {
+func TestServer_SendsUsageOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	got, err := events(post(t, start(t, openaicompat.Options{}), body(`,"stream":true`)))
 	require.NoError(t, err)
@@ -293,10 +293,10 @@ func TestServer_RefusesRequestsTheVendorWould(t *testing.T) {
 			require.Equal(t, tc.param, *e.Error.Param)
 		}
 	}
-	require.Equal(t, 200, post(t, s, body("")).StatusCode, "a refused request takes no reply")
+	require.Equal(t, 200, post(t, s, body("")).StatusCode, "a rejected request consumes no reply")
 }
 
-func TestServer_AcceptsWhatTheVendorDoes(t *testing.T) {
+func TestServer_AcceptsWhatTheVendorAccepts(t *testing.T) {
 	t.Parallel()
 	s := start(t, openaicompat.Options{})
 	for _, b := range []string{
@@ -397,5 +397,5 @@ func TestWatch_ReportsWhenTheAnswerWasSent(t *testing.T) {
 		require.False(t, w.Writes[0].Before(last))
 		last = w.Writes[0]
 	}
-	require.Empty(t, s.Requests(), "who watches is told, and nothing is kept")
+	require.Empty(t, s.Requests(), "with Watch, requests are passed on and not stored")
 }

@@ -112,7 +112,7 @@ func (r Reply) stream(body *vendor.Body, c call) {
 	s.end()
 }
 
-// pieces sends the reply's text in the member that the request asks for.
+// pieces sends the reply's text in the requested member.
 func (s *streamer) pieces() {
 	if name := s.reply.forced(s.call); name != "" {
 		first := toolCallDoc{ID: "call_double", Type: "function"}

@@ -54,7 +54,7 @@ func TestBody_IsCutAtEveryByte(t *testing.T) {
 			var cut *vendor.Cut
 			s := start(t, func(w http.ResponseWriter, c vendor.Call) { write(c.Begin(w, cut)) })
 			got, whole := read(t, s.URL())
-			require.Equal(t, all, got, "nil cuts nothing")
+			require.Equal(t, all, got, "nil truncates nothing")
 			require.True(t, whole)
 			for at := range len(all) + 3 {
 				for _, clean := range []bool{true, false} {
@@ -163,7 +163,7 @@ func TestBody_StallsUntilTheServerCloses(t *testing.T) {
 	require.Empty(t, rest)
 }
 
-func TestJSON_PanicsForWhatIsNoDocument(t *testing.T) {
+func TestJSON_PanicsForInvalidDocuments(t *testing.T) {
 	t.Parallel()
 	require.JSONEq(t, `{"a":1}`, string(vendor.JSON(map[string]int{"a": 1})))
 	require.Panics(t, func() { vendor.JSON(make(chan int)) })

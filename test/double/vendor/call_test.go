@@ -54,7 +54,7 @@ func TestCall_AwaitsSteps(t *testing.T) {
 		defer close(done)
 		post(t, s.URL(), "")
 	}()
-	require.True(t, <-passed, "nothing is awaited without steps")
+	require.True(t, <-passed, "without steps, no wait")
 	select {
 	case <-passed:
 		t.Fatal("it did not wait for the step")
@@ -134,7 +134,7 @@ func closes(t *testing.T, body string, wait func(vendor.Call, http.ResponseWrite
 		s.Close()
 	}()
 	_, err := http.DefaultClient.Do(request(t, s.URL(), body)) //nolint:bodyclose // there is none
-	require.Error(t, err, "what did not end must not look as if it had")
+	require.Error(t, err, "an aborted answer must not look complete")
 	<-closed
 	require.Len(t, ended, 1, "Close returns when the call has ended")
 	require.False(t, <-ended)

@@ -113,11 +113,11 @@ func TestServer_LetsAnAnswerFunctionReadEarlierRequests(t *testing.T) {
 	t.Parallel()
 	var s *vendor.Server[string]
 	s = scripted(t, func(vendor.Recorded) string {
-		s.Enqueue("queued meanwhile")
+		s.Enqueue("queued during the call")
 		return fmt.Sprint(len(s.Requests()))
 	})
 	require.Equal(t, "0", post(t, s.URL(), ""))
-	require.Equal(t, "queued meanwhile", post(t, s.URL(), ""))
+	require.Equal(t, "queued during the call", post(t, s.URL(), ""))
 	require.Equal(t, "2", post(t, s.URL(), ""))
 }
 
@@ -144,7 +144,7 @@ func TestServer_RecordsRequests(t *testing.T) {
 	req.Header.Set("X-Test", "1")
 	res, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
-	require.Len(t, s.Requests(), 1, "it is there before the answer ends")
+	require.Len(t, s.Requests(), 1, "the record exists before the answer ends")
 	require.NoError(t, res.Body.Close())
 	post(t, s.URL(), "second")
 
@@ -170,7 +170,7 @@ func TestServer_ReadsABodyUpToItsBound(t *testing.T) {
 }
 
 // A request that breaks off before its end is not a call.
-func TestServer_DropsRequestsThatBreakOff(t *testing.T) {
+func TestServer_DropsAbortedRequests(t *testing.T) {
 	t.Parallel()
 	s := scripted(t, nil)
 	var d net.Dialer
@@ -186,7 +186,7 @@ func TestServer_DropsRequestsThatBreakOff(t *testing.T) {
 	require.Empty(t, s.Requests())
 }
 
-func TestServer_TakesNoCallAfterItIsClosed(t *testing.T) {
+func TestServer_RejectsCallsAfterItIsClosed(t *testing.T) {
 	t.Parallel()
 	s := scripted(t, nil)
 	post(t, s.URL(), "")
@@ -202,11 +202,11 @@ func TestServer_GivesTheNextReplyOnlyIfItFits(t *testing.T) {
 	s := scripted(t, nil)
 	is := func(want string) func(string) bool { return func(r string) bool { return r == want } }
 	_, ok := s.Take(is("a"))
-	require.False(t, ok, "there is none")
+	require.False(t, ok, "the queue is empty")
 	s.Enqueue("a", "b")
 	require.Equal(t, 2, s.Left())
 	_, ok = s.Take(is("b"))
-	require.False(t, ok, "another one comes first")
+	require.False(t, ok, "another reply comes first")
 	require.Equal(t, 2, s.Left())
 	got, ok := s.Take(is("a"))
 	require.True(t, ok)

@@ -95,6 +95,19 @@ func (r *Runner) Check(raw json.RawMessage) *wire.NodeError {
 	return bad
 }
 
+// Arguments returns the arguments of a node's call; see tool.Limited.
+func (r *Runner) Arguments(in node.Input) json.RawMessage {
+	c, bad := r.parse(in.Config)
+	if bad != nil {
+		return nil
+	}
+	args, bad := c.arguments(in)
+	if bad != nil {
+		return nil
+	}
+	return args
+}
+
 // Idempotent reports whether the operator marked the tool; see tool.Marker.
 func (r *Runner) Idempotent(raw json.RawMessage) bool {
 	c, bad := r.parse(raw)

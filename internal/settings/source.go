@@ -1,4 +1,4 @@
-package tenantlimit
+package settings
 
 import (
 	"bytes"
@@ -12,40 +12,42 @@ import (
 )
 
 const (
-	// maxFile limits the file, in bytes.
+	// maxFile limits the file of a Source, in bytes.
 	maxFile = 4 << 20
 	// pollInterval is how often the file is read.
 	pollInterval = 2 * time.Second
 )
 
-// Source provides the limits of a file and follows its changes. The nil Source has no limits. It is
-// safe for concurrent use.
-type Source struct {
-	file    string
-	log     *slog.Logger
-	current atomic.Pointer[Limits]
+// Source provides the settings of a file and follows its changes. The nil Source provides the zero
+// value of T. It is safe for concurrent use.
+type Source[T any] struct {
+	what, file string
+	parse      func(doc []byte) (T, error)
+	log        *slog.Logger
+	current    atomic.Pointer[T]
 	// Only Run uses the fields below: the last document, and the last logged error.
 	doc       []byte
 	lastError string
 }
 
-// Open reads the file. An unreadable or invalid file is an error.
-func Open(file string, log *slog.Logger) (*Source, error) {
-	s := &Source{file: file, log: log}
+// Open reads a file. what names its content in the log, such as "tenant limits". An unreadable or
+// invalid file is an error.
+func Open[T any](what, file string, parse func(doc []byte) (T, error), log *slog.Logger) (*Source[T], error) {
+	s := &Source[T]{what: what, file: file, parse: parse, log: log}
 	doc, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := Parse(doc)
+	v, err := parse(doc)
 	if err != nil {
 		return nil, err
 	}
 	s.doc = doc
-	s.current.Store(limits)
+	s.current.Store(&v)
 	return s, nil
 }
 
-// readFile reads the file up to its size limit.
+// readFile reads a file up to its size limit.
 func readFile(file string) ([]byte, error) {
 	f, err := os.Open(file) //nolint:gosec // G304: the operator names the file
 	if err != nil {
@@ -59,16 +61,16 @@ func readFile(file string) ([]byte, error) {
 	return doc, err
 }
 
-// For returns the current limits of a tenant.
-func (s *Source) For(tenant string) Tenant {
+// Current returns the current settings.
+func (s *Source[T]) Current() (v T) {
 	if s == nil {
-		return (*Limits)(nil).For(tenant)
+		return v
 	}
-	return s.current.Load().For(tenant)
+	return *s.current.Load()
 }
 
 // Run follows changes of the file until ctx ends.
-func (s *Source) Run(ctx context.Context) error {
+func (s *Source[T]) Run(ctx context.Context) error {
 	if s == nil {
 		<-ctx.Done()
 		return ctx.Err()
@@ -85,25 +87,25 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// Reload reads the file once. A missing, half-written or invalid file leaves the limits unchanged;
+// Reload reads the file once. A missing, half-written or invalid file leaves the settings unchanged;
 // each such state is logged once.
-func (s *Source) Reload() {
+func (s *Source[T]) Reload() {
 	doc, err := readFile(s.file)
 	if err == nil {
 		if bytes.Equal(doc, s.doc) {
 			s.lastError = ""
 			return
 		}
-		var limits *Limits
-		if limits, err = Parse(doc); err == nil {
+		var v T
+		if v, err = s.parse(doc); err == nil {
 			s.doc, s.lastError = doc, ""
-			s.current.Store(limits)
-			s.log.Info("tenant limits reloaded", "file", s.file)
+			s.current.Store(&v)
+			s.log.Info(s.what+" reloaded", "file", s.file)
 			return
 		}
 	}
 	if why := err.Error(); why != s.lastError {
 		s.lastError = why
-		s.log.Error("tenant limits not reloaded; the previous ones hold", "file", s.file, "error", err)
+		s.log.Error(s.what+" not reloaded; the previous ones remain in effect", "file", s.file, "error", err)
 	}
 }

@@ -9,24 +9,23 @@ import (
 	"strconv"
 )
 
-// Day is what is assumed of the load. None of it is Waybill's: another day needs other
-// numbers here.
+// Day is the assumed load of one day. It says nothing about Waybill: to simulate another day, change
+// the numbers.
 type Day struct {
 	Runs float64
-	// Peak is the load of the busiest moment over the day's mean.
+	// Peak is the load at the busiest moment over the day's mean.
 	Peak float64
 	// Tenants share the runs by Zipf's law with the exponent Skew.
 	Tenants int
 	Skew    float64
-	// Model is how long a call of a model takes: share by seconds.
+	// Model is the distribution of the duration of a model call: seconds → share.
 	Model map[int]float64
-	// Spare is the share of what an installation bears that is left for restarts and for
-	// catching up.
+	// Spare is the share of an installation's limits reserved for restarts and for catching up.
 	Spare float64
 	Seed  uint64
 }
 
-// Billion is the day of the page.
+// Billion is the day of docs/scaling.md.
 func Billion() Day {
 	return Day{
 		Runs: 1e9, Peak: 1.8, Tenants: 100_000, Skew: 0.5,
@@ -35,22 +34,22 @@ func Billion() Day {
 	}
 }
 
-// hour is how long is simulated: around the busiest moment.
+// hour is the simulated time in seconds: the hour around the busiest moment.
 const hour = 3600
 
-// rate is how many runs arrive in second t of the busiest hour.
+// rate is the number of runs that arrive in second t of the busiest hour.
 func (d Day) rate(t int) float64 {
 	const day = 86400
 	return d.Runs / day * (1 + (d.Peak-1)*math.Cos(2*math.Pi*float64(t-hour/2)/day))
 }
 
-// quantiles is into how many equal parts the times of runs are cut.
+// quantiles is the number of durations that represent the distribution of hold times.
 const quantiles = 32
 
-// holds is how long dispatchers hold runs of so many calls, in seconds: quantiles of equal
-// weight. A run without calls is held no second.
-func (d Day) holds(calls int) []int {
-	times := slices.Sorted(maps.Keys(d.Model)) // in order, so that sums are the same each time
+// holdTimes returns how long dispatchers hold runs with this many calls: quantiles of equal weight,
+// in seconds. A run without calls is held for 0 seconds.
+func (d Day) holdTimes(calls int) []int {
+	times := slices.Sorted(maps.Keys(d.Model)) // a fixed order, so that sums are reproducible
 	sum := []float64{1}
 	for range calls {
 		next := make([]float64, len(sum)+times[len(times)-1])
@@ -71,16 +70,25 @@ func (d Day) holds(calls int) []int {
 	return out
 }
 
-// Placement says which installation is whose.
+// meanHold is the mean time in seconds that a dispatcher holds a run.
+func (d Day) meanHold(s Shape) float64 {
+	sum := 0
+	for _, h := range d.holdTimes(s.Calls) {
+		sum += h
+	}
+	return float64(sum) / quantiles
+}
+
+// Placement is the rule that assigns tenants to installations.
 type Placement string
 
-// Placements. By size needs a table that somebody keeps; by hash needs nothing.
+// Placements. BySize needs an operator's table of tenants; ByHash needs none.
 const (
 	ByHash Placement = "by hash"
 	BySize Placement = "by size"
 )
 
-// place is the share of the load that each of so many installations has.
+// place returns each installation's share of the load.
 func (d Day) place(installations int, by Placement) []float64 {
 	out := make([]float64, installations)
 	for i, share := range d.tenants() { // the largest first
@@ -90,14 +98,14 @@ func (d Day) place(installations int, by Placement) []float64 {
 			_, _ = h.Write([]byte("tenant-" + strconv.Itoa(i)))
 			at = int(h.Sum64() % uint64(installations)) //nolint:gosec // G115: below the number of installations
 		} else {
-			at = least(out)
+			at = indexOfMin(out)
 		}
 		out[at] += share
 	}
 	return out
 }
 
-// tenants are their shares of the load, the largest first.
+// tenants returns the tenants' shares of the load, the largest first.
 func (d Day) tenants() []float64 {
 	out, sum := make([]float64, d.Tenants), 0.0
 	for i := range out {
@@ -110,18 +118,19 @@ func (d Day) tenants() []float64 {
 	return out
 }
 
-// least is where the smallest is.
-func least(of []float64) int {
+// indexOfMin returns the index of the first smallest value.
+func indexOfMin(values []float64) int {
 	at := 0
-	for i, v := range of {
-		if v < of[at] {
+	for i, v := range values {
+		if v < values[at] {
 			at = i
 		}
 	}
 	return at
 }
 
-// arrivals is how many runs come in a second at a rate.
+// arrivals draws the number of runs that arrive in a second: Poisson, approximated by the normal
+// distribution for high rates.
 func arrivals(r *rand.Rand, rate float64) int {
 	if rate > 50 {
 		return max(0, int(math.Round(rate+math.Sqrt(rate)*r.NormFloat64())))

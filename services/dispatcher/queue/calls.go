@@ -1,0 +1,68 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// CallLimit is a limit of the calls of a tool or an agent, of all dispatchers together.
+type CallLimit struct {
+	// ID identifies the limit, Name is the limit in words.
+	ID   []string
+	Name string
+	// Concurrency limits the calls in flight, Rate those that begin within Period. One is 0.
+	Concurrency, Rate int
+	Period            time.Duration
+}
+
+// callLimits begins the ids of limits of calls: those of runs begin with a tenant.
+const callLimits = "calls:"
+
+// CallAdmission is the answer to a call that has limits.
+type CallAdmission struct {
+	// Release ends the call; nil if it is not admitted.
+	Release func()
+	// Limit is the index of the limit that refused the call, and Wait the time until a rate allows it;
+	// 0 if another call must end first.
+	Limit int
+	Wait  time.Duration
+}
+
+// AdmitCall admits a call if it is within its limits. call is the same for each try of a call. The
+// permits of a process that dies are free once its lease is over. Errors: kv.ErrUnavailable, that of
+// ctx.
+func (s *Scheduler) AdmitCall(ctx context.Context, runID, call string, limits []CallLimit) (CallAdmission, error) {
+	var got []permit
+	release := func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		for _, p := range got {
+			s.permits.release(bounded, p)
+		}
+	}
+	process := s.deps.Leases.Process()
+	for i, l := range limits {
+		var (
+			wait time.Duration
+			err  error
+		)
+		id := limitID(append([]string{callLimits}, l.ID...)...)
+		if l.Concurrency > 0 {
+			var p permit
+			if p, err = s.permits.acquire(ctx, permitLimit{id, l.Concurrency}, runID, process); err == nil {
+				got = append(got, p)
+			}
+		} else {
+			wait, err = chargeRate(ctx, s.deps.Rates, rateLimit{id, l.Rate, l.Period}, call, s.deps.Clock)
+		}
+		if err != nil || wait > 0 {
+			release()
+			if errors.Is(err, errLimited) {
+				err = nil
+			}
+			return CallAdmission{Limit: i, Wait: wait}, err
+		}
+	}
+	return CallAdmission{Release: release}, nil
+}
