@@ -51,7 +51,7 @@ func (c *cage) wrap(file, bin string, soft, limit int) error {
 // enclose writes a script that starts a binary in the cage, with a limit in bytes. Without a cage the
 // limit is Go's.
 func (c *cage) enclose(file, bin string, limit int) error {
-	within := fmt.Sprintf("export GOMEMLIMIT=%d", limit/4*3)
+	within := fmt.Sprintf("export GOMEMLIMIT=%d", limit/100*60)
 	if c != nil {
 		within = fmt.Sprintf("d=%q/$$; mkdir \"$d\"; echo %d > \"$d\"/%s; echo $$ > \"$d\"/cgroup.procs", c.dir, limit, c.limit)
 	}

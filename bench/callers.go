@@ -105,7 +105,7 @@ func together(all []attack) attack {
 // measureCallers starts a host, attacks it for a while, and measures the victim.
 func measureCallers(ctx context.Context, o options, a attack, d time.Duration) (row callersRow, err error) {
 	row.attack = a
-	c := newCage("waybill-callers")
+	c := newCage(fmt.Sprintf("waybill-callers-%d", os.Getpid()))
 	defer func() { err = errors.Join(err, c.remove()) }()
 	on, err := startAttacked(ctx, o, c)
 	if err != nil {
