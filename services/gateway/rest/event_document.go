@@ -108,17 +108,21 @@ func (d *eventDocument) write(ctx context.Context, page *hostv1.PollRunEventsRes
 			piece = append(piece, e.GetJson()...)
 			continue
 		}
-		if _, err := d.w.Write(piece); err != nil {
+		if err := d.send(piece); err != nil {
 			return err
 		}
 		piece = piece[:0]
 		if len(e.GetJson()) < pieceBytes {
 			piece = append(piece, e.GetJson()...)
-		} else if _, err := d.w.Write(e.GetJson()); err != nil {
+		} else if err := d.send(e.GetJson()); err != nil {
 			return err
 		}
 	}
-	_, err = d.w.Write(piece)
+	return d.send(piece)
+}
+
+func (d *eventDocument) send(b []byte) error {
+	_, err := d.w.Write(b) //nolint:gosec // G705: JSON, and not sniffed
 	return err
 }
 
