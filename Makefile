@@ -116,6 +116,11 @@ endef
 define integration.readers
 $(GOTEST) -timeout 5m ./examples/subscribe
 endef
+# The export of telemetry to a real OpenTelemetry Collector.
+define integration.collector
+GOWORK=off go -C tools/collector build -ldflags "-s -w" -o $(CURDIR)/.bin/collector .
+WAYBILL_COLLECTOR=$(CURDIR)/.bin/collector $(GOTEST) -timeout 5m ./test/collector
+endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
 define integration.shells
@@ -126,11 +131,12 @@ define integration.all
 $(integration.shells)
 $(integration.readers)
 $(integration.postgres)
+$(integration.collector)
 endef
 READERS := $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json
 
 .PHONY: integration
-integration: build $(if $(filter-out readers shells,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells
+integration: build $(if $(filter-out readers shells collector,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells collector,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector
 	$(call part,integration)
 
 .PHONY: fuzz

@@ -157,6 +157,10 @@ func (f *follower) stream(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode == http.StatusNoContent { // the run has ended, and this reader has all of it
+		f.ended = true
+		return nil
+	}
 	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		b, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 		if err != nil {

@@ -43,7 +43,7 @@ var explained = map[string]string{
 	"credentials": "models.md#keys-of-tenants", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
 	"hide-fallback": "models.md#the-gate", "idempotent-tool": "tools.md#calls-with-an-unknown-outcome", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
 	"max-handed-out": "scaling.md#delivered-runs", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
-	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "tracing.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
+	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "telemetry.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
 	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#model-policies", "provider-settings": "providers.md#describe-a-server", "redact-shapes": "redaction.md",
 	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load", "tenant-limits": "fair-shares.md#limits-of-tenants", "tool-limits": "fair-shares.md#limits-of-tools-and-agents", "max-runs": "fair-shares.md",
 	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
@@ -51,7 +51,8 @@ var explained = map[string]string{
 	"redactor":       "services.md#load-balancing",
 	"transfer-start": callerLimits, "transfer-timeout": callerLimits, "min-transfer-rate": callerLimits, "max-unknown-requests": callerLimits,
 	"log-recovery-timeout": "operations.md#the-data-directory", "log-recovery-bytes": "operations.md#the-data-directory",
-	"max-bytes-in-flight": callerLimits, "max-grpc-streams": callerLimits,
+	"max-bytes-in-flight": callerLimits, "max-grpc-streams": callerLimits, "max-streams": callerLimits,
+	"rate-limit": "rate-limits.md", "rate-limits": "rate-limits.md#a-file-of-limits", "trace-content": "tracing.md#content",
 }
 
 // documented is what serves: `dev`, or a service of `serve`.

@@ -72,11 +72,11 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 	if cfg.Packs, err = packs.Load(o.Packs, packs.AcceptorOffers(), log); err != nil {
 		return err
 	}
-	own, log, err := newRedactor(o.Secrets, Credentials{AssetKeys: o.Assets.Keys}, log)
+	out, err := openOutputs(ctx, "waybill-acceptor", o.Telemetry, o.Secrets, Credentials{AssetKeys: o.Assets.Keys}, log)
 	if err != nil {
 		return err
 	}
-	p, err := newProcess(&o.Process, log)
+	p, err := newProcess(&o.Process, out)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 		return err
 	}
 	deps := acceptor.Deps{Log: runs, Clock: time.Now, Logger: p.log}
-	if deps.Redactor, err = p.connectRedactor(o.Redactor, own); err != nil {
+	if deps.Redactor, err = p.connectRedactor(o.Redactor, out.redactor); err != nil {
 		return err
 	}
 	if deps.Assets, err = o.Assets.vault(&runs.assets, o.DataDir); err != nil {
@@ -100,9 +100,6 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 		if deps.Seam, err = p.openSeams(ctx, runs.opener); err != nil {
 			return fmt.Errorf("--test-seams: %w", err)
 		}
-	}
-	if p.spans, err = o.Tracing.exporter(ctx, "waybill-acceptor", p.log, p.later); err != nil {
-		return err
 	}
 	if p.spans != nil {
 		deps.Spans = p.spans

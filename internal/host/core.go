@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/internal/host/natsstore"
 	"waybill.dev/waybill/internal/host/peer"
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/obs/telemetry"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/runlog/jetstream"
@@ -24,7 +25,8 @@ type core struct {
 	// clients call the services of the host, in this process or in others.
 	clients peer.Clients
 	// audit is nil if there is no audit log.
-	audit *audit.Log
+	audit     *audit.Log
+	telemetry *telemetry.Telemetry
 	// spans is nil unless spans are exported.
 	spans *tracing.Exporter
 	// bytes is the pool of bytes for requests and answers; nil in a process without callers.

@@ -33,11 +33,11 @@ func (o *DispatcherProcess) Validate() error {
 // RunDispatcher serves until ctx ends.
 func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) error {
 	known := Credentials{Models: &o.Execution.Models, Tools: &o.Execution.Tools, canary: canary(o.Execution.TestSeams)}
-	_, log, err := newRedactor(o.Secrets, known, log)
+	out, err := openOutputs(ctx, "waybill-dispatcher", o.Telemetry, o.Secrets, known, log)
 	if err != nil {
 		return err
 	}
-	p, err := newProcess(&o.Process, log)
+	p, err := newProcess(&o.Process, out)
 	if err != nil {
 		return err
 	}
@@ -55,9 +55,6 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 	needs := withSeams(o.Execution.TestSeams, natsstore.ForDispatcher)
 	if err := p.openStores(ctx, &o.NATS, peer.Dispatcher, o.Execution.logConfig(false), p.serving.Set, needs...); err != nil {
 		return ignoreStop(ctx, err)
-	}
-	if p.spans, err = o.Tracing.exporter(ctx, "waybill-dispatcher", p.log, p.later); err != nil {
-		return err
 	}
 	s, err := p.newDispatcher(&o.Execution, o.Key, x, false)
 	if err != nil {

@@ -47,11 +47,11 @@ func RunEventLog(ctx context.Context, o EventLogProcess, log *slog.Logger) error
 		}
 		defer unlock()
 	}
-	_, log, err := newRedactor(o.Secrets, Credentials{Models: &models.Options{}}, log)
+	out, err := openOutputs(ctx, "waybill-eventlog", o.Telemetry, o.Secrets, Credentials{Models: &models.Options{}}, log)
 	if err != nil {
 		return err
 	}
-	p, err := newProcess(&o.Process, log)
+	p, err := newProcess(&o.Process, out)
 	if err != nil {
 		return err
 	}
@@ -60,9 +60,7 @@ func RunEventLog(ctx context.Context, o EventLogProcess, log *slog.Logger) error
 	if err := p.openStores(ctx, &o.NATS, peer.EventLog, jetstream.DefaultConfig(), p.serving.Set); err != nil {
 		return ignoreStop(ctx, err)
 	}
-	if err := p.exportCalls(ctx, "waybill-eventlog"); err != nil {
-		return err
-	}
+	p.exportCalls()
 	s, err := p.newEventLog(ctx, &o.Model)
 	if err != nil {
 		return err

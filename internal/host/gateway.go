@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,9 +14,6 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
 )
-
-// maxStreams limits the event streams of one gateway.
-const maxStreams = 10_000
 
 // newGateway creates the gateway and its servers; nothing is served before p.start. ready returns why
 // the host cannot serve, warnings what is wrong with a host that serves.
@@ -41,12 +39,16 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	if p.webhooks, err = c.newWebhooks(p, secret, answers); err != nil {
 		return err
 	}
+	rates, file, err := p.opts.rateLimits(c.log, os.LookupEnv)
+	if err != nil {
+		return err
+	}
 	admitted := p.opts.Admission
 	admitted.Bytes = c.bytes
 	p.gateway, err = gateway.New(gateway.Config{
 		Keys: specs, InterruptKeys: answers, RunKey: secret,
-		REST:      rest.Config{MaxBodyBytes: p.opts.MaxBodyBytes, Patience: p.opts.Callers.Patience},
-		Admission: admitted, MaxStreams: maxStreams, GRPCStreams: p.opts.Callers.GRPCStreams,
+		REST:  rest.Config{MaxBodyBytes: p.opts.MaxBodyBytes, Patience: p.opts.Callers.Patience},
+		Rates: rates, RateFile: file, Admission: admitted, MaxStreams: p.opts.MaxStreams, GRPCStreams: p.opts.Callers.GRPCStreams,
 		BaseURL: p.baseURL, GRPCEndpoint: p.grpcEndpoint, BasePath: p.opts.Browser.BasePath,
 		StalledAfter: p.opts.Browser.StalledAfter, Console: p.consoleConfig(mode),
 		TestSeams: p.opts.TestSeams, Reflection: p.opts.Reflection,
@@ -61,20 +63,24 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 			Annotations: c.stores.Annotations,
 			Notices:     c.stores.Notices,
 			Records:     c.stores.Records,
+			RateUsage:   c.stores.RateUsage,
 			AuditKeys:   c.stores.AuditKeys,
 		},
 		Audit:    c.audit,
 		Webhooks: p.webhooks,
 		Spans:    c.spans,
-		Ready:    ready,
-		Warnings: warnings,
-		Clock:    time.Now,
-		Logger:   c.log,
+
+		Propagator: c.telemetry.Propagator(),
+		Ready:      ready,
+		Warnings:   warnings,
+		Clock:      time.Now,
+		Logger:     c.log,
 	})
 	if err != nil {
 		return err
 	}
 	c.group.Start(lifecycle.Part{Name: "audit of keys", Run: p.gateway.AuditKeys})
+	c.group.Start(lifecycle.Part{Name: "rate limits", Run: p.gateway.LimitRates})
 	return c.newServers(ctx, p)
 }
 

@@ -23,7 +23,7 @@ type GatewayProcess struct {
 	Public    Public
 	TLS       TLS
 	Secrets   Secrets
-	Tracing   Tracing
+	Telemetry Telemetry
 	ReadyFile string
 	NATS      natsstore.Address
 	Peers     peer.Options
@@ -38,7 +38,7 @@ func GatewayPeers() []string {
 // Validate returns all errors, joined.
 func (o *GatewayProcess) Validate() error {
 	errs := []error{
-		o.TLS.validate(), o.Tracing.validate(), validateSharedNATS(&o.NATS),
+		o.TLS.validate(), validateTelemetry(o.Telemetry), validateSharedNATS(&o.NATS),
 		o.Peers.Validate(GatewayPeers()...), o.Public.Validate(), o.Key.Validate(),
 	}
 	if len(o.Public.APIKeys) == 0 {
@@ -64,13 +64,20 @@ type gatewayProcess struct {
 
 // RunGateway serves until ctx ends.
 func RunGateway(ctx context.Context, o GatewayProcess, log *slog.Logger) error {
-	g := &gatewayProcess{core: core{log: log}, opts: &o, began: time.Now(), public: &publicServer{opts: &o.Public}}
+	began := time.Now()
+	known := Credentials{APIKeys: o.Public.APIKeys, InterruptKeys: o.Public.InterruptKeys, Models: &models.Options{}}
+	out, err := openOutputs(ctx, "waybill-gateway", o.Telemetry, o.Secrets, known, log)
+	if err != nil {
+		return err
+	}
+	g := &gatewayProcess{opts: &o, began: began, public: &publicServer{opts: &o.Public}}
+	g.use(out)
 	defer g.close()
 	defer func() { _ = g.group.Stop() }() // already stopped, unless the gateway could not be built
 	if err := g.build(ctx); err != nil {
 		return ignoreStop(ctx, err)
 	}
-	g.public.start(&g.group, g.lacking.Gauge())
+	g.public.start(&g.core, g.lacking.Gauge())
 	g.group.Start(lifecycle.Part{Name: "health", Run: probe.Readiness{
 		Serving: &g.notReady, Log: g.log,
 		Check:   g.check,
@@ -85,14 +92,6 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 	limitMemory()
 	g.notReady.Set(probe.ErrStarting)
 	g.lacking.Set(probe.ErrStarting)
-	known := Credentials{
-		APIKeys:       g.opts.Public.APIKeys,
-		InterruptKeys: g.opts.Public.InterruptKeys,
-		Models:        &models.Options{},
-	}
-	if _, g.log, err = newRedactor(g.opts.Secrets, known, g.log); err != nil {
-		return err
-	}
 	if err := g.public.listen(g.later); err != nil {
 		return err
 	}
@@ -101,9 +100,6 @@ func (g *gatewayProcess) build(ctx context.Context) (err error) {
 			return fmt.Errorf("%w: --tls-cert, --tls-key: %w", exit.ErrUsage, err)
 		}
 		g.later(g.public.certs.Close)
-	}
-	if g.spans, err = g.opts.Tracing.exporter(ctx, "waybill-gateway", g.log, g.later); err != nil {
-		return err
 	}
 	if g.clients, g.peers, err = peer.Connect(&g.opts.Peers, g.log, g.later); err != nil {
 		return err

@@ -38,7 +38,7 @@ type Options struct {
 	Public    Public
 	Envelopes Envelopes
 	Execution Execution
-	Tracing   Tracing
+	Telemetry Telemetry
 	// DemoRuns registers the demo workflows.
 	DemoRuns bool
 }
@@ -47,7 +47,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Log: EmbeddedLog{Durability: DurabilitySync}, Secrets: DefaultSecrets(),
-		Public: DefaultPublic(), Envelopes: DefaultEnvelopes(), Execution: DefaultExecution(), Tracing: DefaultTracing(),
+		Public: DefaultPublic(), Envelopes: DefaultEnvelopes(), Execution: DefaultExecution(), Telemetry: Telemetry{DefaultRatio: devRatio},
 	}
 }
 
@@ -57,7 +57,7 @@ func (o *Options) Validate() error {
 	if len(o.Public.APIKeys) == 0 {
 		o.Public.APIKeys = []string{DevKey + "=default:*"}
 	}
-	errs := []error{o.Log.validate(), o.Envelopes.validate(), validateAssetKeys(o.AssetKeys), o.Tracing.validate()}
+	errs := []error{o.Log.validate(), o.Envelopes.validate(), validateAssetKeys(o.AssetKeys), validateTelemetry(o.Telemetry)}
 	return errors.Join(append(errs, o.Public.Validate(), o.Execution.Validate())...)
 }
 
@@ -116,16 +116,16 @@ func (h *Host) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h.redactor, h.log, err = newRedactor(h.opts.Secrets, known, h.log); err != nil {
+	out, err := openOutputs(ctx, "waybill", h.opts.Telemetry, h.opts.Secrets, known, h.log)
+	if err != nil {
 		return err
 	}
+	h.redactor = out.redactor
+	h.use(out)
 	if err := h.public.listen(h.later); err != nil {
 		return err
 	}
 	if err := h.openLog(ctx); err != nil {
-		return err
-	}
-	if h.spans, err = h.opts.Tracing.exporter(ctx, "waybill", h.log, h.later); err != nil {
 		return err
 	}
 	return h.buildServices(ctx, x)
@@ -159,7 +159,7 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 func (h *Host) Start(ctx context.Context) error {
 	loaded := h.dispatcher.Loading()
 	h.public.gateway.SetServing(false)
-	h.public.start(&h.group, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
+	h.public.start(&h.core, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
 	h.group.Start(lifecycle.Part{Name: "losses of the log", Run: h.watchLosses})
 	if err := h.untilReady(ctx); err != nil {
 		return h.Stop(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"time"
 
@@ -34,7 +33,7 @@ type Process struct {
 	// Insecure allows callers on other machines without a token or without TLS.
 	Insecure  bool
 	Secrets   Secrets
-	Tracing   Tracing
+	Telemetry Telemetry
 	ReadyFile string
 }
 
@@ -47,7 +46,7 @@ type TLS struct {
 
 // DefaultProcess are the settings without flags.
 func DefaultProcess(grpcAddr string) Process {
-	return Process{GRPCAddr: grpcAddr, Secrets: DefaultSecrets(), Tracing: DefaultTracing()}
+	return Process{GRPCAddr: grpcAddr, Secrets: DefaultSecrets(), Telemetry: DefaultTelemetry()}
 }
 
 // Validate returns all errors in the settings, joined. Callers may record envelopes and register
@@ -58,7 +57,7 @@ func (o *Process) Validate() error {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--grpc-addr %q: want host:port, such as 127.0.0.1:9091", o.GRPCAddr))
 	}
-	errs = append(errs, o.Tracing.validate(), o.TLS.validate())
+	errs = append(errs, validateTelemetry(o.Telemetry), o.TLS.validate())
 	if o.TLS.ClientCA != "" && o.TLS.Cert == "" {
 		errs = append(errs, errors.New("--tls-client-ca: callers show certificates within TLS; give --tls-cert and --tls-key"))
 	}
@@ -99,18 +98,19 @@ type process struct {
 	metrics  net.Listener
 	registry *prometheus.Registry
 	serving  probe.Serving
-	// operating is true if metrics and probes are served.
+	// operating is true once serveOperator was called.
 	operating bool
 	// assetsURL is the URL of assets; empty if they are not served.
 	assetsURL string
 }
 
 // newProcess listens on the addresses and creates the server; nothing is served before serve.
-func newProcess(o *Process, log *slog.Logger) (*process, error) {
+func newProcess(o *Process, out outputs) (*process, error) {
 	p := &process{
-		core: core{log: log}, opts: o, began: time.Now(),
+		opts: o, began: time.Now(),
 		health: health.NewServer(), registry: probe.NewRegistry(), calls: &tracing.Calls{},
 	}
+	p.use(out)
 	p.serving.Set(probe.ErrStarting)
 	limitMemory()
 	if err := p.open(); err != nil {
@@ -184,10 +184,7 @@ func (p *process) close() {
 }
 
 // exportCalls exports spans of the calls to this service.
-func (p *process) exportCalls(ctx context.Context, service string) (err error) {
-	p.calls.Exporter, err = p.opts.Tracing.exporter(ctx, service, p.log, p.later)
-	return err
-}
+func (p *process) exportCalls() { p.calls.Exporter = p.spans }
 
 // serve serves until ctx ends, then waits for running calls. own checks the service itself, others
 // the services it calls; both may be nil.
@@ -203,14 +200,18 @@ func (p *process) serve(ctx context.Context, own, others func(context.Context) e
 	return p.group.Wait(ctx)
 }
 
-// serveOperator serves metrics and probes, once. A service that may wait long for its dependencies
+// serveOperator exports metrics, and serves them and probes, once. A service that may wait long for its dependencies
 // calls it before serve.
 func (p *process) serveOperator() {
-	if p.metrics == nil || p.operating {
+	if p.operating {
 		return
 	}
 	p.operating = true
 	p.registry.MustRegister(p.serving.Gauge())
+	p.exportMetrics(p.registry)
+	if p.metrics == nil {
+		return
+	}
 	mux := probe.OperatorMux(p.registry)
 	probe.Handle(mux, p.serving.Reason)
 	p.group.Start(probe.ServeOperator(p.metrics, mux))

@@ -29,6 +29,12 @@ type Public struct {
 	Browser                Browser
 	Admission              admission.Config
 	Callers                Callers
+	// RateLimits are limits of the form that admission.ParseRateRule reads. RateLimitFile names a file
+	// of further ones; empty means none.
+	RateLimits    []string
+	RateLimitFile string
+	// MaxStreams limits the open event streams of a gateway.
+	MaxStreams int
 }
 
 // DefaultPublic are the settings without flags.
@@ -39,8 +45,12 @@ func DefaultPublic() Public {
 		Browser:      defaultBrowser(),
 		Admission:    admission.DefaultConfig(),
 		Callers:      defaultCallers(),
+		MaxStreams:   maxStreams,
 	}
 }
+
+// maxStreams is the default of --max-streams.
+const maxStreams = 10_000
 
 // maxBodyBytes keeps a run's record within one NATS message.
 const maxBodyBytes = 6 << 20
@@ -65,6 +75,12 @@ func (o *Public) Validate() error {
 		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --max-unknown-requests, --start-delay: %w", err))
 	}
 	errs = append(errs, o.Callers.validate("--max-request-body-bytes", o.MaxBodyBytes))
+	if o.MaxStreams < 1 {
+		errs = append(errs, fmt.Errorf("--max-streams %d: want at least 1", o.MaxStreams))
+	}
+	if _, err := admission.ParseRateRules(o.RateLimits); err != nil {
+		errs = append(errs, fmt.Errorf("--rate-limit: %w", err))
+	}
 	return errors.Join(append(errs, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))...)
 }
 

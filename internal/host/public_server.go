@@ -59,7 +59,8 @@ func (p *publicServer) listen(later func(func())) error {
 }
 
 // start accepts requests. It is called last, so that the servers stop first.
-func (p *publicServer) start(group *lifecycle.Group, collectors ...prometheus.Collector) {
+func (p *publicServer) start(c *core, collectors ...prometheus.Collector) {
+	group := &c.group
 	group.Start(grpcPart("public grpc", p.grpc, p.grpcAddr, func() {}))
 	group.Start(lifecycle.Part{
 		Name: "http",
@@ -80,14 +81,15 @@ func (p *publicServer) start(group *lifecycle.Group, collectors ...prometheus.Co
 			}
 		},
 	})
-	if p.metrics == nil {
-		return
-	}
 	reg := probe.NewRegistry()
 	reg.MustRegister(collectors...)
 	reg.MustRegister(p.gateway.Collectors()...)
 	reg.MustRegister(p.webhooks.Collectors()...)
 	reg.MustRegister(p.broken)
+	c.exportMetrics(reg)
+	if p.metrics == nil {
+		return
+	}
 	group.Start(probe.ServeOperator(p.metrics, probe.OperatorMux(reg)))
 }
 

@@ -22,18 +22,16 @@ func (o *RedactorProcess) Validate() error {
 // RunRedactor serves until ctx ends.
 func RunRedactor(ctx context.Context, o RedactorProcess, log *slog.Logger) error {
 	o.Known.canary = canary(o.TestSeams)
-	r, log, err := newRedactor(o.Secrets, o.Known, log)
+	out, err := openOutputs(ctx, "waybill-redactor", o.Telemetry, o.Secrets, o.Known, log)
 	if err != nil {
 		return err
 	}
-	p, err := newProcess(&o.Process, log)
+	p, err := newProcess(&o.Process, out)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.exportCalls(ctx, "waybill-redactor"); err != nil {
-		return err
-	}
-	r.Register(p.server)
+	p.exportCalls()
+	out.redactor.Register(p.server)
 	return p.serve(ctx, nil, nil)
 }

@@ -29,6 +29,8 @@ type Credentials struct {
 	// Models and Tools have keys in the environment; nil ignores them.
 	Models *models.Options
 	Tools  *tools.Options
+	// headers are the values of headers that are sent to collectors of telemetry.
+	headers []string
 	// canary is the secret that the protocol's tests plant; empty without test seams.
 	canary string
 }
@@ -60,6 +62,9 @@ func (c *Credentials) list() ([]redact.Secret, error) {
 	}
 	for i, key := range token.Secrets(c.InterruptKeys) {
 		add(fmt.Sprintf("interrupt-key-%d", i+1), key)
+	}
+	for i, value := range c.headers {
+		add(fmt.Sprintf("otlp-header-%d", i+1), value)
 	}
 	add(packs.CanarySecret, c.canary)
 	if c.Models != nil {

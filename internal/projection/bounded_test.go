@@ -3,7 +3,9 @@ package projection_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +33,7 @@ func TestCompile_IsBounded(t *testing.T) {
 		return `{"type":"object","properties":{` + many(n, `"m#N":{"type":"string"}`) + `}}`
 	}
 	long := strings.Repeat("n", 30_000)
+	const most = uint64(24 << 20)
 	both := `"p#N":{"allOf":[{"$ref":"#/$defs/e"},{"$ref":"#/$defs/f"}]}`
 	for name, source := range map[string]string{
 		"a pattern of a thousand thousands":   `{"type":"string","pattern":"` + strings.Repeat("x{1000}", 90) + `"}`,
@@ -56,20 +59,40 @@ func TestCompile_IsBounded(t *testing.T) {
 		"members of six types each":           `{"type":"object","properties":{` + many(490, `"p#N":{"type":["string","number","boolean","null","array","object"]}`) + `}}`,
 	} {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as above
-			for _, v := range projection.Vendors() {
+			for _, v := range measured() {
 				least := ^uint64(0)
-				for range 3 {
+				for range 3 { // the test's own process may allocate, too
 					var before, after runtime.MemStats
 					runtime.ReadMemStats(&before)
 					p, problems := projection.Compile(json.RawMessage(source), v)
 					runtime.ReadMemStats(&after)
 					least = min(least, after.TotalAlloc-before.TotalAlloc)
 					require.Equal(t, p == nil, len(problems) > 0)
+					if least < most {
+						break
+					}
 				}
-				require.Less(t, least, uint64(24<<20), "%s, %d bytes", v, len(source))
+				require.Less(t, least, most, "%s, %d bytes", v, len(source))
 			}
 		})
 	}
+}
+
+// measured are the vendors whose use of memory is measured: one of those with the same rules, and in the
+// short form those that hosts have a provider for, which differ most.
+func measured() (out []projection.Vendor) {
+	if testing.Short() || raced {
+		return projection.Builtin()
+	}
+	var rows []projection.Dialect
+	for _, v := range projection.Vendors() {
+		row, _ := projection.DialectOf(v)
+		row.Vendor, row.Mode, row.Source = "", "", ""
+		if !slices.ContainsFunc(rows, func(other projection.Dialect) bool { return reflect.DeepEqual(row, other) }) {
+			rows, out = append(rows, row), append(out, v)
+		}
+	}
+	return out
 }
 
 // What is no keyword of a model's is left out before anything is copied.

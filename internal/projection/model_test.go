@@ -17,6 +17,7 @@ type model struct {
 
 // maker draws models, and gathers the definitions they refer to.
 type maker struct {
+	root  *int // shape of the root; nil for any
 	defs  []string
 	names map[string]model
 	vague bool // somewhere null and absence are both taken
@@ -42,17 +43,25 @@ func flip(t *rapid.T, label string) bool { return rapid.Bool().Draw(t, label) }
 
 // model draws one place of a schema; deep ones are small.
 func (m *maker) model(t *rapid.T, depth int) model {
-	makers := []func(*rapid.T, int) model{
+	makers := [shapes]func(*rapid.T, int) model{
 		m.text, m.number, m.truth, m.enum, m.constant, m.anyValue, m.nullable,
 		m.bag, m.reference, m.object, m.object, m.object, m.array, m.mapping, m.tagged, m.untagged, m.scalars,
 		m.mixed, m.allOf, m.tuple, m.tree, m.several,
 	}
-	last := len(makers)
+	if m.root != nil {
+		shape := *m.root
+		m.root = nil
+		return makers[shape](t, depth)
+	}
+	last := shapes
 	if depth >= 2 {
 		last = 9
 	}
 	return makers[pick(t, "shape", last)](t, depth)
 }
+
+// shapes is the number of makers.
+const shapes = 22
 
 func described(t *rapid.T, schema string) string {
 	if !flip(t, "described") {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,16 +14,21 @@ import (
 	"waybill.dev/waybill/protocol/schema"
 )
 
-// wanted is how many different schemas are checked for each vendor; WAYBILL_PROJECTION_SCHEMAS overrides it.
-func wanted(t *testing.T) int {
+// wanted is how many different schemas are checked for each vendor, and how many values of each;
+// WAYBILL_PROJECTION_SCHEMAS overrides it. The short form is for the race detector, which has little to
+// find in a package without goroutines.
+func wanted(t *testing.T) (schemas, values int) {
 	const name = "WAYBILL_PROJECTION_SCHEMAS"
-	text := os.Getenv(name)
-	if text == "" {
-		return 2_000
+	schemas, values = 2_000, 10
+	if testing.Short() || raced {
+		schemas, values = 200, 3
 	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err, name)
-	return n
+	if text := os.Getenv(name); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, name)
+		schemas = n
+	}
+	return schemas, values
 }
 
 // limits are the only reasons why a drawn schema may have no projection.
@@ -34,45 +38,52 @@ var limits = map[string]bool{
 	schema.RuleRecursiveRef:   true,
 }
 
-// valuesPerSchema is how many values are drawn for each schema.
-const valuesPerSchema = 10
-
 // For every schema of the generator and every vendor: the projection keeps the
 // vendor's rules, compiles, and is always the same; every value of the schema has
 // an answer under it, and Restore finds the value again.
 func TestProjection_LosesNoValueOfTheSchema(t *testing.T) {
 	t.Parallel()
 	const shards = 2
-	var seen sync.Map // the schemas, for a generator draws small ones again and again
-	want := (wanted(t) + shards - 1) / shards
+	schemas, values := wanted(t)
+	want := (schemas + shards - 1) / shards
 	for shard := range shards {
 		t.Run(strconv.Itoa(shard), func(t *testing.T) {
 			t.Parallel()
+			seen := map[string]bool{} // the schemas, for a generator draws small ones again and again
 			done, refused := map[projection.Vendor]int{}, map[projection.Vendor]int{}
-			for few(done, want) && !t.Failed() {
+			check := func(shape *int, most int) {
 				rapid.Check(t, func(t *rapid.T) {
-					var m maker
+					m := maker{root: shape}
+					if len(seen) >= most {
+						return
+					}
 					root := m.document(t)
-					if _, was := seen.Load(root.schema); was {
+					if seen[root.schema] {
 						return
 					}
 					source, err := schema.Compile("source", []byte(root.schema))
 					require.NoError(t, err, root.schema)
 					for _, v := range projection.Vendors() {
 						if p := drawn(t, root, v); p != nil {
-							losesNothing(t, p, root, source, m.vague)
+							losesNothing(t, p, root, source, m.vague, values)
 							done[v]++
 						} else {
 							refused[v]++
 						}
 					}
-					seen.Store(root.schema, true) // now that it holds, or a failure could not be repeated
+					seen[root.schema] = true // now that it holds, or a failure could not be repeated
 				})
+			}
+			for shape := range shapes { // each is the root of some schemas, however few are checked
+				check(&shape, len(seen)+want/shapes+1)
+			}
+			for few(done, want) && !t.Failed() {
+				check(nil, len(seen)+10)
 			}
 			for _, v := range projection.Vendors() {
 				require.Less(t, refused[v], done[v], "most drawn schemas must have a projection")
 			}
-			t.Logf("schemas: %v, %d values each; beyond the vendor's limits: %v", done, valuesPerSchema, refused)
+			t.Logf("schemas: %v, %d values each; beyond the vendor's limits: %v", done, values, refused)
 		})
 	}
 }
@@ -99,10 +110,12 @@ func drawn(t *rapid.T, root model, v projection.Vendor) *projection.Projection {
 }
 
 // losesNothing draws values and brings them there and back.
-func losesNothing(t *rapid.T, p *projection.Projection, root model, source *schema.Schema, vague bool) {
+func losesNothing(
+	t *rapid.T, p *projection.Projection, root model, source *schema.Schema, vague bool, values int,
+) {
 	projected, err := schema.Compile("projected", p.Schema())
 	require.NoError(t, err, "%s\n%s", root.schema, p.Schema())
-	for range valuesPerSchema {
+	for range values {
 		instance := root.draw(t, 0)
 		require.Empty(t, source.Validate([]byte(instance)), "the generator: %s\n%s", root.schema, instance)
 		answer, err := p.Lift(json.RawMessage(instance))

@@ -82,6 +82,7 @@ const (
 	ModelNotSupported     Code = "model_not_supported"
 	SchemaNotAccepted     Code = "response_schema_invalid"
 	ContentTooLong        Code = "content_too_long"
+	ProviderRequest       Code = "provider_request_invalid"
 	ToolFailed            Code = "tool_failed"
 	OutcomeUnknown        Code = "outcome_unknown"
 	PeerInputRequired     Code = "peer_input_required"

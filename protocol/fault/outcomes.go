@@ -112,6 +112,11 @@ var outcomes = map[Code]Row{
 		"A prompt, an answer, or a node's input or output exceeds the limit.",
 		"Shorten the prompt, use a model with a larger context, or pass smaller values between nodes.",
 	},
+	ProviderRequest: {
+		0, grpcFailedPrecondition, false, WorkflowAuthor,
+		"The model's server does not accept the call: a parameter or a message of the node, or a member that the provider's settings add.",
+		"Correct what the message names in the node's config. If it is none of the node's, the operator corrects the provider's entry in --provider-settings.",
+	},
 	ToolFailed: {
 		0, grpcFailedPrecondition, false, WorkflowAuthor,
 		"A tool or an agent reported a failure.",

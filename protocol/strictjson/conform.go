@@ -252,7 +252,7 @@ func (w *walker) numeric(t reflect.Type) *Error {
 
 // listNames joins names for a reason, and stops before it gets long.
 func listNames(names []string) string {
-	const most = 16
+	const most = 20
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + ", ..."
 	}

@@ -325,6 +325,7 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 		Telemetry: engine.Telemetry{
 			Logger:      d.Logger,
 			Spans:       d.Spans,
+			Requested:   s.loop.Requested,
 			Metrics:     s.metrics,
 			FirstAppend: s.begins,
 		},

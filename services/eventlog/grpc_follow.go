@@ -79,6 +79,9 @@ func (f *follower) run(ctx context.Context, sub *hub.Subscription) error {
 	if err := f.catchUp(ctx); err != nil {
 		return err
 	}
+	if f.first != nil {
+		f.first.Ended = f.ended
+	}
 	if err := f.flush(nil); err != nil { // the first response is sent even if it is empty
 		return err
 	}
@@ -120,6 +123,9 @@ func (f *follower) catchUp(ctx context.Context) error {
 // catchUpPage processes a page of the events in the store; false if there is none. Followers of one
 // tenant take turns to read.
 func (f *follower) catchUpPage(ctx context.Context, row store.Run) (some bool, err error) {
+	if f.first != nil {
+		f.first.Ended = row.Status.Terminal()
+	}
 	give, err := f.s.backlogs.Take(ctx, f.key.Tenant)
 	if err != nil {
 		return false, err

@@ -31,7 +31,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		counter("follower_lags_total", "Followers that fell behind and continued from the store.", s.hub.Lags),
 		gauge("applied_position", "Last position of the run log applied to the read model.",
 			func() float64 { return float64(s.ingest.Stats().Applied) }),
-		gauge("followers_count", "Open streams and waiting reads.", func() float64 { return float64(s.hub.Subscriptions()) }),
+		gauge("followers", "Open streams and waiting reads.", func() float64 { return float64(s.hub.Subscriptions()) }),
 		gauge("view_cache_bytes", "Memory used by cached run views.", func() float64 { return float64(s.views.size()) }),
 		gauge("hot_runs_bytes", "Memory used by active runs.", func() float64 { return float64(s.ingest.Stats().HotBytes) }),
 	}

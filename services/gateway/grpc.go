@@ -42,8 +42,8 @@ const (
 
 // Server makes the public gRPC server.
 func (s *Service) Server(opts ...grpc.ServerOption) *grpc.Server {
-	unary := append([]grpc.UnaryServerInterceptor{engine.Trailers, s.gate.Unary}, s.unary()...)
-	stream := append([]grpc.StreamServerInterceptor{engine.StreamTrailers}, s.stream()...)
+	unary := append([]grpc.UnaryServerInterceptor{s.trace.Unary, engine.Trailers, s.gate.Unary, s.rates.Unary(s.gate)}, s.unary()...)
+	stream := append([]grpc.StreamServerInterceptor{s.trace.Stream, engine.StreamTrailers, s.rates.Stream(s.gate)}, s.stream()...)
 	limits := []grpc.ServerOption{
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.MaxRecvMsgSize(int(s.cfg.REST.MaxBodyBytes) + messageMargin),

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 
@@ -50,6 +52,9 @@ type Config struct {
 	REST rest.Config
 	// Admission limits concurrent requests and the rate of starts.
 	Admission admission.Config
+	// Rates limits the rates of requests, and RateFile, if not nil, changes them.
+	Rates    admission.RateConfig
+	RateFile *admission.RateFile
 	// MaxStreams limits open event streams.
 	MaxStreams int
 	TestSeams  bool
@@ -116,6 +121,8 @@ type Deps struct {
 	Webhooks *webhook.Service
 	// Spans receives the spans of calls; nil disables them.
 	Spans *tracing.Exporter
+	// Propagator reads the trace contexts of requests; nil reads W3C Trace Context only.
+	Propagator propagation.TextMapPropagator
 	// Ready returns why the host cannot serve; nil if it can.
 	Ready func() error
 	// Warnings returns what is wrong with a host that serves, for the public; nil if there is nothing to
@@ -140,6 +147,8 @@ type Stores struct {
 	// disables annotations.
 	Annotations kv.Store
 	Notices     *notify.Hub
+	// RateUsage carries what gateways admitted; nil limits each gateway alone.
+	RateUsage *notify.Hub
 	// AuditKeys stores which keys the audit log has entries about.
 	AuditKeys kv.Store
 	// Records stores idempotency records for a day.
@@ -153,11 +162,13 @@ type Service struct {
 	deps    Deps
 	keys    *auth.Keys
 	gate    *admission.Gate
+	rates   *admission.Rates
 	engine  *engine.Service
 	closing chan struct{}
 	// documents limits large reads of one tenant, over REST and gRPC together.
 	documents grpc.UnaryServerInterceptor
 	calls     *tracing.Calls
+	trace     *traceReader // nil without a propagator
 	usage     *audit.Usage // nil without an audit log
 	// health is the gRPC health service.
 	health *health.Server
@@ -229,6 +240,8 @@ func New(cfg Config, d Deps) (*Service, error) {
 		keys: keys,
 		gate: gate,
 
+		rates:     admission.NewRates(cfg.Rates, d.Clock),
+		trace:     newTraceReader(d.Propagator),
 		documents: admission.Documents(),
 		answers:   &redaction.AnswerRedactor{Redactor: d.Redactor},
 		engine:    engine.New(cfg.engine(!sole), public),
@@ -274,7 +287,26 @@ func (s *Service) MintCode(key string) string {
 }
 
 // Collectors returns the service's metrics.
-func (s *Service) Collectors() []prometheus.Collector { return s.gate.Collectors() }
+func (s *Service) Collectors() []prometheus.Collector {
+	return append(s.gate.Collectors(), s.rates.Collectors()...)
+}
+
+// LimitRates shares the rate limits with other gateways, and follows the file of limits, until ctx
+// ends.
+func (s *Service) LimitRates(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	if s.deps.RateUsage != nil && (len(s.cfg.Rates.Rules)+len(s.cfg.Rates.Tenants) > 0 || s.cfg.RateFile != nil) {
+		g.Go(func() error { return s.rates.Share(ctx, s.deps.RateUsage) })
+	}
+	if s.cfg.RateFile != nil {
+		g.Go(func() error { return s.cfg.RateFile.Follow(ctx, s.rates) })
+	}
+	g.Go(func() error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	return g.Wait()
+}
 
 // failStream answers a stream that was rejected.
 func (s *Service) failStream(w http.ResponseWriter, log *slog.Logger, err error) {
@@ -305,6 +337,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		Keys: s.keys,
 		Gate: s.gate,
 
+		Rates:      s.rates,
 		CheckToken: s.engine.CheckToken,
 		Handlers:   handlers,
 		Clean:      s.answers.RedactError,
@@ -327,7 +360,7 @@ func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (h
 		}
 		site.Admit, site.Console = s.sessions.Admit, s.sessions.Handler(pages, console.Secure, site.Fail)
 	}
-	return s.cfg.REST.Patience.Handler(site), nil
+	return s.trace.Handler(s.cfg.REST.Patience.Handler(site)), nil
 }
 
 // seams makes the handler of the test seams.

@@ -52,6 +52,9 @@ func TestPoll_ReturnsEventsAfterTheCursor(t *testing.T) {
 		require.True(t, p.IsTerminal, tc.query)
 		require.Equal(t, "completed", p.RunStatus)
 	}
+	require.NotContains(t, string(do(t, c, http.MethodGet, "/v1/runs/"+id+"/events/poll?lastSequence=7", "").Body), "notice")
+	beyond := do(t, c, http.MethodGet, "/v1/runs/"+id+"/events/poll?lastSequence=1000", "")
+	require.Contains(t, string(beyond.Body), `"notice":"lastSequence 1000 is beyond the run's last event, 7; continue from there"`)
 	a := do(t, c, http.MethodGet, "/v1/runs/"+id+"/events/poll", "")
 	b := do(t, c, http.MethodGet, "/v1/runs/"+id+"/events/poll", "")
 	require.Equal(t, string(a.Body), string(b.Body), "an ended run reads the same for ever")

@@ -192,11 +192,56 @@ func TestStream_ResumesStrictlyAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	id, events := run(t, c, `{"workflowId":"three"}`)
-	for last := range events {
+	for last := range len(events) - 1 {
 		got := ids(frames(t, c, id, "?streamMode=debug", "Last-Event-ID", strconv.Itoa(last)))
 		require.Len(t, got, len(events)-1-last, "after %d", last)
 	}
-	require.Empty(t, frames(t, c, id, "?streamMode=debug", "Last-Event-ID", "99999999999999999999"), "beyond the head: a plain cursor")
+}
+
+// A standard EventSource reconnects until it gets 204.
+func TestStream_EndsForReadersWithAllEvents(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id, events := run(t, c, `{"workflowId":"three"}`)
+	head := strconv.Itoa(len(events) - 1)
+	for _, mode := range []string{"updates", "values", "messages", "debug", "updates,messages"} {
+		for _, query := range []string{"?streamMode=" + mode, "?bufferMs=100&streamMode=" + mode} {
+			a := do(t, c, http.MethodGet, "/v1/runs/"+id+"/events"+query, "", "Accept", "text/event-stream", "Last-Event-ID", head)
+			require.Equal(t, http.StatusNoContent, a.Status, "%s: %s", query, a.Body)
+			require.Empty(t, a.Body)
+			require.NotEmpty(t, do(t, c, http.MethodGet, "/v1/runs/"+id+"/events?streamMode=debug", "", "Accept", "text/event-stream").Body)
+		}
+	}
+	a := do(t, c, http.MethodGet, "/v1/runs/"+id+"/events?streamMode=messages", "", "Accept", "text/event-stream", "Last-Event-ID", "0")
+	require.Equal(t, http.StatusNoContent, a.Status, "the mode shows none of the other events")
+
+	said := create(t, c, talk(0, "a", "b")).RunID
+	await(t, c, said, 30*time.Second, "completed")
+	chunks := frames(t, c, said, "?streamMode=messages")
+	require.NotEmpty(t, chunks)
+	a = do(t, c, http.MethodGet, "/v1/runs/"+said+"/events?streamMode=messages", "", "Accept", "text/event-stream", "Last-Event-ID", chunks[len(chunks)-1].ID)
+	require.Equal(t, http.StatusNoContent, a.Status)
+	require.Len(t, frames(t, c, said, "?streamMode=messages", "Last-Event-ID", chunks[0].ID), len(chunks)-1)
+}
+
+func TestStream_RejectsAPositionBeyondTheEnd(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	ended, events := run(t, c, `{"workflowId":"three"}`)
+	live := create(t, c, `{"workflowId":"wait"}`).RunID
+	await(t, c, live, 30*time.Second, "running")
+	for _, id := range []string{ended, live} {
+		for _, last := range []string{strconv.Itoa(len(events)), "1000", "99999999999999999999"} {
+			for _, query := range []string{"", "?streamMode=values", "?streamMode=messages&bufferMs=100"} {
+				a := do(t, c, http.MethodGet, "/v1/runs/"+id+"/events"+query, "", "Accept", "text/event-stream", "Last-Event-ID", last)
+				require.Equal(t, http.StatusBadRequest, a.Status, "%s%s after %s: %s", id, query, last, a.Body)
+				require.Equal(t, "validation_error", a.Code())
+				require.Contains(t, string(a.Body), "beyond the run's last event")
+			}
+		}
+	}
+	a := do(t, c, http.MethodGet, "/v1/runs/"+ended+"/events", "", "Accept", "text/event-stream", "Last-Event-ID", "1000")
+	require.Contains(t, string(a.Body), "Last-Event-ID 1000 is beyond the run's last event, "+strconv.Itoa(len(events)-1))
 }
 
 func TestStream_BuffersIntoBatches(t *testing.T) {

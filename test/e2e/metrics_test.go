@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/test/harness"
@@ -56,4 +57,21 @@ func TestMetrics_CountARunOnceWithoutNamesOfTenants(t *testing.T) {
 	require.NotContains(t, text, id)
 	require.NotContains(t, text, "tenant-canary")
 	require.NotContains(t, text, `"gate"`, "the node's id")
+}
+
+// The names, units and types of metrics are as `promtool check metrics` wants them.
+func TestMetrics_PassTheLinter(t *testing.T) {
+	harness.InOneProcess(t, "it reads the metrics of all services at one address")
+	t.Parallel()
+	needsHost(t)
+	h := harness.Start(t, "--metrics-addr", "127.0.0.1:0", "--rate-limit", "key=1000/s")
+	c := h.Client("dev-key")
+	id := start(t, c, `{"workflowId":"triage","inputs":{"mail":"x"}}`)
+	_, err := c.Finish(t.Context(), id)
+	require.NoError(t, err)
+	text := scraped(t, h)
+	require.Contains(t, text, "gen_ai_client_token_usage_bucket")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }

@@ -43,6 +43,18 @@ func TestBadInput_AnUnknownProviderOrModel(t *testing.T) {
 	}
 }
 
+// A request that a vendor rejects is no mistake of the caller who started the run.
+func TestBadInput_ARejectedRequest(t *testing.T) {
+	c := client(t, apiKey)
+	for _, v := range vendors {
+		v.desk.put("rejected", answer{status: http.StatusBadRequest})
+		events := finish(t, c, start(t, c, asks("value-whole", "rejected", v, v.seeing, "")))
+		requireFailed(t, events, "provider_request_invalid", "does not accept the request", serverMessage)
+		require.Empty(t, of(events, again), "a retry cannot help")
+		require.Len(t, v.desk.of("rejected"), 1)
+	}
+}
+
 // The doubles reject calls without a schema. All other tests of this package rely on it.
 func TestBadInput_TheDoublesFailACallWithoutASchema(t *testing.T) {
 	c := client(t, apiKey)

@@ -65,7 +65,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	hostflags.Execution(f, &h.Execution, drainTimeout)
 	hostflags.Envelopes(f, &h.Envelopes)
 	hostflags.Secrets(f, &h.Secrets)
-	hostflags.Tracing(f, &h.Tracing)
+	hostflags.Telemetry(f, &h.Telemetry)
 	o.log.Flags(f)
 	hostflags.ConfigFile(f)
 	f.StringArrayVar(&h.AssetKeys, "asset-keys", nil, "VERSION=KEY that signs asset URLs: base64 of 32 random bytes, or host (repeatable); the highest version signs, all are accepted; default 1=host")

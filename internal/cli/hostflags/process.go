@@ -1,6 +1,8 @@
 package hostflags
 
 import (
+	"strconv"
+
 	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/internal/host"
@@ -15,7 +17,7 @@ func Process(f *pflag.FlagSet, o *host.Process) {
 	TLS(f, &o.TLS)
 	f.StringVar(&o.TLS.ClientCA, "tls-client-ca", "", "PEM file of client CAs; enables mutual TLS; empty uses --token-file")
 	f.BoolVar(&o.Insecure, "insecure", false, "allow callers on other machines without a token or without TLS")
-	Tracing(f, &o.Tracing)
+	Telemetry(f, &o.Telemetry)
 	Secrets(f, &o.Secrets)
 	ReadyFile(f, &o.ReadyFile)
 }
@@ -26,12 +28,60 @@ func TLS(f *pflag.FlagSet, o *host.TLS) {
 	f.StringVar(&o.Key, "tls-key", "", "PEM key of --tls-cert")
 }
 
-// Tracing are the flags of the export of spans.
-func Tracing(f *pflag.FlagSet, o *host.Tracing) {
-	f.StringVar(&o.Endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector for spans, such as http://localhost:4318; empty disables tracing")
-	f.StringVar(&o.Protocol, "otlp-protocol", o.Protocol, "http/protobuf or http/json")
-	f.Float64Var(&o.Ratio, "trace-ratio", o.Ratio, "sampling ratio, 0 to 1, of traces without a sampling decision of the caller")
+// Telemetry are the flags of the export of spans, metrics and logs.
+func Telemetry(f *pflag.FlagSet, o *host.Telemetry) {
+	f.StringVar(&o.Endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector for spans, metrics and logs, such as http://localhost:4318; empty uses the OTEL_ variables, and exports nothing without them")
+	f.StringVar(&o.Protocol, "otlp-protocol", "", "grpc, http/protobuf or http/json; empty uses the OTEL_ variables, by default http/protobuf")
+	f.Var(&optionalRatio{&o.Ratio, o.DefaultRatio}, "trace-ratio", "sampling ratio, 0 to 1, of traces without a sampling decision of the caller; without this flag OTEL_TRACES_SAMPLER applies, if set")
+	f.Var(&optionalBool{&o.Content}, "trace-content", "export the texts of model calls that the log has as attributes of spans, without secrets; without this flag OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT applies, if set")
+	f.Lookup("trace-content").NoOptDefVal = "true"
 }
+
+// optionalRatio is a flag that is nil unless it is given.
+type optionalRatio struct {
+	into  **float64
+	usual float64
+}
+
+// String returns the effective value.
+func (o *optionalRatio) String() string {
+	if o.into == nil || *o.into == nil {
+		return strconv.FormatFloat(o.usual, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(**o.into, 'g', -1, 64)
+}
+
+// Set implements pflag.Value.
+func (o *optionalRatio) Set(text string) error {
+	r, err := strconv.ParseFloat(text, 64)
+	if err == nil {
+		*o.into = &r
+	}
+	return err
+}
+
+// Type names the type of the value.
+func (o *optionalRatio) Type() string { return "float64" }
+
+// optionalBool is a flag that is nil unless it is given.
+type optionalBool struct{ into **bool }
+
+// String returns the effective value.
+func (o *optionalBool) String() string {
+	return strconv.FormatBool(o.into != nil && *o.into != nil && **o.into)
+}
+
+// Set implements pflag.Value.
+func (o *optionalBool) Set(text string) error {
+	b, err := strconv.ParseBool(text)
+	if err == nil {
+		*o.into = &b
+	}
+	return err
+}
+
+// Type names the type of the value.
+func (o *optionalBool) Type() string { return "bool" }
 
 // Secrets are the flags of what a redactor takes out.
 func Secrets(f *pflag.FlagSet, o *host.Secrets) {

@@ -65,5 +65,8 @@ func admission(f *pflag.FlagSet, o *host.Public) {
 	f.Int64Var(&a.MaxRequests, "max-requests", a.MaxRequests, "maximum concurrent requests of a gateway, excluding streams; more get 503; 0 means no limit")
 	f.Int64Var(&a.MaxStarts, "max-starts", a.MaxStarts, "maximum concurrent starts of runs, as part of --max-requests; 0 means no limit")
 	f.Int64Var(&a.MaxUnknown, "max-unknown-requests", a.MaxUnknown, "maximum concurrent requests and gRPC streams of one address without a valid API key; 0 means no limit; all addresses share 1/8 of --max-requests")
+	f.IntVar(&o.MaxStreams, "max-streams", o.MaxStreams, "maximum open event streams of a gateway; more get 429")
+	f.StringArrayVar(&o.RateLimits, "rate-limit", nil, "rate limit of each key or each tenant, over all gateways: SCOPE[:CLASS]=N/UNIT[,burst=N], such as key=50/s or tenant:start=600/m (repeatable); more get 429")
+	f.StringVar(&o.RateLimitFile, "rate-limits", "", "JSON file of further rate limits, and of those of single tenants, reloaded when it changes; empty means none")
 	f.DurationVar(&a.StartDelay, "start-delay", a.StartDelay, "delay from a run's request to its first step above which the gateway rejects starts (503), excluding waits for a slot of --max-runs; 0 means no limit")
 }

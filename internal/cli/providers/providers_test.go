@@ -123,6 +123,46 @@ func TestProviderTest_ReportsWhatWorks(t *testing.T) {
 	}
 }
 
+// responses is a server of OpenAI's Responses API.
+func responses(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	send := func(kind, members string) {
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q,%s}\n\n", kind, kind, members)
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	switch {
+	case r.URL.Path != "/v1/responses":
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case strings.Contains(string(body), `"tools"`):
+		send("response.output_item.added", `"output_index":0,"item":{"type":"function_call","call_id":"c","name":"readiness"}`)
+		send("response.function_call_arguments.delta", `"output_index":0,"delta":"{\"ready\":true}"`)
+	case strings.Contains(string(body), `"json_schema"`), strings.Contains(string(body), "JSON Schema"):
+		send("response.output_text.delta", `"output_index":0,"delta":"{\"ready\":true}"`)
+	default:
+		send("response.output_text.delta", `"output_index":0,"delta":"one two "`)
+		send("response.output_text.delta", `"output_index":0,"delta":"three"`)
+	}
+	send("response.completed", `"response":{"status":"completed","output":[],"usage":{"input_tokens":7,"output_tokens":3}}`)
+}
+
+func TestProviderTest_ReportsTheResponsesAPI(t *testing.T) {
+	t.Setenv("WAYBILL_PROVIDER_BOX_KEY", "")
+	srv := httptest.NewServer(http.HandlerFunc(responses))
+	t.Cleanup(srv.Close)
+	file := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{"providers":{"box":{"api":"openai-responses","baseUrl":%q}}}`, srv.URL+"/v1"), 0o600))
+	out, err := run(t, "box", "--provider-settings", file, "--model", "m", "-o", "json")
+	require.NoError(t, err, out)
+	var r report
+	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+	require.Equal(t, "json_schema", r.SchemaForm)
+	for _, c := range r.Checks {
+		require.True(t, c.OK, "%+v", c)
+	}
+	require.Len(t, r.Checks, 6)
+}
+
 func TestProviderTest_TheSampleWorks(t *testing.T) {
 	out, err := run(t, "sample")
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ func (t *test) run(ctx context.Context) report {
 	r.Checks = append(r.Checks, usage)
 	forms := []provider.SchemaVia{provider.ViaFormat}
 	if f, ok := t.provider.(provider.SchemaForms); ok {
-		forms = f.SchemaForms()
+		forms = f.SchemaForms(t.model)
 	}
 	for _, form := range forms {
 		c := t.askSchema(ctx, form)

@@ -11,10 +11,10 @@ import (
 func gatewayCommand() *cobra.Command {
 	var log hostflags.Log
 	o := host.GatewayProcess{
-		Public:  host.DefaultPublic(),
-		Secrets: host.DefaultSecrets(),
-		Tracing: host.DefaultTracing(),
-		NATS:    natsstore.DefaultAddress(),
+		Public:    host.DefaultPublic(),
+		Secrets:   host.DefaultSecrets(),
+		Telemetry: host.DefaultTelemetry(),
+		NATS:      natsstore.DefaultAddress(),
 	}
 	c := &cobra.Command{
 		Use:   "gateway",
@@ -37,7 +37,7 @@ It is stateless: run any number of replicas.`,
 	hostflags.ConfigFile(f)
 	hostflags.Public(f, &o.Public)
 	hostflags.TLS(f, &o.TLS)
-	hostflags.Tracing(f, &o.Tracing)
+	hostflags.Telemetry(f, &o.Telemetry)
 	hostflags.Secrets(f, &o.Secrets)
 	hostflags.ReadyFile(f, &o.ReadyFile)
 	hostflags.NATS(f, &o.NATS, "required")

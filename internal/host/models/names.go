@@ -1,11 +1,14 @@
 package models
 
 import (
+	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
 	"waybill.dev/waybill/services/redactor/redact"
 )
@@ -24,7 +27,7 @@ func (o *Options) IDs() []string {
 func (o *Options) SelfHosted() (out []string) {
 	all, _ := o.configured() // checked before
 	for _, g := range all {
-		if g.vendor == nil {
+		if g.vendor == nil && (g.url != "" || !g.settings.Describes()) { // else the address is a vendor's
 			out = append(out, g.id)
 		}
 	}
@@ -55,13 +58,41 @@ func (o *Options) Secrets() (out []redact.Secret) {
 			out = append(out, redact.Secret{ID: id, Value: redact.Value(string(value))})
 		}
 	}
+	if slices.ContainsFunc(all, func(g configured) bool { return g.settings.API == limit.Bedrock }) {
+		for _, name := range awsSecrets {
+			add(strings.ToLower(strings.ReplaceAll(name, "_", "-")), provider.Secret(os.Getenv(name)))
+		}
+	}
 	for _, g := range all {
 		add("provider-"+g.id, g.key)
+		add("provider-"+g.id+"-secret-access-key", g.aws.secret)
+		add("provider-"+g.id+"-session-token", g.aws.token)
+		for _, name := range slices.Sorted(maps.Keys(secretMembers(g.key))) {
+			add("provider-"+g.id+"-"+name, secretMembers(g.key)[name])
+		}
 		for _, name := range slices.Sorted(maps.Keys(g.settings.SecretHeaders)) {
 			add("provider-"+g.id+"-"+strings.ToLower(name), g.extras.Headers[name])
 		}
 	}
 	return out
+}
+
+// awsSecrets are the variables of AWS's default chain that hold secrets.
+var awsSecrets = []string{"AWS_BEARER_TOKEN_BEDROCK", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
+
+// secretMembers returns the secrets in a document of Google's credentials.
+func secretMembers(key provider.Secret) map[string]provider.Secret {
+	var doc struct {
+		PrivateKey   string `json:"private_key"`
+		ClientSecret string `json:"client_secret"`
+		RefreshToken string `json:"refresh_token"`
+	}
+	_ = json.Unmarshal([]byte(key), &doc) // any other key is no document
+	return map[string]provider.Secret{
+		"private-key":   provider.Secret(doc.PrivateKey),
+		"client-secret": provider.Secret(doc.ClientSecret),
+		"refresh-token": provider.Secret(doc.RefreshToken),
+	}
 }
 
 // DefaultModelOf returns the model of a provider for callers that name none; empty for a server of

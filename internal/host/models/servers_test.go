@@ -94,6 +94,23 @@ func TestServers_AreDescribedByTheSettings(t *testing.T) { //nolint:paralleltest
 		require.Contains(t, string(r.body["output_config"]), `"format"`, "merged with the adapter's")
 		require.JSONEq(t, `{"user_id":"u"}`, string(r.body["metadata"]))
 	})
+	t.Run("openai-responses", func(t *testing.T) { //nolint:paralleltest // one recorder
+		callWith(t, "box", `{"providers":{"box":{"api":"openai-responses",`+extras+`,"reasoningEffort":"low","body":{"text":{"verbosity":"low"}}}}}`, schema)
+		require.Equal(t, "/x/responses", r.path)
+		require.Equal(t, "Bearer sk-secret-0001", r.header.Get("Authorization"))
+		require.JSONEq(t, `{"effort":"low"}`, string(r.body["reasoning"]))
+		require.Contains(t, string(r.body["text"]), `"verbosity":"low"`)
+		require.Contains(t, string(r.body["text"]), `"type":"json_schema"`, "merged with the adapter's")
+		require.Contains(t, r.raw, `"b":{"type":"string"},"a":`, "the author's order of properties")
+	})
+	t.Run("bedrock", func(t *testing.T) { //nolint:paralleltest // one recorder
+		callWith(t, "aws", fmt.Sprintf(`{"providers":{"aws":{"api":"bedrock","baseUrl":%q,"key":{"env":"MY_KEY"},"reasoningEffort":"low","aws":{"region":"eu-central-1"}}}}`, server.URL), schema)
+		require.Equal(t, "/model/m/invoke-with-response-stream", r.path)
+		require.Equal(t, "Bearer sk-secret-0001", r.header.Get("Authorization"))
+		require.Contains(t, string(r.body["output_config"]), `"effort":"low"`)
+		callWith(t, "aws", fmt.Sprintf(`{"providers":{"aws":{"api":"bedrock","baseUrl":%q,"aws":{"region":"eu-central-1","accessKeyId":{"env":"MY_KEY"},"secretAccessKey":{"env":"MY_KEY"}}}}}`, server.URL), schema)
+		require.Contains(t, r.header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=sk-secret-0001/")
+	})
 	t.Run("gemini", func(t *testing.T) { //nolint:paralleltest // one recorder
 		callWith(t, "g", `{"providers":{"g":{"api":"gemini",`+extras+`,"body":{"generationConfig":{"thinkingConfig":{"thinkingLevel":"low"}}}}}}`, schema)
 		require.Equal(t, "sk-secret-0001", r.header.Get("X-Goog-Api-Key"))
@@ -115,6 +132,31 @@ func TestServers_TheirSecretsAreRedacted(t *testing.T) { //nolint:paralleltest /
 		got[s.ID] = s.Value.Reveal()
 	}
 	require.Equal(t, map[string]string{"provider-box": "sk-secret-0001", "provider-box-x-gate": "sk-secret-0002"}, got)
+
+	t.Setenv("MY_KEY", `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----\n"}`)
+	t.Setenv("AWS_BEARER_TOKEN_BEDROCK", "sk-secret-0003")
+	o = Options{SecretsOnly: true, SettingsFile: modelsFile(t, `{"providers":{
+		"aws":{"api":"bedrock","aws":{"region":"eu-central-1","accessKeyId":{"env":"MY_HEADER"},"secretAccessKey":{"env":"MY_HEADER"},"sessionToken":{"env":"MY_HEADER"}}},
+		"g":{"api":"vertex","key":{"env":"MY_KEY"}}}}`)}
+	require.NoError(t, o.CheckKeys())
+	got = map[string]string{}
+	for _, s := range o.Secrets() {
+		got[s.ID] = s.Value.Reveal()
+	}
+	require.Equal(t, "sk-secret-0002", got["provider-aws-secret-access-key"])
+	require.Equal(t, "sk-secret-0002", got["provider-aws-session-token"])
+	require.Equal(t, "sk-secret-0003", got["aws-bearer-token-bedrock"])
+	require.Equal(t, "-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----\n", got["provider-g-private-key"])
+}
+
+// Models on a cloud are on no server of the operator.
+func TestServers_OnACloudAreNotSelfHosted(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	o := modelsOf()
+	o.SettingsFile = modelsFile(t, `{"providers":{"aws":{"api":"bedrock","aws":{"region":"eu-central-1"}},"box":{"baseUrl":"http://h/v1"},"r":{"api":"openai-responses"}}}`)
+	require.NoError(t, errors.Join(o.Validate()...))
+	require.Equal(t, []string{"box"}, o.SelfHosted())
+	require.Equal(t, []string{"aws", "box", "r"}, o.Keyed())
 }
 
 func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
@@ -122,32 +164,46 @@ func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets th
 	t.Setenv("MY_KEY", "sk-secret-0001")
 	const azure = `"api":"azure-openai","baseUrl":"https://n.openai.azure.com"`
 	for doc, want := range map[string]string{
-		`"box":{"baseURL":"http://h/v1"}`:                                  `at "/providers/box/baseURL": unknown member; allowed here: api, baseUrl`,
-		`"box":{"baseURl":"http://h/v1"}`:                                  `did you mean baseUrl?`,
-		`"box":{"baseUrl":"http://h/v1","key":"sk-secret-0001"}`:           `at "/providers/box/key": `,
-		`"box":{"baseUrl":"http://h/v1","key":{}}`:                         `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
-		`"box":{"baseUrl":"http://h/v1","key":{"env":"A","file":"b"}}`:     `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
-		`"box":{"baseUrl":"http://h/v1","key":{"env":"UNSET_KEY"}}`:        "the key of provider box: UNSET_KEY is empty or not set",
-		`"box":{"baseUrl":"http://h/v1","key":{"file":"/none"}}`:           "the key of provider box: /none: no such file",
-		`"box":{"baseUrl":"h/v1"}`:                                         "provider box: base_url",
-		`"box":{"api":"openai-chat"}`:                                      `at "/providers/box/baseUrl": missing`,
-		`"box":{"api":"bedrock","baseUrl":"http://h"}`:                     `at "/providers/box/api": "bedrock": want one of openai-chat, anthropic, gemini, azure-openai`,
-		`"anthropic":{"api":"gemini","key":{"env":"MY_KEY"}}`:              `the provider anthropic has the interface anthropic; give this server another id`,
-		`"box":{` + azure + `}`:                                            `at "/providers/box/query": missing: api-version`,
-		`"box":{"baseUrl":"http://h/v1","headers":{"Authorization":"x"}}`:  `at "/providers/box/headers/Authorization": carries the key of a call`,
-		`"box":{"baseUrl":"http://h/v1","headers":{"x-API-key":"x"}}`:      `carries the key of a call`,
-		`"box":{"baseUrl":"http://h/v1","headers":{"a b":"x"}}`:            `at "/providers/box/headers/a b": no name of a header`,
-		`"box":{"baseUrl":"http://h/v1","headers":{"x":"a\r\nb: c"}}`:      `at "/providers/box/headers/x": has a line end`,
-		`"box":{"baseUrl":"http://h/v1","headers":{"content-length":"1"}}`: `the host sets it for each call`,
-		`"box":{"baseUrl":"http://h/v1","body":{"messages":[]}}`:           `at "/providers/box/body/messages": the host sets it for each call`,
-		`"box":{"baseUrl":"http://h/v1","reasoningEffort":"lots"}`:         `at "/providers/box/reasoningEffort": "lots": want one of none`,
-		`"gemini":{"key":{"env":"MY_KEY"},"reasoningEffort":"low"}`:        `at "/providers/gemini/reasoningEffort": the interface gemini has none`,
-		`"box":{"baseUrl":"http://h/v1","promptCaching":"5m"}`:             `at "/providers/box/promptCaching": only the interface anthropic`,
-		`"anthropic":{"key":{"env":"MY_KEY"},"promptCaching":"9m"}`:        `at "/providers/anthropic/promptCaching": "9m": want 5m or 1h`,
-		`"box":{"baseUrl":"http://h/v1","retries":101}`:                    `at "/providers/box/retries": 101: want 0 to 100`,
-		`"box":{"baseUrl":"http://h/v1","onError":{"models":["ghost/m"]}}`: `at "/providers/box/onError/models/0": "ghost/m": no such provider`,
-		`"*":{"baseUrl":"http://h/v1"}`:                                    `at "/providers/*": a server is described in the entry of its provider`,
-		`"bax":{"maxConcurrent":1}`:                                        `at "/providers/bax": no such provider`,
+		`"box":{"baseURL":"http://h/v1"}`:                                                                                 `at "/providers/box/baseURL": unknown member; allowed here: api, aws, baseUrl`,
+		`"box":{"baseURl":"http://h/v1"}`:                                                                                 `did you mean baseUrl?`,
+		`"box":{"baseUrl":"http://h/v1","key":"sk-secret-0001"}`:                                                          `at "/providers/box/key": `,
+		`"box":{"baseUrl":"http://h/v1","key":{}}`:                                                                        `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
+		`"box":{"baseUrl":"http://h/v1","key":{"env":"A","file":"b"}}`:                                                    `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
+		`"box":{"baseUrl":"http://h/v1","key":{"env":"UNSET_KEY"}}`:                                                       "the key of provider box: UNSET_KEY is empty or not set",
+		`"box":{"baseUrl":"http://h/v1","key":{"file":"/none"}}`:                                                          "the key of provider box: /none: no such file",
+		`"box":{"baseUrl":"h/v1"}`:                                                                                        "provider box: base_url",
+		`"box":{"api":"openai-chat"}`:                                                                                     `at "/providers/box/baseUrl": missing`,
+		`"box":{"api":"cohere","baseUrl":"http://h"}`:                                                                     `at "/providers/box/api": "cohere": want one of openai-chat, openai-responses, anthropic, gemini, azure-openai, bedrock, vertex`,
+		`"openai":{"api":"vertex"}`:                                                                                       `the provider openai has the interface openai-chat; give this server another id`,
+		`"box":{"baseUrl":"http://h/v1","aws":{"region":"eu-central-1"}}`:                                                 `at "/providers/box/aws": only the interface bedrock has it`,
+		`"box":{"baseUrl":"http://h/v1","google":{"project":"p"}}`:                                                        `at "/providers/box/google": only the interface vertex has it`,
+		`"box":{"api":"bedrock","aws":{"accessKeyId":{"env":"MY_KEY"}}}`:                                                  `at "/providers/box/aws": want accessKeyId and secretAccessKey together`,
+		`"box":{"api":"bedrock","aws":{"sessionToken":{"env":"MY_KEY"}}}`:                                                 `at "/providers/box/aws": want accessKeyId and secretAccessKey together`,
+		`"box":{"api":"bedrock","aws":{"secretAccessKey":{}}}`:                                                            `at "/providers/box/aws/secretAccessKey": want {"env": NAME} or {"file": PATH}`,
+		`"box":{"api":"bedrock","aws":{"accessKeyId":{"env":"MY_KEY"},"secretAccessKey":{"env":"UNSET_KEY"}}}`:            `aws.secretAccessKey of provider box: UNSET_KEY is empty or not set`,
+		`"box":{"api":"bedrock","aws":{"profile":"p","accessKeyId":{"env":"MY_KEY"},"secretAccessKey":{"env":"MY_KEY"}}}`: `at "/providers/box/aws/profile": has credentials, and so does accessKeyId`,
+		`"box":{"api":"bedrock","key":{"env":"MY_KEY"},"aws":{"profile":"p"}}`:                                            `at "/providers/box/key": has credentials, and so does aws`,
+		`"box":{"api":"bedrock","key":{"env":"MY_KEY"},"aws":{"region":"EU"}}`:                                            `provider box: region: "EU": want a region`,
+		`"box":{"api":"vertex","key":{"env":"MY_KEY"}}`:                                                                   `provider box: key: want Google's credentials`,
+		`"box":{"api":"bedrock","body":{"anthropic_version":"x"}}`:                                                        `at "/providers/box/body/anthropic_version": the host sets it for each call`,
+		`"box":{"api":"openai-responses","body":{"input":[]}}`:                                                            `at "/providers/box/body/input": the host sets it for each call`,
+		`"box":{"api":"vertex","reasoningEffort":"low"}`:                                                                  `at "/providers/box/reasoningEffort": the interface vertex has none`,
+		`"anthropic":{"api":"gemini","key":{"env":"MY_KEY"}}`:                                                             `the provider anthropic has the interface anthropic; give this server another id`,
+		`"box":{` + azure + `}`:                                                                                           `at "/providers/box/query": missing: api-version`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"Authorization":"x"}}`:                                                 `at "/providers/box/headers/Authorization": carries the key of a call`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"x-API-key":"x"}}`:                                                     `carries the key of a call`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"a b":"x"}}`:                                                           `at "/providers/box/headers/a b": no name of a header`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"x":"a\r\nb: c"}}`:                                                     `at "/providers/box/headers/x": has a line end`,
+		`"box":{"baseUrl":"http://h/v1","headers":{"content-length":"1"}}`:                                                `the host sets it for each call`,
+		`"box":{"baseUrl":"http://h/v1","body":{"messages":[]}}`:                                                          `at "/providers/box/body/messages": the host sets it for each call`,
+		`"box":{"baseUrl":"http://h/v1","reasoningEffort":"lots"}`:                                                        `at "/providers/box/reasoningEffort": "lots": want one of none`,
+		`"gemini":{"key":{"env":"MY_KEY"},"reasoningEffort":"low"}`:                                                       `at "/providers/gemini/reasoningEffort": the interface gemini has none`,
+		`"box":{"baseUrl":"http://h/v1","promptCaching":"5m"}`:                                                            `at "/providers/box/promptCaching": only the interface anthropic`,
+		`"anthropic":{"key":{"env":"MY_KEY"},"promptCaching":"9m"}`:                                                       `at "/providers/anthropic/promptCaching": "9m": want 5m or 1h`,
+		`"box":{"baseUrl":"http://h/v1","retries":101}`:                                                                   `at "/providers/box/retries": 101: want 0 to 100`,
+		`"box":{"baseUrl":"http://h/v1","onError":{"models":["ghost/m"]}}`:                                                `at "/providers/box/onError/models/0": "ghost/m": no such provider`,
+		`"*":{"baseUrl":"http://h/v1"}`:                                                                                   `at "/providers/*": a server is described in the entry of its provider`,
+		`"bax":{"maxConcurrent":1}`:                                                                                       `at "/providers/bax": no such provider`,
 	} {
 		o := modelsOf()
 		o.SettingsFile = modelsFile(t, `{"providers":{`+doc+`}}`)
@@ -175,4 +231,12 @@ func TestDocs_DescribeValidServers(t *testing.T) {
 	require.Equal(t, []string{"anthropic", "azure", "house"}, all.Servers())
 	require.Equal(t, limit.AzureOpenAI, all.For("azure").APIOf("azure"))
 	require.Equal(t, int64(2), all.For("anthropic").Retries)
+
+	_, doc, found = strings.Cut(string(b), "## Models on a cloud\n\n```json\n")
+	require.True(t, found)
+	doc, _, _ = strings.Cut(doc, "```")
+	all, err = limit.Parse([]byte(doc), nil)
+	require.NoError(t, err)
+	require.Equal(t, limit.Bedrock, all.For("bedrock").APIOf("bedrock"))
+	require.Equal(t, "europe-west4", all.For("vertex").Google.Location)
 }

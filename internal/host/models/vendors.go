@@ -13,10 +13,12 @@ import (
 	"waybill.dev/waybill/internal/host/tools"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
+	"waybill.dev/waybill/services/dispatcher/provider/bedrock"
 	"waybill.dev/waybill/services/dispatcher/provider/compat"
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+	"waybill.dev/waybill/services/dispatcher/provider/vertex"
 )
 
 // vendor is a provider with its own API and name.
@@ -52,6 +54,8 @@ type configured struct {
 	keyName  string
 	settings limit.Server
 	extras   outbound.Extras
+	// aws is the access key of the settings.
+	aws struct{ id, secret, token provider.Secret }
 }
 
 func (g configured) open() (provider.Provider, error) {
@@ -62,6 +66,8 @@ func (g configured) open() (provider.Provider, error) {
 		return anthropic.New(anthropic.Config(server))
 	case limit.Gemini:
 		return gemini.New(gemini.Config(server))
+	case limit.Bedrock, limit.Vertex:
+		return g.openCloud(server)
 	default:
 	}
 	c := compat.Config{
@@ -72,13 +78,30 @@ func (g configured) open() (provider.Provider, error) {
 		Extras:          g.extras,
 		ReasoningEffort: g.settings.ReasoningEffort,
 	}
+	c.Responses = api == limit.OpenAIResponses
 	switch {
 	case api == limit.AzureOpenAI:
 		c.Dialect = compat.DialectAzure
-	case g.vendor != nil:
+	case g.vendor != nil, c.Responses && g.url == "":
 		c.Dialect = compat.DialectOpenAI
 	}
 	return compat.New(c)
+}
+
+// openCloud opens a provider of models on a cloud, whose account or project is in the settings.
+func (g configured) openCloud(server outbound.Server) (provider.Provider, error) {
+	if g.settings.APIOf(g.id) == limit.Vertex {
+		c := vertex.Config{Server: server, Credentials: g.key}
+		if in := g.settings.Google; in != nil {
+			c.Project, c.Location = in.Project, in.Location
+		}
+		return vertex.New(c)
+	}
+	c := bedrock.Config{Server: server, AccessKeyID: g.aws.id, SecretAccessKey: g.aws.secret, SessionToken: g.aws.token}
+	if in := g.settings.AWS; in != nil {
+		c.Region, c.Profile = in.Region, in.Profile
+	}
+	return bedrock.New(c)
 }
 
 // configured lists the providers of the flags and of the settings, and the vendors with a key.
@@ -178,13 +201,43 @@ func (g *configured) readSecrets() error {
 	if x.Body == nil {
 		x.Body = map[string]json.RawMessage{}
 	}
-	if e := g.settings.ReasoningEffort; e != "" && g.settings.APIOf(g.id) == limit.Anthropic {
+	api := g.settings.APIOf(g.id)
+	if e := g.settings.ReasoningEffort; e != "" && (api == limit.Anthropic || api == limit.Bedrock) {
 		x.Body["output_config"] = mergeConfig(x.Body["output_config"], "effort", e)
 	}
 	if ttl := g.settings.PromptCaching; ttl != "" {
 		x.Body["cache_control"] = json.RawMessage(fmt.Sprintf(`{"type":"ephemeral","ttl":%q}`, ttl))
 	}
 	g.extras = x
+	fail(g.readAccessKey())
+	return errors.Join(errs...)
+}
+
+// readAccessKey reads AWS's access key.
+func (g *configured) readAccessKey() error {
+	in := g.settings.AWS
+	if in == nil {
+		return nil
+	}
+	var errs []error
+	for _, part := range []struct {
+		into *provider.Secret
+		name string
+		from *limit.Reference
+	}{
+		{&g.aws.id, "accessKeyId", in.AccessKeyID},
+		{&g.aws.secret, "secretAccessKey", in.SecretAccessKey},
+		{&g.aws.token, "sessionToken", in.SessionToken},
+	} {
+		if part.from == nil {
+			continue
+		}
+		value, _, err := readReference(*part.from)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--provider-settings: aws.%s of provider %s: %w", part.name, g.id, err))
+		}
+		*part.into = value
+	}
 	return errors.Join(errs...)
 }
 

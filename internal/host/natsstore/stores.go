@@ -44,10 +44,12 @@ type Stores struct {
 	// Annotations stores annotations, Notices publishes new ones.
 	Annotations kv.Store
 	Notices     *notify.Hub
-	Assets      blob.Store
-	Seams       seamStores
-	Webhooks    webhookStores
-	conns       []*nats.Conn
+	// RateUsage carries what gateways admitted.
+	RateUsage *notify.Hub
+	Assets    blob.Store
+	Seams     seamStores
+	Webhooks  webhookStores
+	conns     []*nats.Conn
 	// names are the streams, except the log and those of the test seams, that hold acknowledged data.
 	// kept checks how many copies of them are in sync.
 	names []string
@@ -225,6 +227,9 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 		return err
 	}
 	if s.Notices, err = notify.New(conn, "annotated"); err != nil {
+		return err
+	}
+	if s.RateUsage, err = notify.New(conn, "rates"); err != nil {
 		return err
 	}
 	if s.Audit, err = auditstore.Open(ctx, conn, cfg.Replicas, cfg.OnDisk); err != nil {

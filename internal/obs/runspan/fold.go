@@ -25,6 +25,9 @@ type Fold struct {
 	asked map[string]int
 	// accepted are the recorded accepts, by correlationId. The acceptor has exported their spans.
 	accepted map[string]*Span
+	options  Options
+	// requested are the models that replace nodes' own, by node.
+	requested map[string]modelName
 }
 
 // node is a started node.
@@ -35,18 +38,25 @@ type node struct {
 	since         time.Time
 	// form is the form in which the model of the next call got its schema; empty for its own.
 	form string
+	// answered is the last model call, until the next event says how its answer ended.
+	answered *modelCall
+	// said is what the log has of the next call.
+	said answerText
 }
 
 // New starts the spans of a run. The run's own span starts with its record, so it includes the time
 // in
 // the queue.
-func New(rec *wire.RunRecord) *Fold {
+func New(rec *wire.RunRecord, o Options) *Fold {
 	f := &Fold{
 		rec:      rec,
+		options:  o,
 		nodes:    map[string]*node{},
 		open:     map[string]question{},
 		asked:    map[string]int{},
 		accepted: map[string]*Span{},
+
+		requested: map[string]modelName{},
 	}
 	var parent SpanID
 	f.trace, parent = TraceOf(rec.RunID, rec.Traceparent)
@@ -61,6 +71,7 @@ func New(rec *wire.RunRecord) *Fold {
 		Attributes: map[string]any{
 			"openwop.run_id": rec.RunID, "openwop.workflow_id": rec.WorkflowID,
 			"openwop.protocol_version": wire.ProtocolVersion, "openwop.tenant_id": rec.Owner.Tenant,
+			genOperation: operationWorkflow, genWorkflow: rec.WorkflowID,
 		},
 	}
 	if rec.ScopeID != "" {
@@ -120,6 +131,9 @@ func (n *node) open() []*Span {
 			out = append(out, s)
 		}
 	}
+	if n.answered != nil {
+		out = append(out, n.answered.span)
+	}
 	return out
 }
 
@@ -131,9 +145,12 @@ type event struct {
 	Error            *wire.NodeError `json:"error"`
 	LastError        *wire.NodeError `json:"lastError"`
 	Provider         string          `json:"provider"`
+	Model            string          `json:"model"`
 	InputTokens      int64           `json:"inputTokens"`
 	OutputTokens     int64           `json:"outputTokens"`
 	TotalTokens      int64           `json:"totalTokens"`
+	CacheReadTokens  int64           `json:"cacheReadTokens"`
+	CacheWriteTokens int64           `json:"cacheWriteTokens"`
 	CostEstimateUSD  *float64        `json:"costEstimateUsd"`
 	Currency         string          `json:"currency"`
 	Reason           string          `json:"reason"`
@@ -170,6 +187,7 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 		p.NodeID = e.NodeID
 	}
 	at := parse(e.Timestamp)
+	f.endCall(e.Type, p)
 	switch e.Type {
 	case wire.EventNodeStarted:
 		f.startAttempt(p, at, e.Sequence)
@@ -179,7 +197,14 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 		f.endNode(p.NodeID, at, Error, codeOf(p.Error))
 	case wire.EventNodeCancelled:
 		f.endNode(p.NodeID, at, Error, "cancelled")
+	case wire.EventModelSubstituted:
+		f.substitute(e.Payload, p.NodeID)
+	case wire.EventPromptComposed:
+		f.noteParts(e.Payload, p.NodeID)
+	case wire.EventOutputChunk:
+		f.noteParts(e.Payload, p.NodeID)
 	case wire.EventNodeRetried:
+		f.retryWith(e.Payload, p.NodeID)
 		f.endAttempt(p.NodeID, at, codeOf(p.LastError))
 	case wire.EventInterruptRequested:
 		f.ask(p, at)
@@ -211,7 +236,7 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 	if e.CausationID != "" {
 		f.accept(e, p, at)
 	}
-	if n := f.nodes[p.NodeID]; n != nil {
+	if n := f.nodes[p.NodeID]; n != nil && e.Type != wire.EventOutputChunk { // a call begins before its answer
 		n.since = at
 	}
 	return f.ended[before:]
@@ -240,12 +265,13 @@ func (f *Fold) startAttempt(p event, at time.Time, seq int) {
 		}}
 		f.nodes[p.NodeID] = n
 	}
-	n.number, n.calls = p.Attempt, 0
+	n.number, n.calls, n.said = p.Attempt, 0, answerText{}
 	n.span.Attributes["openwop.node_attempt"] = int64(p.Attempt)
 	n.attempt = &Span{
 		Name: n.span.Name + suffixTry, Trace: f.trace, ID: AttemptSpan(f.rec.RunID, p.NodeID, p.Attempt), Parent: n.span.ID,
 		Kind: KindInternal, Code: Unset, Start: at, Attributes: attributes(),
 	}
+	f.addTool(n.attempt, p.TypeID, p.NodeID)
 }
 
 // endAttempt ends the span of an attempt that is retried.
@@ -280,11 +306,14 @@ func (f *Fold) endRun(at time.Time, code Code, message string) {
 
 func (f *Fold) finish(s *Span, at time.Time, code Code, message string) {
 	s.end(at, code, message)
+	if _, known := s.Attributes[genOperation]; known && code == Error && message != "" {
+		s.Attributes[errorType] = message
+	}
 	f.ended = append(f.ended, s)
 }
 
 // addCall adds the span of a model call. The log records only when the answer arrived; the span
-// starts at the node's previous event.
+// starts at the node's previous event. It is complete with the next event; see endCall.
 func (f *Fold) addCall(p event, at time.Time) {
 	n := f.nodes[p.NodeID]
 	if n == nil || n.attempt == nil {
@@ -296,6 +325,7 @@ func (f *Fold) addCall(p event, at time.Time) {
 	}
 	attributes := map[string]any{"openwop.run_id": f.rec.RunID, "openwop.node_id": p.NodeID}
 	addCost(attributes, callCost)
+	f.addGenAI(attributes, p)
 	if n.form != "" {
 		attributes[SchemaForm], n.form = n.form, ""
 	}
@@ -309,7 +339,7 @@ func (f *Fold) addCall(p event, at time.Time) {
 		Attributes: attributes,
 	}
 	n.calls++
-	f.finish(s, at, OK, "")
+	n.answered, n.said = &modelCall{s, at, n.said}, answerText{}
 }
 
 // cost adds the costs that a node reports apart from model calls. Attributes outside the closed

@@ -74,7 +74,7 @@ func byName(t *testing.T, spans []*runspan.Span) map[string][]*runspan.Span {
 
 func TestFold_BuildsATreeUnderTheRequest(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f, retriedRun...)
 	spans := byName(t, f.All())
 
@@ -118,7 +118,7 @@ func TestFold_BuildsATreeUnderTheRequest(t *testing.T) {
 
 func TestFold_SumsCostsOfModelCalls(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f, retriedRun...)
 	want := map[string]any{
 		"openwop.cost.tokens.input":  int64(20),
@@ -143,7 +143,7 @@ func TestFold_SumsCostsOfModelCalls(t *testing.T) {
 // OpenWOP host contract §10.2: spans report listed costs of nodes from any event.
 func TestFold_AddsListedCostsOfNodesOnly(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(
 		f, `{"type":"run.started","payload":{"workflowId":"wf"}}`, `{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"t","attempt":0}}`,
 		`{"type":"log.appended","nodeId":"n","payload":{"fields":{"openwop.cost.usd":0.5,"openwop.cost.tokens.input":7,"openwop.cost.evil":"x","other":"y"}}}`,
@@ -159,7 +159,7 @@ func TestFold_AddsListedCostsOfNodesOnly(t *testing.T) {
 
 func TestFold_EndsEachSpanOnce(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	ended := feed(f, retriedRun...)
 	seen := map[runspan.SpanID]bool{}
 	for _, s := range ended {
@@ -174,7 +174,7 @@ func TestFold_EndsEachSpanOnce(t *testing.T) {
 func TestFold_ContinuesAfterAPrefix(t *testing.T) {
 	t.Parallel()
 	for cut := range len(retriedRun) + 1 {
-		whole, parts := runspan.New(record()), runspan.New(record())
+		whole, parts := runspan.New(record(), runspan.Options{}), runspan.New(record(), runspan.Options{})
 		all := feed(whole, retriedRun...)
 		first := feed(parts, retriedRun[:cut]...)
 		require.GreaterOrEqual(t, len(all), len(first))
@@ -190,7 +190,7 @@ func TestFold_ContinuesAfterAPrefix(t *testing.T) {
 
 func TestFold_EndOfTheRunEndsOpenSpans(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f, append(retriedRun[:2:2], `{"type":"run.failed","payload":{"error":{"code":"run_timeout","message":"words"}}}`)...)
 	for _, s := range f.All() {
 		require.True(t, s.Ended(), s.Name)
@@ -200,7 +200,7 @@ func TestFold_EndOfTheRunEndsOpenSpans(t *testing.T) {
 
 func TestFold_HoldsNoContent(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f, append(retriedRun[:8:8],
 		`{"type":"envelope.refusal","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m","refusalText":"words","safetyCategory":"harm"}}`,
 		`{"type":"envelope.recovery.applied","nodeId":"n","payload":{"nodeId":"n","path":"custom","byteOffset":3}}`,
@@ -218,7 +218,7 @@ func TestFold_HoldsNoContent(t *testing.T) {
 func TestFold_CutsTextAtCharacterBoundaries(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{strings.Repeat("a", 127) + "é", strings.Repeat("é", 500), "a\\ud800"} {
-		f := runspan.New(record())
+		f := runspan.New(record(), runspan.Options{})
 		feed(f, append(retriedRun[:2:2], `{"type":"envelope.truncated","nodeId":"n","payload":{"nodeId":"n","stopReason":"`+text+`"}}`)...)
 		got, ok := byName(t, f.All())["openwop.node.core.ai.callPrompt.attempt"][0].Events[0].Attributes["openwop.envelope.truncated.stop_reason"].(string)
 		require.True(t, ok)
@@ -236,7 +236,7 @@ func FuzzFold(f *testing.F) {
 		if json.Unmarshal(doc, &e) != nil {
 			return
 		}
-		fold := runspan.New(record())
+		fold := runspan.New(record(), runspan.Options{})
 		feed(fold, retriedRun[:3]...)
 		fold.Apply(e)
 		for _, s := range fold.All() {
@@ -248,7 +248,7 @@ func FuzzFold(f *testing.F) {
 // The call after a refused form of the schema has the form that was sent, and no other call has.
 func TestFold_NamesTheFormOfASchema(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f,
 		`{"type":"run.started","payload":{"workflowId":"wf"}}`,
 		`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,

@@ -26,7 +26,7 @@ func forked(mode wire.ForkMode, from int) *wire.RunRecord {
 func TestFork_LinksTheSpanOfItsSource(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []wire.ForkMode{wire.ForkReplay, wire.ForkBranch} {
-		f := runspan.New(forked(mode, 2))
+		f := runspan.New(forked(mode, 2), runspan.Options{})
 		feed(f, retriedRun...)
 		root := byName(t, f.All())["openwop.run"][0]
 		trace, _ := runspan.TraceOf("r0", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -36,7 +36,7 @@ func TestFork_LinksTheSpanOfItsSource(t *testing.T) {
 		require.Equal(t, string(mode), root.Attributes["openwop.replay.mode"])
 		require.NotContains(t, root.Attributes, "openwop.replay.diverged")
 	}
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f, retriedRun...)
 	require.Empty(t, byName(t, f.All())["openwop.run"][0].Links, "a run that is not a fork has no link")
 }
@@ -47,7 +47,7 @@ func TestFork_RecordsADivergence(t *testing.T) {
 	t.Parallel()
 	const diverged = `{"type":"replay.diverged","payload":{"sourceRunId":"r0","atSequence":1}}`
 	for from, want := range map[int]any{0: true, 1: true, 2: nil} {
-		f := runspan.New(forked(wire.ForkReplay, from))
+		f := runspan.New(forked(wire.ForkReplay, from), runspan.Options{})
 		feed(f, retriedRun[0], diverged, retriedRun[9])
 		require.Equal(t, want, byName(t, f.All())["openwop.run"][0].Attributes["openwop.replay.diverged"], "from %d", from)
 	}

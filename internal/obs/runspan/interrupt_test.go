@@ -23,7 +23,7 @@ func resumed(ends ...string) []string { return append(suspendedRun[:4:4], ends..
 // OpenWOP host contract §10.1: `openwop.interrupt`.
 func TestInterrupt_IsASpanBelowItsNode(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	ended := feed(f, resumed(
 		`{"type":"interrupt.resolved","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","kind":"approval","resumeValue":{"action":"reject","reason":"words"},"resolvedBy":"words"}}`,
 		`{"type":"interrupt.requested","nodeId":"g","payload":{"nodeId":"g","interruptId":"i2","kind":"clarification","key":"k","data":{}}}`,
@@ -72,7 +72,7 @@ func TestInterrupt_EndsWithTheWait(t *testing.T) {
 			runspan.Error, "run_timeout",
 		},
 	} {
-		f := runspan.New(record())
+		f := runspan.New(record(), runspan.Options{})
 		feed(f, resumed(tc.end, `{"type":"run.cancelled","payload":{}}`)...)
 		open := byName(t, f.All())["openwop.interrupt"]
 		require.Len(t, open, 1, name)
@@ -84,7 +84,7 @@ func TestInterrupt_EndsWithTheWait(t *testing.T) {
 
 func TestInterrupt_IgnoresUnreadableEvents(t *testing.T) {
 	t.Parallel()
-	f := runspan.New(record())
+	f := runspan.New(record(), runspan.Options{})
 	feed(f, suspendedRun[0], `{"type":"interrupt.requested","payload":7}`, `{"type":"interrupt.resolved","payload":{"interruptId":"ghost"}}`, suspendedRun[3], suspendedRun[3])
 	open := byName(t, f.All())["openwop.interrupt"]
 	require.Len(t, open, 1, "a repeated event opens no second span")

@@ -63,16 +63,7 @@ func (c *Calls) startSpan(ctx context.Context, method string) (_ context.Context
 	if c.Exporter == nil || parent == "" && !c.Roots || strings.HasPrefix(service, "grpc.") || !isKnownMethod(service, name) {
 		return runspan.In(ctx, parent), func(error) {}
 	}
-	above := context.Background()
-	if parent != "" {
-		id, span := runspan.TraceOf("", parent)
-		above = trace.ContextWithRemoteSpanContext(above, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID:    trace.TraceID(id),
-			SpanID:     trace.SpanID(span),
-			TraceFlags: trace.TraceFlags(0).WithSampled(runspan.Sampled(parent)),
-			Remote:     true,
-		}))
-	}
+	above := WithSpanContext(runspan.In(context.Background(), parent))
 	_, span := c.Exporter.tracer.Start(above, service+"/"+name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
 		attribute.String("rpc.system", "grpc"), attribute.String("rpc.service", service), attribute.String("rpc.method", name),
 	))

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"waybill.dev/waybill/internal/obs/runspan"
+	"waybill.dev/waybill/internal/obs/telemetry"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/internal/rpc"
 	"waybill.dev/waybill/internal/rpc/rpctest"
@@ -56,7 +57,7 @@ func exporting(t *testing.T, ratio float64) (*tracing.Exporter, func() []otlp.Sp
 	t.Helper()
 	c := otlp.New()
 	t.Cleanup(c.Close)
-	x := exporter(t, c.URL(), tracing.HTTPProtobuf, ratio)
+	x := exporter(t, c.URL(), telemetry.HTTPProtobuf, ratio)
 	return x, func() []otlp.Span {
 		flush(t, x)
 		return c.Spans()

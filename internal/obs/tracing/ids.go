@@ -11,9 +11,21 @@ import (
 
 type idsKey struct{}
 
+// spanKey is a span that is exported. decided: its run is exported.
+type spanKey struct {
+	*runspan.Span
+
+	decided bool
+}
+
 // withIDs passes the ids of a span to the SDK.
-func withIDs(ctx context.Context, s *runspan.Span) context.Context {
-	return context.WithValue(ctx, idsKey{}, s)
+func withIDs(ctx context.Context, s *runspan.Span, decided bool) context.Context {
+	return context.WithValue(ctx, idsKey{}, spanKey{s, decided})
+}
+
+func spanOf(ctx context.Context) *runspan.Span {
+	s, _ := ctx.Value(idsKey{}).(spanKey)
+	return s.Span
 }
 
 // spanIDs is an id generator for the SDK. It returns a span's own ids. A span without an id
@@ -22,7 +34,7 @@ type spanIDs struct{}
 
 // NewIDs returns both ids of a root span.
 func (g spanIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
-	s, _ := ctx.Value(idsKey{}).(*runspan.Span)
+	s := spanOf(ctx)
 	if s == nil {
 		return random[trace.TraceID](), random[trace.SpanID]()
 	}
@@ -31,7 +43,7 @@ func (g spanIDs) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 
 // NewSpanID returns the id of a span with a parent.
 func (spanIDs) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
-	s, _ := ctx.Value(idsKey{}).(*runspan.Span)
+	s := spanOf(ctx)
 	if s == nil || s.ID == (runspan.SpanID{}) {
 		return random[trace.SpanID]()
 	}

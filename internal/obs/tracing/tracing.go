@@ -1,23 +1,17 @@
-// Package tracing exports the spans of runs over OTLP.
+// Package tracing exports the spans of runs and of calls.
 //
 // The content of spans comes from the callers: it is derived from events or from the
-// attributes of an accept, which are redacted. This package assigns ids, samples, batches
-// and sends.
+// attributes of an accept, which are redacted. This package assigns ids and samples; package
+// telemetry batches and sends.
 package tracing
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -26,111 +20,100 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// The supported protocols of OTLP.
-const (
-	HTTPProtobuf = "http/protobuf"
-	HTTPJSON     = "http/json"
-)
-
-// Config is the destination of spans.
+// Config is which spans are exported, and what they contain.
 type Config struct {
-	// Endpoint is the base URL of a collector, such as http://localhost:4318. Spans are
-	// posted to /v1/traces below it.
-	Endpoint string
-	// Protocol is HTTPProtobuf or HTTPJSON.
-	Protocol string
-	// Ratio is the share of traces without a parent that are exported, 0 to 1. With a parent
-	// its decision applies.
-	Ratio float64
-	// Service is service.name.
-	Service string
-}
-
-// Validate reports every invalid value.
-func (c Config) Validate() error {
-	var errs []error
-	if c.Protocol != HTTPProtobuf && c.Protocol != HTTPJSON {
-		errs = append(errs, fmt.Errorf("otlp-protocol %q: must be %s or %s", c.Protocol, HTTPProtobuf, HTTPJSON))
-	}
-	if !(c.Ratio >= 0 && c.Ratio <= 1) {
-		errs = append(errs, fmt.Errorf("trace-ratio %v: must be a number from 0 to 1", c.Ratio))
-	}
-	if c.Endpoint != "" {
-		if _, err := tracesURL(c.Endpoint); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	// Sampler decides about each trace.
+	Sampler sdktrace.Sampler
+	// Content adds the texts of model calls to their spans, as the log has them.
+	Content bool
 }
 
 // Exporter sends spans. It is safe for concurrent use and never blocks: it drops spans that
 // the collector does not accept in time.
 type Exporter struct {
+	cfg      Config
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
-	sampler  sdktrace.Sampler
 }
 
-// New makes an exporter. It connects with the first span. log gets a warning when the
-// collector does not accept spans.
-func New(ctx context.Context, cfg Config, log *slog.Logger) (*Exporter, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
-	}
-	client, err := newClient(cfg)
-	if err != nil {
-		return nil, err
-	}
-	exporter, err := otlptrace.New(ctx, client)
-	if err != nil {
-		return nil, fmt.Errorf("otlp exporter: %w", err)
-	}
-	ratio := sdktrace.TraceIDRatioBased(cfg.Ratio)
-	p := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(loggingExporter{exporter, log}),
-		sdktrace.WithSampler(sdktrace.ParentBased(ratio)),
+// New makes an exporter. options have the destinations and the resource.
+func New(cfg Config, options ...sdktrace.TracerProviderOption) *Exporter {
+	p := sdktrace.NewTracerProvider(append(options,
+		sdktrace.WithSampler(decidedSampler{cfg.Sampler}),
 		sdktrace.WithIDGenerator(spanIDs{}),
-		sdktrace.WithResource(resource.NewSchemaless(
-			attribute.String("service.name", cfg.Service), attribute.String("service.version", version.Version),
-		)),
-	)
-	return &Exporter{provider: p, tracer: p.Tracer("waybill.dev/waybill"), sampler: ratio}, nil
+	)...)
+	return &Exporter{cfg: cfg, provider: p, tracer: p.Tracer("waybill.dev/waybill", trace.WithInstrumentationVersion(version.Version))}
+}
+
+// decidedSampler exports the spans of a run that was decided about as a whole. Others are decided
+// one by one.
+type decidedSampler struct{ sdktrace.Sampler }
+
+// ShouldSample implements Sampler.
+func (s decidedSampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if own, ok := p.ParentContext.Value(idsKey{}).(spanKey); ok && own.decided {
+		return sdktrace.SamplingResult{
+			Decision:   sdktrace.RecordAndSample,
+			Tracestate: trace.SpanContextFromContext(p.ParentContext).TraceState(),
+		}
+	}
+	return s.Sampler.ShouldSample(p)
 }
 
 // Close sends the remaining spans until ctx ends.
 func (e *Exporter) Close(ctx context.Context) error { return e.provider.Shutdown(ctx) }
 
-// Wants reports whether the spans of a run are exported: by the flag of the request's trace
-// context if it has one, else by the ratio.
+// Wants reports whether the spans of a run are exported. The sampler decides about the run's own
+// span, and all others follow it.
 func (e *Exporter) Wants(rec *wire.RunRecord) bool {
-	if rec.Traceparent != "" {
-		return runspan.Sampled(rec.Traceparent)
+	id, parent := runspan.TraceOf(rec.RunID, rec.Traceparent)
+	return e.cfg.Sampler.ShouldSample(sdktrace.SamplingParameters{
+		ParentContext: under(context.Background(), id, parent, runspan.Sampled(rec.Traceparent)),
+		TraceID:       trace.TraceID(id),
+		Name:          runspan.NameRun,
+		Kind:          trace.SpanKindInternal,
+	}).Decision == sdktrace.RecordAndSample
+}
+
+// Content reports whether spans have the texts of model calls.
+func (e *Exporter) Content() bool { return e.cfg.Content }
+
+// under returns a context with a remote parent; ctx itself if there is none.
+func under(ctx context.Context, id runspan.TraceID, parent runspan.SpanID, sampled bool) context.Context {
+	if parent == (runspan.SpanID{}) {
+		return ctx
 	}
-	id, _ := runspan.TraceOf(rec.RunID, "")
-	return e.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: trace.TraceID(id)}).Decision == sdktrace.RecordAndSample
+	return trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID:    trace.TraceID(id),
+		SpanID:     trace.SpanID(parent),
+		TraceFlags: trace.TraceFlags(0).WithSampled(sampled),
+		Remote:     true,
+	}))
+}
+
+// WithSpanContext adds the trace context of a call in the form of OpenTelemetry, for log records.
+func WithSpanContext(ctx context.Context) context.Context {
+	parent := runspan.Of(ctx)
+	if parent == "" {
+		return ctx
+	}
+	id, span := runspan.TraceOf("", parent)
+	return under(ctx, id, span, runspan.Sampled(parent))
 }
 
 // Ended exports the spans of a run for which Wants is true.
 func (e *Exporter) Ended(spans []*runspan.Span) {
 	for _, s := range spans {
-		e.export(s, true)
+		e.export(s, true, true)
 	}
 }
 
-// Accepted exports the span of an accept.
-func (e *Exporter) Accepted(s *runspan.Span, sampled bool) { e.export(s, sampled) }
+// Accepted exports the span of an accept, if the sampler wants it. sampled is the flag of its parent.
+func (e *Exporter) Accepted(s *runspan.Span, sampled bool) { e.export(s, sampled, false) }
 
-func (e *Exporter) export(s *runspan.Span, sampled bool) {
-	ctx := withIDs(context.Background(), s)
-	if s.Parent != (runspan.SpanID{}) {
-		var flags trace.TraceFlags
-		ctx = trace.ContextWithRemoteSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
-			TraceID:    trace.TraceID(s.Trace),
-			SpanID:     trace.SpanID(s.Parent),
-			TraceFlags: flags.WithSampled(sampled),
-			Remote:     true,
-		}))
-	}
+// export exports a span. decided: its run is exported.
+func (e *Exporter) export(s *runspan.Span, sampled, decided bool) {
+	ctx := under(withIDs(context.Background(), s, decided), s.Trace, s.Parent, sampled)
 	_, span := e.tracer.Start(ctx, validUTF8(s.Name),
 		trace.WithTimestamp(s.Start),
 		trace.WithSpanKind(kinds[s.Kind]),
@@ -200,27 +183,3 @@ func attributes(from map[string]any) []attribute.KeyValue {
 
 // validUTF8 replaces invalid UTF-8, which Protobuf rejects with the whole batch.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// loggingExporter logs export errors and does not return them.
-type loggingExporter struct {
-	sdktrace.SpanExporter
-
-	log *slog.Logger
-}
-
-// ExportSpans sends a batch. The log has a fixed reason instead of the error, since the
-// answer of a collector can contain anything.
-func (q loggingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	began := time.Now()
-	if err := q.SpanExporter.ExportSpans(ctx, spans); err != nil {
-		q.log.Warn("spans were not exported", "spans", len(spans), "took", time.Since(began), "reason", reason(err))
-	}
-	return nil
-}
-
-func reason(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "the collector did not answer in time"
-	}
-	return "the collector is unreachable or refused them"
-}

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"waybill.dev/waybill/internal/obs/runspan"
+	"waybill.dev/waybill/internal/obs/telemetry"
 	"waybill.dev/waybill/internal/obs/tracing"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/test/double/otlp"
@@ -20,13 +21,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func exporter(t *testing.T, endpoint, protocol string, ratio float64) *tracing.Exporter {
 	t.Helper()
-	x, err := tracing.New(t.Context(), tracing.Config{
-		Endpoint: endpoint,
-		Protocol: protocol,
-		Ratio:    ratio,
-		Service:  "test",
-	}, slog.New(slog.DiscardHandler))
+	return open(t, telemetry.Flags{Endpoint: endpoint, Protocol: protocol, Ratio: &ratio}).Spans
+}
+
+func open(t *testing.T, f telemetry.Flags, environ ...string) *telemetry.Telemetry {
+	t.Helper()
+	s, err := telemetry.Read(f, environ)
 	require.NoError(t, err)
+	x, err := telemetry.Open(t.Context(), s, "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, x.Close(context.Background())) })
 	return x
 }
 
@@ -39,7 +43,7 @@ func flush(t *testing.T, x *tracing.Exporter) {
 
 func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range []string{tracing.HTTPProtobuf, tracing.HTTPJSON} {
+	for _, protocol := range []string{telemetry.HTTPProtobuf, telemetry.HTTPJSON} {
 		c := otlp.New()
 		t.Cleanup(c.Close)
 		x := exporter(t, c.URL()+"/", protocol, 1)
@@ -85,11 +89,12 @@ func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 		require.Equal(t, "run_timeout", spans[0].Message)
 		require.Equal(t, uint64(start.UnixNano()), spans[0].Start) //nolint:gosec // G115: long after 1970
 		require.Equal(t, map[string]any{
-			"s": "x",
-			"i": int64(7),
-			"f": 0.5,
-			"b": true,
-		}, spans[0].Attributes, "the double does not read lists")
+			"s":    "x",
+			"i":    int64(7),
+			"f":    0.5,
+			"b":    true,
+			"list": []string{"a"},
+		}, spans[0].Attributes)
 		require.Equal(t, []string{"cap.breached"}, spans[0].Events)
 		require.Equal(t, runspan.RunSpan("r").String(), spans[1].ParentID)
 		require.Equal(t, spans[1].Start, spans[1].End, "clocks may disagree; a span never ends before it began")
@@ -100,7 +105,7 @@ func TestExporter_SendsSpansWithTheirIDs(t *testing.T) {
 // Invalid UTF-8 in one span must not drop the other spans of its batch.
 func TestExporter_ReplacesInvalidUTF8(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range []string{tracing.HTTPProtobuf, tracing.HTTPJSON} {
+	for _, protocol := range []string{telemetry.HTTPProtobuf, telemetry.HTTPJSON} {
 		c := otlp.New()
 		t.Cleanup(c.Close)
 		x := exporter(t, c.URL(), protocol, 1)
@@ -128,7 +133,7 @@ func TestWants_FollowsTheRequestElseTheRatio(t *testing.T) {
 	t.Parallel()
 	c := otlp.New()
 	t.Cleanup(c.Close)
-	all, none := exporter(t, c.URL(), tracing.HTTPProtobuf, 1), exporter(t, c.URL(), tracing.HTTPProtobuf, 0)
+	all, none := exporter(t, c.URL(), telemetry.HTTPProtobuf, 1), exporter(t, c.URL(), telemetry.HTTPProtobuf, 0)
 	t.Cleanup(func() { flush(t, all); flush(t, none) })
 	rec := &wire.RunRecord{RunID: "r"}
 	require.True(t, all.Wants(rec))
@@ -138,7 +143,7 @@ func TestWants_FollowsTheRequestElseTheRatio(t *testing.T) {
 	rec.Traceparent = strings.TrimSuffix(rec.Traceparent, "1") + "0"
 	require.False(t, all.Wants(rec))
 
-	x := exporter(t, c.URL(), tracing.HTTPProtobuf, 0)
+	x := exporter(t, c.URL(), telemetry.HTTPProtobuf, 0)
 	x.Accepted(&runspan.Span{
 		Name:   "a",
 		Trace:  runspan.TraceID{1},
@@ -148,20 +153,4 @@ func TestWants_FollowsTheRequestElseTheRatio(t *testing.T) {
 	}, false)
 	flush(t, x)
 	require.Empty(t, c.Spans(), "an accept of a trace that is not sampled")
-}
-
-func TestValidate_ReportsErrorsWithoutTheURL(t *testing.T) {
-	t.Parallel()
-	for _, c := range []tracing.Config{
-		{Protocol: "grpc", Endpoint: "http://h"},
-		{Protocol: tracing.HTTPJSON, Ratio: 2},
-		{Protocol: tracing.HTTPJSON, Ratio: -0.1},
-		{Protocol: tracing.HTTPJSON, Endpoint: "user:hunter2@h:4318"},
-		{Protocol: tracing.HTTPJSON, Endpoint: "ftp://user:hunter2@h"},
-	} {
-		err := c.Validate()
-		require.Error(t, err)
-		require.NotContains(t, err.Error(), "hunter2")
-	}
-	require.NoError(t, tracing.Config{Protocol: tracing.HTTPJSON, Endpoint: "https://h/path", Ratio: 0.5}.Validate())
 }

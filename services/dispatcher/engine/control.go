@@ -73,7 +73,7 @@ func (e *Executor) applyChange(
 		return nil, err
 	}
 	r := subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
-	spans, err := e.spans(ctx, r, rec, head)
+	spans, err := e.spans(ctx, r, rec, head, plan.Def)
 	if err != nil {
 		return nil, err
 	}

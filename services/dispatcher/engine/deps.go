@@ -98,6 +98,8 @@ type Telemetry struct {
 	Logger *slog.Logger
 	// Spans exports the spans of runs; nil disables it.
 	Spans Spans
+	// Requested completes the spans of model calls; nil leaves out the requested model.
+	Requested Requested
 	// Metrics counts the work of this process; nil disables it.
 	Metrics Metrics
 	// FirstAppend measures the time from delivery to the first append; nil disables it.

@@ -319,7 +319,7 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 		s.effects.stop()
 		done(s.machine.State().Status)
 	}()
-	if s.spans, err = e.spans(ctx, f.Run, st.Record, head); err != nil {
+	if s.spans, err = e.spans(ctx, f.Run, st.Record, head, plan.Def); err != nil {
 		return err
 	}
 	if err := s.readChildren(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 )
 
 // Spans exports the spans of runs.
@@ -16,6 +17,8 @@ type Spans interface {
 	Wants(rec *wire.RunRecord) bool
 	// Ended exports completed spans. It does not block.
 	Ended(spans []*runspan.Span)
+	// Content reports whether spans have the texts of model calls.
+	Content() bool
 }
 
 // spans folds the events that one writer appends to a run, and exports the spans that they end.
@@ -36,11 +39,16 @@ func (e *Executor) traceContext(rec *wire.RunRecord) runspan.Context {
 
 // spans starts at the head of the run's log. The spans before it were exported by the writers of
 // those events.
-func (e *Executor) spans(ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head) (*spans, error) {
+func (e *Executor) spans(
+	ctx context.Context, r subject.Run, rec *wire.RunRecord, head frame.Head, def *workflow.Definition,
+) (*spans, error) {
 	if e.deps.Spans == nil || !e.deps.Spans.Wants(rec) {
 		return nil, nil
 	}
-	s := &spans{fold: runspan.New(rec), sink: e.deps.Spans, clock: e.deps.Clock}
+	s := &spans{fold: runspan.New(rec, runspan.Options{
+		Definition: &nodeFacts{rec, def, e.deps.Requested},
+		Content:    e.deps.Spans.Content(),
+	}), sink: e.deps.Spans, clock: e.deps.Clock}
 	if head.Next == 0 {
 		return s, nil
 	}

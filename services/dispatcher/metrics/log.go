@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/protocol/cost"
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
@@ -123,12 +124,16 @@ func (m *Metrics) typeSeries(id string) *typeCounters {
 func (m *Metrics) addUsage(e *wire.Event) {
 	var p struct {
 		Provider     string   `json:"provider"`
+		Model        string   `json:"model"`
 		InputTokens  int64    `json:"inputTokens"`
 		OutputTokens int64    `json:"outputTokens"`
 		CostUSD      *float64 `json:"costEstimateUsd"`
 	}
 	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload counts nothing
 	m.addTokens(p.Provider, p.InputTokens, p.OutputTokens)
+	operation, provider, model := runspan.OperationName(p.Provider), runspan.ProviderName(m.providers.value(p.Provider)), m.models.value(p.Model)
+	m.callTokens.WithLabelValues(operation, provider, model, "input").Observe(float64(p.InputTokens))
+	m.callTokens.WithLabelValues(operation, provider, model, "output").Observe(float64(p.OutputTokens))
 	if p.CostUSD != nil {
 		add(m.usd.WithLabelValues(m.providers.value(p.Provider)), *p.CostUSD)
 	}

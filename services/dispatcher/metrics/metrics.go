@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"waybill.dev/waybill/internal/obs/runspan"
 	"waybill.dev/waybill/internal/runlog"
 )
 
@@ -28,6 +29,10 @@ const (
 	labelProvider  = "provider"
 	labelDirection = "direction"
 	labelResult    = "result"
+	labelOperation = "gen_ai_operation_name"
+	labelGenAI     = "gen_ai_provider_name"
+	labelModel     = "gen_ai_response_model"
+	labelTokenType = "gen_ai_token_type" //nolint:gosec // G101: the name of a label
 )
 
 // Limits of the workflows, node types and providers with their own series.
@@ -35,6 +40,7 @@ const (
 	maxWorkflows = 50
 	maxTypes     = 200
 	maxProviders = 50
+	maxModels    = 100
 )
 
 // Buckets of the histograms, in seconds (OpenWOP host contract §10.3).
@@ -44,7 +50,11 @@ var (
 	activityBuckets  = []float64{0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
 	interruptBuckets = []float64{60, 300, 900, 1800, 3600, 14400, 86400, 604800}
 	queueBuckets     = []float64{0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900}
-	backlogBuckets   = []float64{0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800}
+	// Buckets of the semantic conventions for generative AI.
+	callBuckets  = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+	tokenBuckets = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+
+	backlogBuckets = []float64{0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800}
 )
 
 // Metrics are the metrics of one process. It is safe for concurrent use.
@@ -62,9 +72,10 @@ type Metrics struct {
 	queueSeconds                       *prometheus.HistogramVec
 	inFlight, queued, holds, limits    *prometheus.GaugeVec
 	refused                            *prometheus.CounterVec
+	callSeconds, callTokens            *prometheus.HistogramVec
 
-	workflows, types, providers *labelValues
-	byType                      sync.Map // of *typeCounters, by type id as in the log
+	workflows, types, providers, models *labelValues
+	byType                              sync.Map // of *typeCounters, by type id as in the log
 }
 
 // New returns metrics with all counts at zero.
@@ -124,7 +135,18 @@ func New() *Metrics {
 			Name: "waybill_provider_no_capacity_total",
 			Help: "Model calls rejected for lack of capacity: rate limited, overloaded or unreachable provider.",
 		}, []string{labelProvider}),
-		workflows: newLabelValues(maxWorkflows), types: newLabelValues(maxTypes), providers: newLabelValues(maxProviders),
+		callSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gen_ai_client_operation_duration_seconds",
+			Help:    "Duration of model calls, by the semantic conventions of OpenTelemetry.",
+			Buckets: callBuckets,
+		}, []string{labelOperation, labelGenAI}),
+		callTokens: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gen_ai_client_token_usage",
+			Help:    "Tokens of model calls, by the semantic conventions of OpenTelemetry.",
+			Buckets: tokenBuckets,
+		}, []string{labelOperation, labelGenAI, labelModel, labelTokenType}),
+		workflows: newLabelValues(maxWorkflows), types: newLabelValues(maxTypes),
+		providers: newLabelValues(maxProviders), models: newLabelValues(maxModels),
 	}
 }
 
@@ -147,7 +169,7 @@ func (m *Metrics) Collectors(active func() int, depth func(context.Context) (run
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts,
 		m.conflicts, m.enqueued, m.snapshots, m.quarantined,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
-		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused,
+		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused, m.callSeconds, m.callTokens,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process executes."},
 			func() float64 { return float64(active()) }),
 		queueDepth{depth},
@@ -199,6 +221,7 @@ func (m *Metrics) Called(provider string, took time.Duration) {
 	name := m.providers.value(provider)
 	m.invocations.WithLabelValues(name).Inc()
 	m.activitySeconds.WithLabelValues(name).Observe(max(took, 0).Seconds())
+	m.callSeconds.WithLabelValues(runspan.OperationName(provider), runspan.ProviderName(name)).Observe(max(took, 0).Seconds())
 }
 
 // add adds a reported value. Invalid values are ignored; a counter never decreases.

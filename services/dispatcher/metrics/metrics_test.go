@@ -118,6 +118,13 @@ func TestMetrics_HaveTheContractsNamesAndBuckets(t *testing.T) {
 		"openwop_activity_duration_seconds":  {0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120},
 		"openwop_interrupt_duration_seconds": {60, 300, 900, 1800, 3600, 14400, 86400, 604800},
 		"openwop_run_backlog_seconds":        {0.05, 0.1, 0.5, 1, 5, 30, 60, 300, 1800},
+		// These are of the semantic conventions for generative AI.
+		"gen_ai_client_operation_duration_seconds": {
+			0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
+		},
+		"gen_ai_client_token_usage": {
+			1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864,
+		},
 	}
 	for name, want := range buckets {
 		require.Equal(t, dto.MetricType_HISTOGRAM, got[name].GetType(), name)
@@ -165,6 +172,7 @@ func TestAppended_CountsWhatTheLogTells(t *testing.T) {
 		"openwop_node_duration_seconds":      {"core.ai.callPrompt": 6, "core.approvalGate": 4},
 		"openwop_activity_tokens_total":      {"input mock": 10, "output mock": 5, "input tool": 7, "output tool": 0},
 		"openwop_cost_usd_total":             {"mock": 0.5, "tool": 0.25},
+		"gen_ai_client_token_usage":          {"chat mock m input": 10, "chat mock m output": 5},
 		"openwop_cap_exceeded_total":         {"node-executions": 1},
 		"openwop_interrupt_requested_total":  {"approval": 1},
 		"openwop_interrupt_duration_seconds": {"approval": 1},
@@ -188,7 +196,7 @@ func TestAppended_OfAReplayCountsNothingThatReachedAnybody(t *testing.T) {
 	for _, name := range []string{
 		"openwop_activity_tokens_total", "openwop_cost_usd_total", "openwop_cap_exceeded_total",
 		"openwop_interrupt_requested_total",
-		"openwop_interrupt_duration_seconds", "openwop_activity_invocations_total",
+		"openwop_interrupt_duration_seconds", "openwop_activity_invocations_total", "gen_ai_client_token_usage",
 	} {
 		require.NotContains(t, got, name)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -124,7 +125,7 @@ func TestTimeouts_AreTheNodesElseTheProvidersElseTheDefaults(t *testing.T) {
 			res := askWithin(t, l, tc.config, 0)
 			require.Equal(t, tc.want, got)
 			if tc.wrong != "" {
-				require.Equal(t, provider.CodeInvalidRequest, res.Err.Code)
+				require.Equal(t, string(fault.ValidationError), res.Err.Code)
 				require.Contains(t, res.Err.Message, tc.wrong)
 			}
 		})

@@ -32,7 +32,7 @@ type strict struct {
 	lenient bool
 }
 
-func (s strict) Dialect() projection.Vendor {
+func (s strict) Dialect(string) projection.Vendor {
 	if s.lenient {
 		return projection.AsWritten
 	}

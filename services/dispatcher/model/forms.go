@@ -33,7 +33,7 @@ func schemaFormsOf(p provider.Provider, req provider.Request) []provider.SchemaV
 	if !ok || len(req.Schema) == 0 {
 		return forms
 	}
-	all := s.SchemaForms()
+	all := s.SchemaForms(req.Model)
 	for _, form := range all[slices.Index(all, req.Via)+1:] {
 		if form != provider.ViaObject || isObjectSchema(req.Schema) {
 			forms = append(forms, form)

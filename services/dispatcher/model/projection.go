@@ -55,7 +55,7 @@ func (l *Loop) dialectOf(p provider.Provider, model string) projection.Vendor {
 	if e, ok := l.deps.Catalogue.Lookup(p.ID(), model); ok && e.SchemaDialect != "" {
 		return projection.Vendor(e.SchemaDialect)
 	}
-	return s.Dialect()
+	return s.Dialect(model)
 }
 
 // Check returns why a node can never be answered: its schema cannot be converted for the provider

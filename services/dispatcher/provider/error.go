@@ -25,8 +25,11 @@ const (
 	// CodeUnsupportedModality means that the provider does not accept this content (OpenWOP host
 	// contract §9.3).
 	CodeUnsupportedModality = "unsupported_modality"
-	// CodeInvalidRequest means that the request itself is wrong.
-	CodeInvalidRequest = "validation_error"
+	// CodeCredentialForbidden means that the provider accepts no key of a tenant (OpenWOP host contract
+	// §9.3).
+	CodeCredentialForbidden = "credential_forbidden"
+	// CodeInvalidRequest means that the request itself is wrong: the server rejects it, or would.
+	CodeInvalidRequest = "provider_request_invalid"
 )
 
 // Error is a call without an answer. Its message can be recorded: it contains no vendor body, key,
@@ -65,9 +68,9 @@ const maxQuote = 2 << 10
 
 // Quote returns a server's message for Error.Quote, without the key of the call. A longer message is a
 // page or an echo of the prompt: it is left out as a whole, since a secret that is cut would not be
-// redacted.
+// redacted. So is one that repeats the headers that were to be signed.
 func Quote(message string, key Secret) string {
-	if len(message) > maxQuote {
+	if len(message) > maxQuote || strings.Contains(strings.ToLower(message), "canonical string") {
 		return ""
 	}
 	if key != "" {

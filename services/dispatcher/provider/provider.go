@@ -86,8 +86,8 @@ func (v SchemaVia) Name() string {
 
 // SchemaForms is a provider whose servers may refuse a form of schemas.
 type SchemaForms interface {
-	// SchemaForms lists the forms that the adapter can send, the strictest first.
-	SchemaForms() []SchemaVia
+	// SchemaForms lists the forms that the adapter can send to a model, the strictest first.
+	SchemaForms(model string) []SchemaVia
 }
 
 // StopClass is how an answer ended (OpenWOP envelope contract §14.1).

@@ -109,7 +109,7 @@ func (t *inputFilter) course(s *runstate.State) *runstate.Snapshot {
 
 // spans returns the spans derived from the events.
 func (t *inputFilter) spans(rec *wire.RunRecord, events []wire.Event) []span {
-	fold := runspan.New(rec)
+	fold := runspan.New(rec, runspan.Options{})
 	for _, e := range events {
 		fold.Apply(e)
 	}

@@ -224,13 +224,13 @@ waybill_gateway_refused_total{reason="requests"} 1
 waybill_gateway_refused_total{reason="start_delay"} 0
 waybill_gateway_refused_total{reason="starts"} 1
 waybill_gateway_refused_total{reason="unknown_callers"} 0
-# HELP waybill_gateway_requests_count Requests in progress, excluding streams.
-# TYPE waybill_gateway_requests_count gauge
-waybill_gateway_requests_count 2
+# HELP waybill_gateway_requests_in_flight Requests in progress, excluding streams.
+# TYPE waybill_gateway_requests_in_flight gauge
+waybill_gateway_requests_in_flight 2
 # HELP waybill_gateway_start_rate_limit Admitted starts of runs per second; +Inf means no limit.
 # TYPE waybill_gateway_start_rate_limit gauge
 waybill_gateway_start_rate_limit +Inf
-`), "waybill_gateway_refused_total", "waybill_gateway_requests_count", "waybill_gateway_start_rate_limit"))
+`), "waybill_gateway_refused_total", "waybill_gateway_requests_in_flight", "waybill_gateway_start_rate_limit"))
 }
 
 func TestConfig_ReportsInvalidSettings(t *testing.T) {

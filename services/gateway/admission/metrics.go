@@ -14,8 +14,8 @@ func (g *Gate) Collectors() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		refusals{g},
-		gauge("requests_count", "Requests in progress, excluding streams.", func() float64 { return float64(g.requests.Used()) }),
-		gauge("starts_count", "Starts of runs in progress.", func() float64 { return float64(g.starts.Used()) }),
+		gauge("requests_in_flight", "Requests in progress, excluding streams.", func() float64 { return float64(g.requests.Used()) }),
+		gauge("starts_in_flight", "Starts of runs in progress.", func() float64 { return float64(g.starts.Used()) }),
 		gauge("bytes_in_flight", "Bytes of bodies and answers in memory.", func() float64 { return float64(g.bytes.Used()) }),
 		gauge("start_delay_seconds", "Measured delay from the request for a run to its first step.", func() float64 { return g.limiter.Delay().Seconds() }),
 		gauge("start_rate_limit", "Admitted starts of runs per second; +Inf means no limit.", g.limiter.Rate),

@@ -129,6 +129,8 @@ const (
 	MetaCapTag = "capabilities-etag"
 	// MetaStreaming means that the request of a stream was accepted.
 	MetaStreaming = "waybill-streaming"
+	// StreamOver is the value of MetaStreaming if the run has ended, and its subscriber has everything.
+	StreamOver = "over"
 )
 
 // metaValue returns the first value of a request's metadata.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -49,9 +50,17 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 		out.Events = append(out.Events, &openwopv1.JsonDocument{Json: e.GetDocument()})
 		out.LastEventSeq = e.GetSequence()
 	}
+	if after > res.GetHead() {
+		out.Notice = new(beyondEnd("lastSequence", int64(after), res.GetHead()))
+	}
 	out.IsTerminal = wire.Status(res.GetStatus()).Terminal()
 	out.IsComplete = out.IsTerminal && out.GetLastEventSeq() >= res.GetHead()
 	return out, nil
+}
+
+// beyondEnd says that a cursor is none of the run: it is of another run, or of another host.
+func beyondEnd(name string, cursor int64, head int32) string {
+	return fmt.Sprintf("%s %d is beyond the run's last event, %d; continue from there", name, cursor, head)
 }
 
 func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err error) {

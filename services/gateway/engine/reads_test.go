@@ -180,6 +180,9 @@ func TestPoll_IsCompleteOnlyWhenNothingRemains(t *testing.T) {
 			want := &hostv1.PollRunEventsResponse{
 				RunId: "run_1", IsTerminal: c.terminal, IsComplete: c.complete, LastEventSeq: c.last, RunStatus: c.status,
 			}
+			if c.head < 3 {
+				want.Notice = proto.String("lastSequence 3 is beyond the run's last event, 1; continue from there")
+			}
 			for _, e := range c.events {
 				want.Events = append(want.Events, doc(string(e.GetDocument())))
 			}

@@ -56,18 +56,56 @@ func (s *Service) StreamRunEvents(req *openwopv1.StreamRunEventsRequest, out grp
 	if perr != nil {
 		return perr
 	}
+	resumed := req.LastSequence != nil && after >= 0
+	if resumed && first != nil && after > first.GetHead() {
+		return fault.New(fault.ValidationError, "%s", beyondEnd("Last-Event-ID", req.GetLastSequence(), first.GetHead()))
+	}
+	next := in.Recv
+	if resumed && first.GetEnded() {
+		var some bool
+		if first, next, some, err = withItems(first, next, modes); err != nil {
+			return err
+		}
+		if !some {
+			return out.SendHeader(metadata.Pairs(MetaStreaming, StreamOver))
+		}
+	}
 	if err := out.SendHeader(metadata.Pairs(MetaStreaming, "1")); err != nil {
 		return err
 	}
 	f := &follower{show: func(snapshot []byte) []byte {
 		shown, _ := s.presentSnapshot(ctx, snapshot)
 		return shown
-	}, modes: modes, out: out, resumed: req.LastSequence != nil && after >= 0, after: int(after)}
+	}, modes: modes, out: out, resumed: resumed, after: int(after)}
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	defer f.sendNotices(ctx, s, req.GetRunId())()
-	return f.run(ctx, first, in.Recv, time.Duration(req.GetBufferMs())*time.Millisecond)
+	return f.run(ctx, first, next, time.Duration(req.GetBufferMs())*time.Millisecond)
+}
+
+// withItems reads the rest of an ended run up to its first item that the subscriber sees; some is
+// false if there is none. The returned response and function return the same as the given ones, without the
+// events before that item.
+func withItems(
+	first *eventlogv1.FollowResponse, recv func() (*eventlogv1.FollowResponse, error), modes runview.Modes,
+) (_ *eventlogv1.FollowResponse, _ func() (*eventlogv1.FollowResponse, error), some bool, err error) {
+	snapshot := first.GetInitialSnapshot()
+	for res := first; ; {
+		for i, e := range res.GetEvents() {
+			if modes.Form(wire.EventType(e.GetType())) != runview.Hidden {
+				return &eventlogv1.FollowResponse{
+					Events: res.GetEvents()[i:], InitialSnapshot: snapshot, Head: first.GetHead(), Ended: true,
+				}, recv, true, nil
+			}
+			if wire.EventType(e.GetType()).Terminal() {
+				return nil, nil, false, nil
+			}
+		}
+		if res, err = recv(); err != nil {
+			return nil, nil, false, streamError(err)
+		}
+	}
 }
 
 // maxCursor is the largest cursor of the read model; no run has that many events.

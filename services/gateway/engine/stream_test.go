@@ -154,7 +154,7 @@ func TestStream_ResumesAfterTheCursor(t *testing.T) {
 
 func TestStream_OfStatesBeginsWithTheStateOnResumption(t *testing.T) {
 	t.Parallel()
-	start := &eventlogv1.FollowResponse{InitialSnapshot: []byte(`{"now":1}`)}
+	start := &eventlogv1.FollowResponse{InitialSnapshot: []byte(`{"now":1}`), Head: 3}
 	cases := []struct {
 		name, mode string
 		cursor     *int64
@@ -175,6 +175,55 @@ func TestStream_OfStatesBeginsWithTheStateOnResumption(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, sub.shown())
 		})
+	}
+}
+
+// A reader with everything of an ended run gets nothing more, so that it need not come back.
+func TestStream_IsOverForReadersOfEndedRunsWithEverything(t *testing.T) {
+	t.Parallel()
+	backlog := func(list ...*eventlogv1.Event) *eventlogv1.FollowResponse {
+		return &eventlogv1.FollowResponse{Events: list, Head: 4, Ended: true, InitialSnapshot: []byte(`{"now":1}`)}
+	}
+	chunk, done, end := event(2, "output.chunk"), event(3, "node.completed"), event(4, "run.completed")
+	for _, tc := range []struct {
+		name, mode string
+		cursor     *int64
+		feed       []*eventlogv1.FollowResponse
+		over       bool
+		want       string
+	}{
+		{"all events", "updates", proto.Int64(4), []*eventlogv1.FollowResponse{backlog()}, true, ""},
+		{"all states", "values", proto.Int64(4), []*eventlogv1.FollowResponse{backlog()}, true, ""},
+		{"all chunks", "messages", proto.Int64(2), []*eventlogv1.FollowResponse{backlog(done), batch(end)}, true, ""},
+		{"a chunk is left", "messages", proto.Int64(1), []*eventlogv1.FollowResponse{backlog(), batch(chunk, done, end)}, false, `2 ai.message.chunk {"p":2}`},
+		{"the end is left", "updates", proto.Int64(2), []*eventlogv1.FollowResponse{backlog(event(2, "log.appended")), batch(end)}, false, `4 run.completed {"e":4,"payload":{"p":4}}`},
+		{"a state is left", "values", proto.Int64(3), []*eventlogv1.FollowResponse{backlog(end)}, false, "3 state.snapshot {\"now\":1}\n4 state.snapshot {\"s\":4}"},
+		{"not resumed", "messages", nil, []*eventlogv1.FollowResponse{backlog(done, end)}, false, ""},
+		{"the run goes on", "updates", proto.Int64(4), []*eventlogv1.FollowResponse{{Head: 4}}, false, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			sub, err := newRig(t).followed(t, ended(tc.feed...), &openwopv1.StreamRunEventsRequest{StreamModes: []string{tc.mode}, LastSequence: tc.cursor})
+			require.NoError(t, err)
+			want := "1"
+			if tc.over {
+				want = engine.StreamOver
+			}
+			require.Equal(t, []string{want}, sub.header.Get(engine.MetaStreaming))
+			require.Equal(t, tc.want, sub.shown())
+		})
+	}
+}
+
+func TestStream_RejectsACursorBeyondTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, cursor := range []int64{4, 1000, 1 << 40} {
+		for _, first := range []*eventlogv1.FollowResponse{{Head: 3}, {Head: 3, Ended: true}} {
+			sub, err := newRig(t).followed(t, ended(first), &openwopv1.StreamRunEventsRequest{LastSequence: proto.Int64(cursor)})
+			require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+			require.ErrorContains(t, err, fmt.Sprintf("Last-Event-ID %d is beyond the run's last event, 3", cursor))
+			require.False(t, sub.accepted())
+		}
 	}
 }
 

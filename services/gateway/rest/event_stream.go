@@ -98,21 +98,22 @@ func lastEventID(v string) int64 {
 	return n
 }
 
-// awaitAccepted waits until the server has accepted a stream, or returns why it did not.
-func awaitAccepted[T any](in grpc.ServerStreamingClient[T]) error {
+// awaitAccepted waits until the server has accepted a stream, or returns why it did not. over: there
+// is nothing left to send.
+func awaitAccepted[T any](in grpc.ServerStreamingClient[T]) (over bool, err error) {
 	// The server sends headers when it accepts; otherwise the next receive returns the error.
 	md, err := in.Header()
 	if err != nil {
-		return err
+		return false, err
 	}
-	if len(md.Get(engine.MetaStreaming)) != 0 {
-		return nil
+	if accepted := md.Get(engine.MetaStreaming); len(accepted) != 0 {
+		return accepted[0] == engine.StreamOver, nil
 	}
 	_, err = in.Recv()
 	if err == nil || errors.Is(err, io.EOF) {
-		return errors.New("stream ended before it began")
+		return false, errors.New("stream ended before it began")
 	}
-	return err
+	return false, err
 }
 
 // serveStream serves events as server-sent events.
@@ -121,8 +122,13 @@ func (s *EventStreams) serveStream(ctx context.Context, w http.ResponseWriter, r
 	if err != nil {
 		return err
 	}
-	if err := awaitAccepted(in); err != nil {
+	over, err := awaitAccepted(in)
+	if err != nil {
 		return err
+	}
+	if over { // a standard EventSource reconnects after every end but this one
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	f, ok := s.open(w, r, "no-cache")
 	if !ok {

@@ -36,9 +36,6 @@ import (
 type Config struct {
 	// MaxBodyBytes is limits.maxRequestBodyBytes of discovery.
 	MaxBodyBytes int64
-	// RatePerSecond and Burst limit the requests of one credential; 0 means no limit.
-	RatePerSecond float64
-	Burst         int
 	// Patience limits how slowly callers may send and read.
 	Patience Patience
 }
@@ -56,6 +53,8 @@ type Deps struct {
 	Keys *auth.Keys
 	// Gate admits requests.
 	Gate *admission.Gate
+	// Rates limits their rates.
+	Rates *admission.Rates
 	// CheckToken rejects what is no token of this host in a path, before the body is read.
 	CheckToken func(token string) error
 	Handlers
@@ -85,7 +84,6 @@ type Handler struct {
 	deps    Deps
 	grpc    http.Handler
 	streams []stream
-	rates   *admission.RateLimiter // by credential, valid or not: this also slows down guessing of keys
 }
 
 // New makes the handler.
@@ -103,7 +101,6 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 		deps:    d,
 		grpc:    mux,
 		streams: streams,
-		rates:   admission.NewRateLimiter(cfg.RatePerSecond, cfg.Burst, d.Clock),
 	}, nil
 }
 
@@ -171,12 +168,17 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return fault.New(fault.ValidationError, "paths of this API begin with /v1/, /schemas/envelopes/ or /.well-known/openwop")
 	case path == "/.well-known/openwop": // not subject to admission
 		route, allowed := find(r.Method, path)
+		if h.deps.Rates.LimitsDiscovery() {
+			if err := h.limitRate(w, r, route, h.deps.Gate.Identify(r.Header.Get("Authorization"), admission.Host(r.RemoteAddr))); err != nil {
+				return err
+			}
+		}
 		return h.translated(w, r, route, allowed)
 	}
 	r = withNodeID(r)
 	route, allowed := find(r.Method, r.URL.Path)
 	from := h.deps.Gate.Identify(r.Header.Get("Authorization"), admission.Host(r.RemoteAddr))
-	leave, err := h.admit(r, route, from)
+	leave, err := h.admit(w, r, route, from)
 	if err != nil {
 		return err
 	}
@@ -236,7 +238,7 @@ const retryCapacity = time.Second
 
 // admit applies the checks that come before authentication. After a nil error the request
 // has a slot, which leave releases. route is nil if the request is not translated.
-func (h *Handler) admit(r *http.Request, route *Route, from admission.Caller) (leave func(), err error) {
+func (h *Handler) admit(w http.ResponseWriter, r *http.Request, route *Route, from admission.Caller) (leave func(), err error) {
 	limit := h.cfg.MaxBodyBytes
 	if h.deps.Seams != nil && strings.HasPrefix(r.URL.Path, seamPrefix) {
 		limit = max(limit, maxSeamBody)
@@ -251,10 +253,9 @@ func (h *Handler) admit(r *http.Request, route *Route, from admission.Caller) (l
 	if leave, err = h.deps.Gate.Enter(class, from); err != nil {
 		return nil, refused{err}
 	}
-	if _, wait := h.rates.Take(r.Header.Get("Authorization")); wait > 0 {
+	if err := h.limitRate(w, r, route, from); err != nil {
 		leave()
-		return nil, refused{fault.New(fault.RateLimited, "too many requests with this credential").
-			With("scope", "key").With("limit", h.rates.PerSecond()).With("retryAfterMs", wait.Milliseconds()).After(wait)}
+		return nil, err
 	}
 	return leave, nil
 }

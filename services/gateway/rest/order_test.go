@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway"
+	"waybill.dev/waybill/services/gateway/admission"
 )
 
 func TestHandler_ChecksInTheContractsOrder(t *testing.T) {
@@ -168,22 +170,53 @@ func TestHandler_ServesDiscoveryUnderOverload(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.as(t, full, "GET", "/v1/runs", "").Code, "the place is given back")
 }
 
+func rateLimited(t *testing.T, rules ...string) *host {
+	t.Helper()
+	parsed, err := admission.ParseRateRules(rules)
+	require.NoError(t, err)
+	return newHost(t, func(c *gateway.Config) { c.Rates.Rules = parsed })
+}
+
+// OpenWOP host contract §2.0: before the credential is checked.
 func TestHandler_LimitsTheRateOfEachCredential(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, func(c *gateway.Config) { c.REST.RatePerSecond, c.REST.Burst = 0.01, 2 })
-	for _, credential := range []string{full, "Bearer unknown", ""} {
-		for range 2 {
-			require.NotEqual(t, http.StatusTooManyRequests, h.as(t, credential, "GET", "/v1/runs", "").Code)
+	h := rateLimited(t, "key=36/h,burst=2")
+	for _, credential := range []string{full, "Bearer unknown"} {
+		for i := range 2 {
+			w := h.as(t, credential, "GET", "/v1/runs", "")
+			require.NotEqual(t, http.StatusTooManyRequests, w.Code)
+			require.Equal(t, `"key";q=36;w=3600`, w.Header().Get("RateLimit-Policy"))
+			require.Regexp(t, fmt.Sprintf(`^"key";r=%d;t=[0-9]+$`, 1-i), w.Header().Get("RateLimit"))
 		}
 		w := h.as(t, credential, "GET", "/v1/runs", "")
 		e := refused(t, w, fault.RateLimited)
 		require.Equal(t, "key", e.Details["scope"])
+		require.EqualValues(t, 36, e.Details["limit"])
+		require.Regexp(t, `^"key";r=0;t=[0-9]+$`, w.Header().Get("RateLimit"))
 		ms, ok := e.Details["retryAfterMs"].(float64)
 		require.True(t, ok)
 		require.InDelta(t, 100_000, ms, 5000)
 		require.Equal(t, seconds(ms), w.Header().Get("Retry-After"), "the header and the details agree")
 	}
+	refused(t, h.as(t, "", "GET", "/v1/runs", ""), fault.RateLimited)
+	refused(t, h.as(t, "Bearer guessed", "GET", "/v1/runs", ""), fault.RateLimited)
 	require.Equal(t, http.StatusForbidden, h.as(t, reader, "POST", "/v1/runs", "{}").Code, "each credential has its own")
 	refused(t, h.as(t, full, "DELETE", "/v1/nowhere", ""), fault.RateLimited)
 	require.Equal(t, http.StatusOK, h.as(t, full, "GET", "/.well-known/openwop", "").Code)
+}
+
+func TestHandler_LimitsEachClassOfRoutes(t *testing.T) {
+	t.Parallel()
+	h := rateLimited(t, "tenant:start=1/d", "tenant:read=2/d", "key:write=1/d")
+	read := func() int { return h.as(t, full, "GET", "/v1/runs", "").Code }
+	require.Equal(t, http.StatusOK, read())
+	require.NotEqual(t, http.StatusTooManyRequests, h.as(t, full, "POST", "/v1/runs", "{}").Code)
+	w := h.as(t, full, "POST", "/v1/runs/run_1:fork", "{}")
+	require.Equal(t, "route", refused(t, w, fault.RateLimited).Details["scope"])
+	require.Equal(t, `"tenant-start";q=1;w=86400`, w.Header().Get("RateLimit-Policy"))
+	require.NotEqual(t, http.StatusTooManyRequests, h.as(t, full, "POST", "/v1/runs/run_1/cancel", "{}").Code)
+	refused(t, h.as(t, full, "POST", "/v1/runs/run_1:pause", "{}"), fault.RateLimited)
+	require.Equal(t, http.StatusOK, read(), "what was refused was not counted")
+	require.Equal(t, http.StatusTooManyRequests, read())
+	require.Equal(t, http.StatusTooManyRequests, h.as(t, reader, "GET", "/v1/runs", "").Code, "another key of the tenant")
 }

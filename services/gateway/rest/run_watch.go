@@ -28,7 +28,7 @@ func (s *EventStreams) serveWatch(ctx context.Context, w http.ResponseWriter, r 
 	if err != nil {
 		return err
 	}
-	if err := awaitAccepted(in); err != nil {
+	if _, err := awaitAccepted(in); err != nil {
 		return err
 	}
 	f, ok := s.open(w, r, "no-store")

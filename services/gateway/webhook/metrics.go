@@ -18,7 +18,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 		counter("failed_attempts_total", "Failed delivery attempts.", s.counts.Failed.Load),
 		counter("dead_letters_total", "Events given up after their last attempt.", s.counts.Dead.Load),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "waybill", Subsystem: "webhook", Name: "pending_runs_count",
+			Namespace: "waybill", Subsystem: "webhook", Name: "pending_runs",
 			Help: "Runs with pending deliveries, counted once for each webhook.",
 		}, func() float64 { return float64(s.worker.Pending()) }),
 	}

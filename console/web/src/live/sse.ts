@@ -33,10 +33,14 @@ export async function follow(options: StreamOptions): Promise<void> {
   onState("connecting");
   while (!signal.aborted) {
     try {
-      await once(options, () => {
+      const over = await once(options, () => {
         failures = 0;
         onState("live");
       });
+      if (over) {
+        onState("ended");
+        return;
+      }
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof ApiError && error.status < 500 && error.status !== 429) {
@@ -55,7 +59,8 @@ export async function follow(options: StreamOptions): Promise<void> {
 // The host sends a comment every 15 seconds. A longer silence means that a proxy buffers the stream.
 const silence = 40_000;
 
-async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: () => void): Promise<void> {
+/** Reads one connection to its end. Returns true if the run has ended and nothing is left to read. */
+async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: () => void): Promise<boolean> {
   const id = lastId();
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (id !== undefined) headers["Last-Event-ID"] = id;
@@ -63,6 +68,7 @@ async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: ()
   let timer = setTimeout(() => watchdog.abort(), silence);
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.any([signal, watchdog.signal]), cache: "no-store" });
+    if (response.status === 204) return true;
     if (!response.ok || !response.body) {
       throw errorOf(response, await response.json().catch(() => undefined));
     }
@@ -72,7 +78,7 @@ async function once({ url, lastId, onFrames, signal }: StreamOptions, onOpen: ()
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) return;
+      if (done) return false;
       clearTimeout(timer);
       timer = setTimeout(() => watchdog.abort(), silence);
       parser.feed(value);

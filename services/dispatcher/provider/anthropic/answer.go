@@ -17,9 +17,9 @@ type answer struct {
 	viaTool   bool // the forced tool's input is the text
 	thoughts  bool
 
-	started, stopped bool
-	block            *block // the open block
-	blocks           int64  // number of blocks so far
+	// ended is set by the stop reason, which other servers leave out, and stopped by the last event.
+	started, ended, stopped bool
+	block                   *block // the open block
 
 	answered   bool // the forced tool was called
 	calls      []provider.ToolCall
@@ -39,6 +39,8 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 // requires.
 func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 	switch e.Type {
+	case "message": // the whole, from a server that does not stream
+		return a.addMessage(e.RawJSON())
 	case "message_start":
 		if a.started {
 			return newOrderError()
@@ -62,9 +64,10 @@ func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 		if !a.started || a.block != nil {
 			return newOrderError()
 		}
+		a.ended = true
 		a.setStop(e)
 	case "message_stop":
-		if a.stop == "" || a.block != nil {
+		if !a.ended || a.block != nil {
 			return newOrderError()
 		}
 		a.stopped = true
@@ -89,7 +92,7 @@ func (a *answer) setStop(e anthropic.MessageStreamEventUnion) {
 
 // finish completes the answer.
 func (a *answer) finish() (provider.Result, error) {
-	if !a.stopped {
+	if !a.stopped && a.stop == "" { // some servers leave out the last event
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
 	if a.prose.Len() > 0 {
@@ -104,6 +107,9 @@ func (a *answer) finish() (provider.Result, error) {
 		}
 	}
 	r := provider.Result{RawStop: a.stop, Stop: a.stopClass(), Usage: a.usage}
+	if r.RawStop == "" {
+		r.RawStop = "message_stop" // the event that ended an answer without a reason
+	}
 	if r.Stop == provider.StopRefused {
 		r.RefusalText, r.SafetyCategory = a.details.Explanation, string(a.details.Category)
 	}
@@ -124,7 +130,7 @@ const contentFilter = "content_filter"
 // window truncates an answer like an exhausted budget.
 func (a *answer) stopClass() provider.StopClass {
 	switch anthropic.StopReason(a.stop) {
-	case anthropic.StopReasonEndTurn:
+	case anthropic.StopReasonEndTurn, "":
 		return provider.StopClean
 	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
 		return provider.StopTruncated

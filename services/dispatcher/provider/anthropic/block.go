@@ -28,12 +28,12 @@ type block struct {
 // maxToolCalls limits the calls of an answer.
 const maxToolCalls = 128
 
-// startBlock starts a block. The vendor numbers blocks from 0 and has one open at a time.
+// startBlock starts a block. The vendor has one open at a time. Its numbers may have gaps: gateways
+// leave out blocks, such as thoughts.
 func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
-	if !a.started || a.block != nil || a.stop != "" || e.Index != a.blocks {
+	if !a.started || a.block != nil || a.ended {
 		return newOrderError()
 	}
-	a.blocks++
 	a.block = &block{index: e.Index}
 	switch b := e.ContentBlock; b.Type {
 	case "text":

@@ -3,7 +3,6 @@ package anthropic
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,31 +28,65 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 			Message: "a piece of the answer is longer than an answer may be",
 		}
 	}
-	api, ok := errors.AsType[*anthropic.Error](err)
-	if !ok {
+	if e, ok := provider.As(err); ok { // the platform could not sign the request
+		return provider.Result{}, e
+	}
+	reported := reportedBy(err)
+	if reported == nil {
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	kind, text := api.Type(), strings.ToLower(messageOf(api))
+	kind, text := p.typeOf(reported), strings.ToLower(reported.Body.Message)
 	if kind == shared.ErrorTypeInvalidRequestError && containsAny(text, filtered) {
 		// A filter outside the model declined: this is an answer.
 		return a.finishBlocked()
 	}
 	e := p.byType(kind, text, req) // an error event within a stream
-	if api.StatusCode >= http.StatusBadRequest {
-		e = p.refused(api, text, req)
+	if reported.Status != 0 {
+		e = p.refused(kind, reported, text, req)
 	}
-	e.Quote = provider.Quote(messageOf(api), req.Credential)
+	secret := req.Credential
+	if p.platform.Secret != nil {
+		secret = p.platform.Secret()
+	}
+	e.Quote = provider.Quote(reported.Body.Message, secret)
 	return provider.Result{}, e
 }
 
-// refused maps an error response.
-func (p *Provider) refused(api *anthropic.Error, text string, req provider.Request) *provider.Error {
-	e := p.byStatus(api.StatusCode, text, req)
-	e.Status = api.StatusCode
-	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(api.StatusCode)
-	if api.Response != nil {
-		e.RetryAfter = retryAfter(api.Response.Header)
+// reportedBy returns the server's error in an error of the SDK; nil if the server reported none.
+func reportedBy(err error) *outbound.ServerError {
+	if reported, ok := errors.AsType[*outbound.ServerError](err); ok {
+		return reported
 	}
+	doc := ""
+	if api, ok := errors.AsType[*anthropic.Error](err); ok { // in a stream
+		doc = api.RawJSON()
+	} else if _, doc, ok = strings.Cut(err.Error(), "received error while streaming: "); !ok { // not in the vendor's form
+		return nil
+	}
+	return &outbound.ServerError{Body: outbound.ParseError([]byte(doc))}
+}
+
+// typeOf returns the vendor's type of an error.
+func (p *Provider) typeOf(reported *outbound.ServerError) shared.ErrorType {
+	if p.platform.ErrorType != nil {
+		if kind := p.platform.ErrorType(reported); kind != "" {
+			return kind
+		}
+	}
+	return shared.ErrorType(reported.Body.Kind)
+}
+
+// refused maps an error response.
+func (p *Provider) refused(
+	kind shared.ErrorType, reported *outbound.ServerError, text string, req provider.Request,
+) *provider.Error {
+	e := p.byStatus(reported.Status, text, req)
+	if p.platform.ErrorType != nil && kind != "" && kind != shared.ErrorType(reported.Body.Kind) {
+		e = p.byType(kind, text, req)
+	}
+	e.Status = reported.Status
+	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
+	e.RetryAfter = retryAfter(reported.Header)
 	return e
 }
 
@@ -133,7 +166,11 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 	case shared.ErrorTypeInvalidRequestError:
 		return badRequest(text, req)
 	default: // api_error, timeout_error, and unknown types
-		return outbound.NewTransportError(nil)
+		return &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server failed, or broke off its answer with an error",
+			Retryable: true,
+		}
 	}
 }
 
@@ -143,8 +180,9 @@ var (
 	usedUp     = []string{"credit balance is too low", "usage limit", "spend limit", "spending limit"}
 	longPrompt = []string{
 		"prompt is too long", "exceed context limit", "exceeds the maximum allowed", "image exceeds",
-		"too many total text bytes",
+		"too many total text bytes", "input is too long", "too many input tokens",
 	}
+	noModel    = []string{"model identifier is invalid", "on-demand throughput", "inference profile", "model not found", "unknown model"}
 	longAnswer = []string{"maximum allowed number of output tokens"}
 	badSchema  = []string{
 		"output_config", "output_format", "tools.0", "schema", "strict tool", "strict mode",
@@ -169,6 +207,11 @@ func badRequest(text string, req provider.Request) *provider.Error {
 		return invalid("maxTokens: %d; the model does not say so much in one answer", maxTokens(req))
 	case containsAny(text, longPrompt):
 		return promptTooLong()
+	case containsAny(text, noModel):
+		return &provider.Error{
+			Code:    provider.CodeModelNotSupported,
+			Message: "the model's server does not know the model, or does not serve it by this name",
+		}
 	case len(req.Schema) > 0 && containsAny(text, badSchema):
 		return &provider.Error{
 			Code:    provider.CodeSchemaInvalid,
@@ -189,15 +232,4 @@ func promptTooLong() *provider.Error {
 // accountExhausted is an account without credit, which retrying does not help.
 func accountExhausted() *provider.Error {
 	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
-}
-
-// messageOf returns the vendor's message.
-func messageOf(api *anthropic.Error) string {
-	var body struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // unreadable counts as unknown
-	return body.Error.Message
 }

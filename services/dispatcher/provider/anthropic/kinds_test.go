@@ -29,7 +29,7 @@ func TestCall_AsksForEveryPublishedKind(t *testing.T) {
 	for _, file := range files {
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)
-		p, problems := projection.Compile(source, r.Dialect())
+		p, problems := projection.Compile(source, r.Dialect("m"))
 		require.Empty(t, problems, file)
 		for _, via := range []provider.SchemaVia{provider.ViaFormat, provider.ViaTool} {
 			req := ask()

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -117,6 +118,14 @@ func (a *answer) hasContent() bool {
 func (a *answer) finish() (provider.Result, error) {
 	if a.finishReason == "" && (!a.ended || !a.hasContent()) {
 		return provider.Result{}, outbound.NewTransportError(nil)
+	}
+	if word := strings.ToLower(a.finishReason); slices.Contains(brokenOff, word) {
+		return provider.Result{}, &provider.Error{
+			Code:      provider.CodeUnavailable,
+			Message:   "the model's server broke off its answer: " + word,
+			Retryable: true,
+			Capacity:  word == noResources,
+		}
 	}
 	if err := a.addText(a.joiner.flush()); err != nil {
 		return provider.Result{}, err

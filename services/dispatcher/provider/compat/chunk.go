@@ -3,9 +3,11 @@ package compat
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // chunk holds the members that are read of a chunk. Compatible servers deviate from the vendor's API,
@@ -44,6 +46,15 @@ type delta struct {
 type textPiece struct {
 	text string
 	raw  json.RawMessage
+}
+
+// after returns the piece after a text.
+func (p textPiece) after(text string) textPiece {
+	if p.raw == nil {
+		return textPiece{text: text + p.text}
+	}
+	quoted := strictjson.Render(text)
+	return textPiece{raw: append(quoted[:len(quoted)-1], p.raw[1:]...)}
 }
 
 type toolPiece struct {
@@ -160,6 +171,7 @@ type looseChoice struct {
 	Delta        *looseDelta     `json:"delta"`
 	Message      *looseDelta     `json:"message"`
 	Usage        json.RawMessage `json:"usage"`
+	Text         json.RawMessage `json:"text"` // of the older interface
 }
 
 type looseDelta struct {
@@ -198,12 +210,14 @@ func (c *chunk) readLoosely(data []byte) error {
 	}
 	c.Usage = firstUsage(loose.Usage, loose.XGroq.Usage)
 	for i, o := range loose.Choices {
-		one := choice{Index: number(o.Index, 0), FinishReason: plainText(o.FinishReason)}
+		one := choice{Index: number(o.Index, 0), FinishReason: outbound.PlainText(o.FinishReason)}
 		if o.Delta == nil {
 			o.Delta = o.Message // a whole answer
 		}
 		if o.Delta != nil {
 			one.Delta = o.Delta.plain()
+		} else {
+			one.Delta.Content = pieceOf(o.Text)
 		}
 		if i == 0 && c.Usage == nil {
 			c.Usage = firstUsage(o.Usage)
@@ -215,45 +229,62 @@ func (c *chunk) readLoosely(data []byte) error {
 
 func (l *looseDelta) plain() delta {
 	content, thought := contentOf(l.Content)
-	d := delta{Content: content, Refusal: plainText(l.Refusal), Thought: thought}
+	d := delta{Content: content, Refusal: outbound.PlainText(l.Refusal), Thought: thought}
 	for _, raw := range []json.RawMessage{l.ReasoningContent, l.Reasoning} {
 		if d.Thought == "" {
-			d.Thought = plainText(raw)
+			d.Thought = outbound.PlainText(raw)
 		}
 	}
 	for i, t := range l.ToolCalls {
 		d.ToolCalls = append(d.ToolCalls, toolPiece{
 			Index:     number(t.Index, int64(i)),
-			ID:        plainText(t.ID),
-			Name:      plainText(t.Function.Name),
+			ID:        outbound.PlainText(t.ID),
+			Name:      outbound.PlainText(t.Function.Name),
 			Arguments: pieceOf(t.Function.Arguments),
 		})
 	}
 	if f := l.FunctionCall; f != nil { // the older form of the only tool call
-		d.ToolCalls = append(d.ToolCalls, toolPiece{Name: plainText(f.Name), Arguments: pieceOf(f.Arguments)})
+		d.ToolCalls = append(d.ToolCalls, toolPiece{Name: outbound.PlainText(f.Name), Arguments: pieceOf(f.Arguments)})
 	}
 	audio := strictjson.Object(l.Audio)
-	d.Audio = audioPiece{Data: plainText(audio["data"]), Transcript: plainText(audio["transcript"])}
+	d.Audio = audioPiece{Data: outbound.PlainText(audio["data"]), Transcript: outbound.PlainText(audio["transcript"])}
 	return d
 }
 
-// contentOf reads content: a string, or a list of parts, of which text and thinking are read.
+// contentOf reads content: a string, a part, or a list of parts, of which text and thinking are read.
+// Any other value is an answer that the server parsed.
 func contentOf(raw json.RawMessage) (text textPiece, thought string) {
-	var parts []struct {
+	type part struct {
 		Type     string          `json:"type"`
 		Text     json.RawMessage `json:"text"`
 		Thinking json.RawMessage `json:"thinking"`
 	}
-	if strictjson.KindOf(raw) != "an array" || json.Unmarshal(raw, &parts) != nil {
+	var parts []part
+	switch strictjson.KindOf(raw) {
+	case "an object":
+		var one part
+		if json.Unmarshal(raw, &one) != nil || one.Type == "" || len(one.Text)+len(one.Thinking) == 0 {
+			return pieceOf(raw), ""
+		}
+		parts = []part{one}
+	case "an array":
+		typed := func(p part) bool { return p.Type != "" || len(p.Text) > 0 }
+		if json.Unmarshal(raw, &parts) != nil || len(parts) > 0 && !slices.ContainsFunc(parts, typed) {
+			return pieceOf(raw), ""
+		}
+	default:
 		return pieceOf(raw), ""
+	}
+	if len(parts) == 1 && parts[0].Type != "thinking" && parts[0].Type != "reasoning" {
+		return pieceOf(parts[0].Text), ""
 	}
 	for _, p := range parts {
 		if p.Type == "thinking" || p.Type == "reasoning" {
 			inner, _ := contentOf(p.Thinking)
-			thought += inner.text + plainText(p.Text)
+			thought += inner.text + outbound.PlainText(p.Text)
 			continue
 		}
-		text.text += plainText(p.Text)
+		text.text += outbound.PlainText(p.Text)
 	}
 	return text, thought
 }
@@ -263,25 +294,12 @@ func pieceOf(raw json.RawMessage) textPiece {
 	if strictjson.KindOf(raw) == "a string" && strings.Contains(strings.ToLower(string(raw)), `\ud`) {
 		return textPiece{raw: raw}
 	}
-	return textPiece{text: plainText(raw)}
-}
-
-// plainText returns a string, another value as it is written, and nothing for null.
-func plainText(raw json.RawMessage) string {
-	var text string
-	switch {
-	case len(raw) == 0 || string(raw) == "null":
-		return ""
-	case json.Unmarshal(raw, &text) == nil:
-		return text
-	default:
-		return string(raw)
-	}
+	return textPiece{text: outbound.PlainText(raw)}
 }
 
 // number reads an integer in any notation, also as a string.
 func number(raw json.RawMessage, otherwise int64) int64 {
-	f, err := json.Number(strings.TrimSpace(plainText(raw))).Float64()
+	f, err := json.Number(strings.TrimSpace(outbound.PlainText(raw))).Float64()
 	if err != nil || f < -maxNumber || f > maxNumber {
 		return otherwise
 	}
@@ -306,16 +324,22 @@ func firstUsage(among ...json.RawMessage) *usage {
 			}
 			return &n
 		}
+		either := func(one, other *int64) *int64 {
+			if one != nil {
+				return one
+			}
+			return other
+		}
 		u := usage{
-			prompt:     count("prompt_tokens"),
-			completion: count("completion_tokens"),
+			prompt:     either(count("prompt_tokens"), count("input_tokens")),
+			completion: either(count("completion_tokens"), count("output_tokens")),
 			total:      count("total_tokens"),
-			cacheRead:  count("prompt_tokens_details", "cached_tokens"),
-			cacheWrite: count("prompt_tokens_details", "cache_write_tokens"),
+			cacheRead: either(count("prompt_tokens_details", "cached_tokens"),
+				count("input_tokens_details", "cached_tokens")),
+			cacheWrite: either(count("prompt_tokens_details", "cache_write_tokens"),
+				count("input_tokens_details", "cache_write_tokens")),
 		}
-		if u.cacheRead == nil {
-			u.cacheRead = count("prompt_cache_hit_tokens")
-		}
+		u.cacheRead = either(u.cacheRead, count("prompt_cache_hit_tokens"))
 		if u.prompt != nil || u.completion != nil || u.total != nil {
 			return &u
 		}

@@ -1,17 +1,19 @@
-// Package compat implements Chat Completions with OpenAI's official SDK, for OpenAI and compatible
-// servers. The Dialect of the configuration selects the differences. The SDK's retries are off:
-// retrying belongs to the run loop.
+// Package compat implements Chat Completions and the Responses API with OpenAI's official SDK, for
+// OpenAI and compatible servers. The configuration selects the interface, and its Dialect the
+// differences. The SDK's retries are off: retrying belongs to the run loop.
 //
-// It uses Chat Completions instead of the newer Responses API because compatible servers support
-// it. It has everything that the host needs: strict schemas, refusals, usage, forced tools, image,
-// sound and file parts, spoken answers. It has no image output, so Result.Media holds sound only.
-// OpenAI's models show no thoughts in it, and the newest accept no tools while they think, so their
-// schemas are sent as a response format.
+// Chat Completions is the default because compatible servers support it. It has strict schemas,
+// refusals, usage, forced tools, image, sound and file parts, spoken answers. It has no image output,
+// so Result.Media holds sound only. OpenAI's models show no thoughts in it, and the newest accept no
+// tools while they think, so their schemas are sent as a response format. In the Responses API these
+// models show summaries of their thoughts; it has no sound, no seed and no stop sequences.
 //
 // The steps of a call:
 //
 //	Request -> params (the vendor's words) -> stream of chunks -> answer (text, stop, usage)
 //	                                      \-> failure (status or break) -> *provider.Error
+//
+// Events of the Responses API are read as chunks: both say the same about an answer.
 //
 // The response schema is sent unchanged, as response format or as the one tool that the model must
 // call. Strict mode is on if the schema was projected.
@@ -24,6 +26,7 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
 
 	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -35,9 +38,10 @@ type Provider struct {
 	cfg    Config          // without the key, which the service has
 	server outbound.Server // the same
 	// keyed means that the host has a key.
-	keyed bool
-	chat  openai.ChatCompletionService
-	http  *http.Client
+	keyed     bool
+	chat      openai.ChatCompletionService
+	responses responses.ResponseService
+	http      *http.Client
 }
 
 // New validates the configuration and connects to no server.
@@ -51,14 +55,15 @@ func New(cfg Config) (*Provider, error) {
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
-		option.WithMiddleware(readErrors),
+		option.WithMiddleware(outbound.ReadErrors),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, cfg.Dialect.withKey(cfg.APIKey))
 	}
-	// Only the service: openai.NewClient reads key, address and headers from OPENAI_* variables,
+	// Only the services: openai.NewClient reads key, address and headers from OPENAI_* variables,
 	// which are meant for other programs.
 	p.chat = openai.NewChatCompletionService(opts...)
+	p.responses = responses.NewResponseService(opts...)
 	return p, nil
 }
 
@@ -67,7 +72,7 @@ func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is OpenAI's strict mode. What other servers support is only known to their operators, who
 // can name a dialect in the model catalogue.
-func (p *Provider) Dialect() projection.Vendor {
+func (p *Provider) Dialect(string) projection.Vendor {
 	if p.cfg.Dialect.isOpenAI() {
 		return projection.OpenAI
 	}
@@ -75,7 +80,7 @@ func (p *Provider) Dialect() projection.Vendor {
 }
 
 // SchemaForms lists all forms: servers differ in what they accept.
-func (*Provider) SchemaForms() []provider.SchemaVia {
+func (*Provider) SchemaForms(string) []provider.SchemaVia {
 	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaObject, provider.ViaWords}
 }
 
@@ -91,12 +96,12 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if err := p.check(req); err != nil {
 		return provider.Result{}, err
 	}
-	params, err := p.cfg.paramsOf(req)
+	send, err := p.requestOf(req)
 	if err != nil {
 		return provider.Result{}, err
 	}
 	ctx = outbound.Within(ctx, req.Timeouts)
-	s := p.openStream(ctx, params, p.options(req))
+	s := p.openStream(ctx, send, p.options(req))
 	defer s.release()
 	a := newAnswer(req, emit)
 	for s.next() {
@@ -111,7 +116,26 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if a.chosen == nil && s.foreign {
 		return provider.Result{}, outbound.NewTransportError(outbound.ErrNoStream)
 	}
+	if s.done && !a.usage.Known && !p.cfg.Responses {
+		if u := s.lateUsage(ctx); u != nil {
+			a.usage = usageOf(*u)
+		}
+	}
 	return a.finish()
+}
+
+// requestOf converts a validated request for the server's interface.
+func (p *Provider) requestOf(req provider.Request) (request, error) {
+	if p.cfg.Responses {
+		params, err := p.cfg.responseParams(req)
+		return func(ctx context.Context, opts ...option.RequestOption) error {
+			return p.responses.NewStreaming(ctx, params, opts...).Err()
+		}, err
+	}
+	params, err := p.cfg.paramsOf(req)
+	return func(ctx context.Context, opts ...option.RequestOption) error {
+		return p.chat.NewStreaming(ctx, params, opts...).Err()
+	}, err
 }
 
 // check rejects requests that the server need not see.

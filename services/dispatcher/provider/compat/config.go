@@ -13,6 +13,9 @@ import (
 type Config struct {
 	// Dialect is the API variant of the server; empty means DialectCompatible.
 	Dialect Dialect
+	// Responses selects the Responses API instead of Chat Completions. Azure's deployments have it at
+	// the address of a compatible server.
+	Responses bool
 	// ID is the provider's id in workflows; empty uses the dialect's default.
 	ID string
 	// BaseURL is the server's address including the version, such as http://127.0.0.1:11434/v1.

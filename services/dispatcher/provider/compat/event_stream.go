@@ -3,14 +3,15 @@ package compat
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
 
-	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
@@ -18,7 +19,9 @@ import (
 // events. Its iterator is not used, because it parses each event three more times: for an error,
 // for JSON validity, and for the end.
 type eventStream struct {
-	events  ssestream.Decoder
+	events ssestream.Decoder
+	// read reads an event; done means that it completes the answer.
+	read    func(data []byte, into *chunk) (done bool, err error)
 	current chunk
 	// done means that the answer is complete; the stream may still be open.
 	done bool
@@ -30,16 +33,23 @@ type eventStream struct {
 	// stream.
 	detach func() bool
 	cancel context.CancelFunc
+	// drained means that the stream is read on in the background.
+	drained bool
 }
+
+// request makes the request of one of the interfaces.
+type request func(ctx context.Context, opts ...option.RequestOption) error
 
 // openStream makes the request. The caller releases the stream. The request's context has no
 // deadline of its own; only the call's context says why the call ended.
-func (p *Provider) openStream(ctx context.Context, params openai.ChatCompletionNewParams, opts []option.RequestOption) *eventStream {
+func (p *Provider) openStream(ctx context.Context, send request, opts []option.RequestOption) *eventStream {
 	own, cut := context.WithCancel(context.WithoutCancel(ctx))
-	out := &eventStream{detach: context.AfterFunc(ctx, cut), cancel: cut}
+	out := &eventStream{read: readChunk, detach: context.AfterFunc(ctx, cut), cancel: cut}
+	if p.cfg.Responses {
+		out.read = new(responseReader).read
+	}
 	var res *http.Response
-	s := p.chat.NewStreaming(own, params, append(opts, option.WithResponseInto(&res))...)
-	if out.err = s.Err(); out.err == nil && res != nil {
+	if out.err = send(own, append(opts, option.WithResponseInto(&res))...); out.err == nil && res != nil {
 		out.foreign = !outbound.IsEventStream(res)
 		res.Header.Set("Content-Type", "text/event-stream") // what the client makes of any answer
 		out.events, out.body = ssestream.NewDecoder(res), res.Body
@@ -49,7 +59,7 @@ func (p *Provider) openStream(ctx context.Context, params openai.ChatCompletionN
 
 // next reads a chunk; false at the end or after an error.
 func (s *eventStream) next() bool {
-	if s.err != nil || s.events == nil || !s.events.Next() {
+	if s.done || s.err != nil || s.events == nil || !s.events.Next() {
 		return false
 	}
 	event := s.events.Event()
@@ -57,10 +67,21 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	s.current = chunk{}
-	if s.err = s.current.read(event.Data); s.err == nil && s.current.failed() {
-		s.err = &serverError{body: parseError(event.Data)}
+	s.done, s.err = s.read(event.Data, &s.current)
+	if _, reported := errors.AsType[*outbound.ServerError](s.err); s.err != nil && !reported {
+		if event.Type == "error" || strictjson.KindOf(event.Data) == "an array" { // errors in another form
+			s.err = &outbound.ServerError{Body: outbound.ParseError(event.Data)}
+		}
 	}
 	return s.err == nil
+}
+
+// readChunk reads an event of Chat Completions.
+func readChunk(data []byte, into *chunk) (done bool, err error) {
+	if err = into.read(data); err == nil && into.failed() {
+		err = &outbound.ServerError{Body: outbound.ParseError(data)}
+	}
+	return false, err
 }
 
 // failure returns the error that ended the stream; nil at its end.
@@ -80,15 +101,60 @@ const (
 	drainBytes = 4 << 10
 )
 
+// lateTime is how long the usage is waited for after the end of an answer.
+const lateTime = 100 * time.Millisecond
+
+// lateUsage reads a complete answer's stream on, for the usage that some servers send after its end. It
+// returns nil if none comes in time.
+func (s *eventStream) lateUsage(ctx context.Context) *usage {
+	found := make(chan *usage, 1)
+	s.drain(func() { found <- s.readUsage() })
+	late := time.NewTimer(lateTime)
+	defer late.Stop()
+	select {
+	case u := <-found:
+		return u
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// readUsage reads up to the next usage; nil at the end of the stream.
+func (s *eventStream) readUsage() *usage {
+	const most = 8 // events
+	for range most {
+		var c chunk
+		if !s.events.Next() || c.read(s.events.Event().Data) != nil {
+			return nil
+		}
+		if c.Usage != nil {
+			return c.Usage
+		}
+	}
+	return nil
+}
+
 // release ends a stream. A complete answer's stream is drained in the background.
 func (s *eventStream) release() {
-	if !s.done || !s.detach() {
+	switch {
+	case s.drained:
+	case s.done:
+		s.drain(func() {})
+	default:
 		s.close()
-		return
 	}
+}
+
+// drain reads the stream to its end in the background, after first.
+func (s *eventStream) drain(first func()) {
+	s.drained = true
 	go func() {
 		defer s.close()
-		defer time.AfterFunc(drainTime, s.cancel).Stop()
+		if s.detach() { // else the call was cancelled
+			defer time.AfterFunc(drainTime, s.cancel).Stop()
+		}
+		first()
 		_, _ = io.CopyN(io.Discard, s.body, drainBytes) // text after the end is ignored
 	}()
 }

@@ -18,20 +18,20 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 	if ctx.Err() != nil {
 		return provider.Result{}, ctx.Err()
 	}
-	reported, ok := errors.AsType[*serverError](err)
+	reported, ok := errors.AsType[*outbound.ServerError](err)
 	if !ok {
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	if blocked(reported.body.code) && (reported.status == 0 || reported.status == http.StatusBadRequest) {
+	if blocked(reported.Body.Code) && (reported.Status == 0 || reported.Status == http.StatusBadRequest) {
 		// A filter before the model refused the prompt: this is an answer.
-		a.finishReason = reported.body.code
+		a.finishReason = reported.Body.Code
 		return a.finish()
 	}
 	e := p.classify(req, reported)
-	e.Status = reported.status
-	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.status)
-	e.RetryAfter = retryAfter(reported.header)
-	e.Quote = provider.Quote(reported.body.message, req.Credential)
+	e.Status = reported.Status
+	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
+	e.RetryAfter = retryAfter(reported.Header)
+	e.Quote = provider.Quote(reported.Body.Message, req.Credential)
 	return provider.Result{}, e
 }
 
@@ -51,7 +51,7 @@ var (
 		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema",
 		"invalid_function_parameters", "structured output", "guided_json",
 		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice", "json mode",
-		"json_object", "requested parameters",
+		"json_object", "requested parameters", "text.format",
 	}
 	// saysTool is only about the schema if it was sent as a tool.
 	saysTool          = []string{"tool", "function call"} //nolint:gochecknoglobals // a constant
@@ -79,10 +79,10 @@ var (
 
 // classify maps an error by its status and by what it says. An error in a stream has no status, or
 // one in its code.
-func (p *Provider) classify(req provider.Request, s *serverError) *provider.Error {
-	status, says := s.status, s.body.says
+func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *provider.Error {
+	status, says := s.Status, s.Body.Says
 	if status == 0 {
-		status, _ = strconv.Atoi(s.body.code)
+		status, _ = strconv.Atoi(s.Body.Code)
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && says(saysNoKey...):
@@ -110,14 +110,14 @@ func (p *Provider) classify(req provider.Request, s *serverError) *provider.Erro
 			Message:   "the model's server rejected what its model wrote",
 			Retryable: true,
 		}
-	case refusesSchema(req, status, s.body):
+	case refusesSchema(req, status, s.Body):
 		return &provider.Error{
 			Code:    provider.CodeSchemaInvalid,
 			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
 		}
 	case isTemporary(status), status < http.StatusMultipleChoices && says(saysOverloaded...):
 		return p.temporary(status, says(saysOverloaded...))
-	case status == http.StatusNotFound, s.body.param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
+	case status == http.StatusNotFound, s.Body.Param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
 		return &provider.Error{
 			Code:    provider.CodeModelNotSupported,
 			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
@@ -125,7 +125,7 @@ func (p *Provider) classify(req provider.Request, s *serverError) *provider.Erro
 	case status >= http.StatusBadRequest:
 		return &provider.Error{
 			Code:    provider.CodeInvalidRequest,
-			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(s.body.param),
+			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(s.Body.Param),
 		}
 	default: // in a stream
 		return &provider.Error{
@@ -138,23 +138,24 @@ func (p *Provider) classify(req provider.Request, s *serverError) *provider.Erro
 
 // refusesSchema reports whether a server refuses the schema, or its form. Some servers report what
 // they have not built, or a grammar that they cannot build, as an error of their own.
-func refusesSchema(req provider.Request, status int, e errorBody) bool {
+func refusesSchema(req provider.Request, status int, e outbound.ErrorBody) bool {
 	switch {
 	case len(req.Schema) == 0 && req.Via != provider.ViaObject:
 		return status >= http.StatusBadRequest && !isTemporary(status) && aboutSchema(e)
-	case isTemporary(status) && (status != http.StatusInternalServerError && status != http.StatusNotImplemented || e.says(saysOverloaded...)):
+	case isTemporary(status) && (status != http.StatusInternalServerError && status != http.StatusNotImplemented || e.Says(saysOverloaded...)):
 		return false
 	case status < http.StatusBadRequest:
 		return false
 	}
-	return e.says(saysSchema...) || aboutSchema(e) || req.Via == provider.ViaTool && e.says(saysTool...)
+	return e.Says(saysSchema...) || aboutSchema(e) || req.Via == provider.ViaTool && e.Says(saysTool...)
 }
 
 // aboutSchema reports whether a code or a member of OpenAI's errors is about the schema, as response
 // format or as tool. No other tool is sent.
-func aboutSchema(e errorBody) bool {
-	return strings.HasPrefix(e.param, "response_format") || strings.HasPrefix(e.param, "tool") ||
-		e.code == "invalid_json_schema" || e.code == "invalid_function_parameters"
+func aboutSchema(e outbound.ErrorBody) bool {
+	return strings.HasPrefix(e.Param, "response_format") || strings.HasPrefix(e.Param, "text.format") ||
+		strings.HasPrefix(e.Param, "tool") ||
+		e.Code == "invalid_json_schema" || e.Code == "invalid_function_parameters"
 }
 
 // isTemporary reports the statuses of failures that may pass.
@@ -182,7 +183,7 @@ func (*Provider) temporary(status int, overloaded bool) *provider.Error {
 func memberHint(member string) string {
 	named := []string{
 		"temperature", "top_p", "seed", "stop", "max_tokens", "max_completion_tokens", "reasoning_effort",
-		"modalities", "audio", "messages",
+		"modalities", "audio", "messages", "max_output_tokens", "input", "reasoning.effort", "reasoning.summary",
 	}
 	if !slices.Contains(named, member) {
 		return ""

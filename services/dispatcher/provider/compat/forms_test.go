@@ -24,6 +24,16 @@ type served struct {
 // callServed calls a server with one response, for an answer with a schema.
 func callServed(t *testing.T, s served, via provider.SchemaVia) (provider.Result, error) {
 	t.Helper()
+	req := ask()
+	req.Schema, req.SchemaName, req.Via = []byte(`{"type":"object"}`), "answer", via
+	return s.call(t, compat.Config{}, req, nil)
+}
+
+// call calls a server with one response.
+func (s served) call(
+	t *testing.T, cfg compat.Config, req provider.Request, emit func(provider.Delta) error,
+) (provider.Result, error) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch s.label {
 		case "-":
@@ -42,12 +52,11 @@ func callServed(t *testing.T, s served, via provider.SchemaVia) (provider.Result
 		_, _ = w.Write([]byte(s.body))
 	}))
 	t.Cleanup(server.Close)
-	p, err := compat.New(compat.Config{BaseURL: server.URL})
+	cfg.BaseURL = server.URL
+	p, err := compat.New(cfg)
 	require.NoError(t, err)
 	t.Cleanup(p.Close)
-	req := ask()
-	req.Schema, req.SchemaName, req.Via = []byte(`{"type":"object"}`), "answer", via
-	return p.Call(t.Context(), req, nil)
+	return p.Call(t.Context(), req, emit)
 }
 
 // delta is a chunk with a delta, and more members of its choice.
@@ -151,6 +160,33 @@ func TestCall_ReadsTheAnswersOfServers(t *testing.T) {
 			via:    provider.ViaTool,
 		},
 		"text instead of the tool": {served: served{body: whole + doneEvent}, via: provider.ViaTool},
+		"the older interface":      {served: served{body: `data: {"choices":[{"text":"{\"title\":\"Call 😀\",","finish_reason":null}]}` + "\n\n" + `data: {"choices":[{"text":"\"urgent\":true}","finish_reason":"stop"}]}` + "\n\n" + doneEvent}},
+		"content as one part":      {served: served{body: delta(`{"type":"text","text":"{\"title\":\"Call 😀\",\"urgent\":true}"}`, "") + stop + doneEvent}},
+		"content as output_text":   {served: served{body: delta(`[{"type":"output_text","text":"{\"title\":\"Call 😀\",\"urgent\":true}"}]`, "") + stop + doneEvent}},
+		"parts with half letters":  {served: served{body: delta(`[{"type":"text","text":"{\"title\":\"Call \ud83d"}]`, "") + delta(`[{"type":"text","text":"\ude00\",\"urgent\":true}"}]`, "") + stop + doneEvent}},
+		"content that was parsed":  {served: served{body: delta(`{"title":"Call 😀","urgent":true}`, "") + stop + doneEvent}},
+		"null members":             {served: served{body: `data: {"choices":null,"usage":null}` + "\n\n" + `data: {"choices":[{"index":null,"delta":null,"finish_reason":null}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":null,"tool_calls":null,"refusal":null,"audio":null}}]}` + "\n\n" + whole + doneEvent}},
+		"a filter's word": {
+			served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"SAFETY"`) + doneEvent},
+			stop:   provider.StopRefused,
+		},
+		"an unknown word": {
+			served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":"bored"`) + doneEvent},
+			stop:   provider.StopUnknown,
+		},
+		"a reason that is a number": {
+			served: served{body: delta(`"{\"title\":\"Call 😀\",\"urgent\":true}"`, `,"finish_reason":7`) + doneEvent},
+			stop:   provider.StopUnknown,
+		},
+		"two tools without index": {
+			served: served{body: `data: {"choices":[{"delta":{"tool_calls":[{"id":"c","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\",\"urgent\":true}"}},{"id":"d","function":{"name":"answer","arguments":"{}"}}]}}]}` + "\n\n" + toolStop + doneEvent},
+			via:    provider.ViaTool,
+			stop:   provider.StopUnknown,
+		},
+		"a tool in a document": {
+			served: served{label: "application/json", body: `{"choices":[{"index":0,"message":{"content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"answer","arguments":"{\"title\":\"Call 😀\",\"urgent\":true}"}}]},"finish_reason":"tool_calls"}]}`},
+			via:    provider.ViaTool,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -192,11 +228,21 @@ func TestCall_FindsTheUsage(t *testing.T) {
 			strings.TrimSuffix(whole, "}\n\n") + `,"usage":` + usage + "}\n\n" + `data: {"choices":[],"usage":` + usage + "}\n\n" + doneEvent,
 			true,
 		},
-		"in a document": {`{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":` + usage + `}`, true},
-		"nowhere":       {whole + doneEvent, false},
-		"null":          {whole + `data: {"choices":[],"usage":null}` + "\n\n" + doneEvent, false},
-		"empty":         {whole + `data: {"choices":[],"usage":{}}` + "\n\n" + doneEvent, false},
-		"of no numbers": {whole + `data: {"choices":[],"usage":{"prompt_tokens":"many"}}` + "\n\n" + doneEvent, false},
+		"in a document":     {`{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"usage":` + usage + `}`, true},
+		"after [DONE]":      {whole + doneEvent + `data: {"choices":[],"usage":` + usage + "}\n\n", true},
+		"some of it, later": {whole + doneEvent + ": ping\n\n" + `data: {"usage":` + usage + `}`, true},
+		"growing": {
+			strings.TrimSuffix(whole, "}\n\n") + `,"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}` + "\n\n" + `data: {"choices":[],"usage":` + usage + "}\n\n" + doneEvent,
+			true,
+		},
+		"before the text":    {`data: {"usage":` + usage + "}\n\n" + whole + doneEvent, true},
+		"by other names":     {whole + `data: {"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15}}` + "\n\n" + doneEvent, true},
+		"a list":             {whole + `data: {"usage":[10,5]}` + "\n\n" + doneEvent, false},
+		"junk after the end": {whole + doneEvent + "data: {\n\n", false},
+		"nowhere":            {whole + doneEvent, false},
+		"null":               {whole + `data: {"choices":[],"usage":null}` + "\n\n" + doneEvent, false},
+		"empty":              {whole + `data: {"choices":[],"usage":{}}` + "\n\n" + doneEvent, false},
+		"of no numbers":      {whole + `data: {"choices":[],"usage":{"prompt_tokens":"many"}}` + "\n\n" + doneEvent, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -321,7 +367,17 @@ func TestCall_ClassifiesTheErrorsOfServers(t *testing.T) {
 			stream(`{"error":{"message":"The server is overloaded","type":"server_error"}}`),
 			provider.CodeUnavailable, true, "The server is overloaded",
 		},
-		"a string in a stream": {stream(`{"error":"boom"}`), provider.CodeUnavailable, true, "boom"},
+		"a word for a failure":   {served{body: delta(`"{"`, `,"finish_reason":"error"`) + doneEvent}, provider.CodeUnavailable, true, ""},
+		"a word for no capacity": {served{body: delta(`"{"`, `,"finish_reason":"insufficient_system_resource"`) + doneEvent}, provider.CodeUnavailable, true, ""},
+		"an error with a choice": {
+			stream(`{"error":{"code":502,"message":"Provider disconnected"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}`),
+			provider.CodeUnavailable, true, "Provider disconnected",
+		},
+		"a number in a stream":  {stream(`{"error":7}`), provider.CodeUnavailable, true, ""},
+		"a list in a stream":    {stream(`{"error":[{"message":"boom"}]}`), provider.CodeUnavailable, true, "boom"},
+		"a list as the event":   {stream(`[{"error":{"message":"boom"}}]`), provider.CodeUnavailable, true, "boom"},
+		"a status in the error": {stream(`{"error":{"status":429,"message":"slow"}}`), provider.CodeQuota, true, "slow"},
+		"a string in a stream":  {stream(`{"error":"boom"}`), provider.CodeUnavailable, true, "boom"},
 		"vLLM's error in a stream": {
 			stream(`{"object":"error","message":"boom","type":"InternalServerError","code":500}`),
 			provider.CodeUnavailable, true, "boom",

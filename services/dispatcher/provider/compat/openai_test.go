@@ -106,7 +106,7 @@ func TestProvider_IsStrictAsOpenAI(t *testing.T) {
 		compat.DialectCompatible: projection.AsWritten, compat.DialectOpenAI: projection.OpenAI,
 	} {
 		var strict provider.Strict = dialectRig(t, dialect, nil)
-		require.Equal(t, want, strict.Dialect())
+		require.Equal(t, want, strict.Dialect("m"))
 	}
 }
 

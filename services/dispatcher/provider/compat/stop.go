@@ -12,16 +12,28 @@ const (
 	contentFilter = "content_filter"
 	toolCalls     = "tool_calls"
 	functionCall  = "function_call"
+	// completedResponse is the status of a response that ended by itself, with or without calls.
+	completedResponse = "completed"
+	// noResources is DeepSeek's reason for an answer that its servers had no room for.
+	noResources = "insufficient_system_resource"
 )
 
 // blocked reports whether a finish reason or error code means that a filter stopped the prompt or
 // the answer.
 func blocked(reason string) bool {
-	return slices.Contains([]string{contentFilter, "content_policy_violation", "invalid_prompt"}, reason)
+	return slices.Contains(filtered, strings.ToLower(reason))
 }
 
-// Words by which servers say that an answer is complete, or was cut at a token limit.
+// Words by which servers say that an answer is complete, was cut at a token limit, was stopped by a
+// filter, or was broken off by a failure.
 var (
+	filtered = []string{ //nolint:gochecknoglobals // a constant
+		contentFilter, "content_policy_violation", "invalid_prompt", "sensitive", "safety", "blocklist",
+		"prohibited_content", "recitation", "guardrail_intervened",
+	}
+	brokenOff = []string{ //nolint:gochecknoglobals // a constant
+		"error", "abort", "aborted", "cancelled", "canceled", "network_error", "server_error", "timeout", noResources,
+	}
 	complete  = []string{"", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "finished", "done"}          //nolint:gochecknoglobals // a constant
 	truncated = []string{"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length", "max_length", "token_limit"} //nolint:gochecknoglobals // a constant
 )
@@ -44,7 +56,7 @@ func stopOf(finish string, forced bool) provider.StopClass {
 }
 
 func reasonOf(finish string, stop provider.StopClass) string {
-	if stop == provider.StopUnknown && (finish == toolCalls || finish == functionCall) {
+	if stop == provider.StopUnknown && slices.Contains([]string{toolCalls, functionCall, completedResponse}, finish) {
 		return toolCalls
 	}
 	return provider.FinishReason(stop)

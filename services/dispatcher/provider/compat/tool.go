@@ -93,7 +93,8 @@ func (a *answer) flushHeld() error {
 func (a *answer) stopClass() provider.StopClass {
 	forced := a.tool != "" && len(a.calls) == 1 && a.calls[0].name.String() == a.tool
 	stop := stopOf(a.finishReason, forced)
-	if stop == provider.StopClean && a.tool != "" && len(a.calls) > 0 && !forced {
+	offered := a.tool != "" || a.finishReason == completedResponse
+	if stop == provider.StopClean && offered && len(a.calls) > 0 && !forced {
 		return provider.StopUnknown
 	}
 	return stop

@@ -22,6 +22,7 @@ type answer struct {
 	calls      []provider.ToolCall
 	media      media
 	ending     ending
+	any        bool // a candidate or a block was received
 	usage      provider.Usage
 }
 
@@ -48,6 +49,7 @@ func (a *answer) addResponse(r *genai.GenerateContentResponse) error {
 		a.usage = usageOf(r.UsageMetadata)
 	}
 	if f := r.PromptFeedback; f != nil && f.BlockReason != "" {
+		a.any = true
 		a.ending.blocked, a.ending.message = f.BlockReason, f.BlockReasonMessage
 	}
 	for _, c := range r.Candidates {
@@ -62,6 +64,7 @@ func (a *answer) addResponse(r *genai.GenerateContentResponse) error {
 }
 
 func (a *answer) addCandidate(c *genai.Candidate) error {
+	a.any = true
 	if c.FinishReason != "" && (a.ending.finish == "" || c.FinishReason != genai.FinishReasonUnspecified) {
 		a.ending.finish = c.FinishReason
 	}

@@ -11,6 +11,9 @@ const DefaultBaseURL = "https://generativelanguage.googleapis.com"
 // apiVersion is the API version that supports JSON Schema.
 const apiVersion = "v1beta"
 
+// vertexVersion is the API version of Vertex AI that supports JSON Schema.
+const vertexVersion = "v1beta1"
+
 // Config describes an account with the vendor. BaseURL is the vendor's address, or that of a
 // gateway, without the version; empty uses DefaultBaseURL.
 type Config outbound.Server

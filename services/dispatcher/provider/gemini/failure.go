@@ -25,14 +25,21 @@ func (p *Provider) failed(ctx context.Context, err error, x *exchange) (provider
 	if api, ok := errors.AsType[genai.APIError](err); ok {
 		return provider.Result{}, p.refused(api, x)
 	}
-	if e, ok := provider.As(err); ok { // an event that is too long
+	if reported, ok := errors.AsType[*outbound.ServerError](err); ok { // in a stream
+		code, err := strconv.Atoi(reported.Body.Code)
+		if err != nil {
+			code = http.StatusInternalServerError
+		}
+		return provider.Result{}, p.refused(genai.APIError{Code: code, Message: reported.Body.Message}, x)
+	}
+	if e, ok := provider.As(err); ok { // an event that is too long, or no token
 		return provider.Result{}, e
 	}
 	if x.status >= http.StatusBadRequest { // an error with an incomplete body
 		return provider.Result{}, p.refused(genai.APIError{Code: x.status}, x)
 	}
 	if _, ok := errors.AsType[*url.Error](err); !ok && x.broken == nil {
-		err = errGarbage // the SDK's error quotes what it could not read
+		err = outbound.ErrGarbage // the SDK's error quotes what it could not read
 	}
 	return provider.Result{}, outbound.NewTransportError(err)
 }
@@ -42,7 +49,7 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	api = unlisted(api)
 	details := detailsOf(api)
 	e := p.byStatus(statusOf(api, x.status), x.keyName, api, details)
-	e.RetryAfter, e.Quote = details.retryAfter(), provider.Quote(api.Message, "")
+	e.RetryAfter, e.Quote = details.retryAfter(), provider.Quote(api.Message, x.key)
 	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.IsOverloaded(api.Code) || x.status != http.StatusOK && outbound.IsOverloaded(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
@@ -53,11 +60,14 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	return e
 }
 
-// unlisted unwraps an error sent as a list of one, which the SDK reads as text.
+// unlisted unwraps an error sent as a list of one, or in another form, which the SDK reads as text.
 func unlisted(api genai.APIError) genai.APIError {
 	var list []struct{ Error *genai.APIError }
 	if json.Unmarshal([]byte(api.Message), &list) == nil && len(list) > 0 && list[0].Error != nil {
 		return *list[0].Error
+	}
+	if json.Valid([]byte(api.Message)) {
+		api.Message = outbound.ParseError([]byte(api.Message)).Message
 	}
 	return api
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // maxEvent limits one event: the largest piece of an answer and its envelope.
@@ -65,8 +67,24 @@ func (f *frames) next() {
 	if len(data) == 0 || string(data) == "[DONE]" {
 		return
 	}
+	if e := oddError(data); e != nil {
+		f.ended, f.x.broken = true, e
+		return
+	}
 	f.x.note(data)
 	f.ready = append(append([]byte("data: "), data...), "\n\n"...)
+}
+
+// oddError returns an error that is not in the vendor's form, in which the SDK would not see it.
+func oddError(data []byte) error {
+	if !bytes.Contains(data, []byte(`"error"`)) {
+		return nil
+	}
+	raw, ok := strictjson.Member(data, "error")
+	if kind := strictjson.KindOf(raw); !ok || kind == "an object" || kind == "null" {
+		return nil
+	}
+	return &outbound.ServerError{Body: outbound.ParseError(data)}
 }
 
 // event reads up to an empty line or the end.

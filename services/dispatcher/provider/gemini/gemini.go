@@ -1,5 +1,5 @@
-// Package gemini implements Google's Gemini API with the official SDK. One call is one
-// streamGenerateContent request. The SDK's retries and continuations are off: retrying belongs to
+// Package gemini implements Google's Gemini API with the official SDK, also as Vertex AI serves it. One
+// call is one streamGenerateContent request. The SDK's retries and continuations are off: retrying belongs to
 // the run loop.
 //
 // The steps of a call:
@@ -32,6 +32,7 @@ import (
 // it when done.
 type Provider struct {
 	server outbound.Server // without the key
+	vertex *Vertex         // nil for the vendor's own API
 	// hostKey is a function because fmt prints the values of unexported fields.
 	hostKey func() provider.Secret
 	models  *genai.Models
@@ -43,18 +44,40 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	host := cfg.APIKey
-	p := &Provider{server: cfg.server(), hostKey: func() provider.Secret { return host }}
-	p.server.APIKey = ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Events, p.server.Extras)
-	p.http.Transport = wire{RoundTripper: p.http.Transport}
 	// The options set here are not read from the environment: backend, key and address. The key is
 	// a marker, because the SDK's errors print its options; the transport replaces it by the real
 	// one.
-	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		Backend: genai.BackendGeminiAPI, APIKey: provider.Redacted, HTTPClient: p.http,
-		HTTPOptions: genai.HTTPOptions{BaseURL: p.server.BaseURL, APIVersion: apiVersion},
+	return open(cfg.server(), nil, genai.ClientConfig{
+		Backend: genai.BackendGeminiAPI, APIKey: provider.Redacted,
+		HTTPOptions: genai.HTTPOptions{APIVersion: apiVersion},
 	})
+}
+
+// Vertex is a project of Vertex AI.
+type Vertex struct {
+	Project, Location string
+	// Token returns an access token for the project.
+	Token func(context.Context) (provider.Secret, error)
+	// Header is added to every request.
+	Header http.Header
+}
+
+// NewOnVertex returns a provider of a project's models. The server is valid.
+func NewOnVertex(v Vertex, server outbound.Server) (*Provider, error) {
+	return open(server, &v, genai.ClientConfig{
+		Backend: genai.BackendVertexAI, Project: v.Project, Location: v.Location,
+		HTTPOptions: genai.HTTPOptions{APIVersion: vertexVersion},
+	})
+}
+
+func open(server outbound.Server, vertex *Vertex, cfg genai.ClientConfig) (*Provider, error) {
+	host := server.APIKey
+	server.APIKey = ""
+	p := &Provider{server: server, vertex: vertex, hostKey: func() provider.Secret { return host }}
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments, p.server.Extras)
+	p.http.Transport = wire{RoundTripper: p.http.Transport, vertex: vertex}
+	cfg.HTTPClient, cfg.HTTPOptions.BaseURL = p.http, p.server.BaseURL
+	client, err := genai.NewClient(context.Background(), &cfg)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.server.ID, err)
 	}
@@ -66,10 +89,10 @@ func New(cfg Config) (*Provider, error) {
 func (p *Provider) ID() string { return p.server.ID }
 
 // Dialect is the subset of JSON Schema that the vendor's schemas are written in.
-func (p *Provider) Dialect() projection.Vendor { return projection.Gemini }
+func (p *Provider) Dialect(string) projection.Vendor { return projection.Gemini }
 
 // SchemaForms lists all forms.
-func (*Provider) SchemaForms() []provider.SchemaVia {
+func (*Provider) SchemaForms(string) []provider.SchemaVia {
 	return []provider.SchemaVia{provider.ViaFormat, provider.ViaTool, provider.ViaObject, provider.ViaWords}
 }
 
@@ -108,6 +131,9 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	}
 	if x.broken != nil {
 		return p.failed(ctx, x.broken, x)
+	}
+	if !a.any && !x.labeled {
+		return provider.Result{}, outbound.NewTransportError(outbound.ErrNoStream)
 	}
 	return a.finish()
 }

@@ -240,10 +240,10 @@ func TestCall_KeepsCallsApart(t *testing.T) {
 func TestCall_RefusesWhatNeedNotBeAsked(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*provider.Request){
-		"model_not_supported: model: \"a/../../b\"":      func(r *provider.Request) { r.Model = "a/../../b" },
-		"model_not_supported: model: \"a?key=1\"":        func(r *provider.Request) { r.Model = "a?key=1" },
-		"model_not_supported: model: \"models/..\"":      func(r *provider.Request) { r.Model = "models/.." },
-		"validation_error: stop: 6 sequences; Gemini ta": func(r *provider.Request) { r.Stop = make([]string, 6) },
+		"model_not_supported: model: \"a/../../b\"":              func(r *provider.Request) { r.Model = "a/../../b" },
+		"model_not_supported: model: \"a?key=1\"":                func(r *provider.Request) { r.Model = "a?key=1" },
+		"model_not_supported: model: \"models/..\"":              func(r *provider.Request) { r.Model = "models/.." },
+		"provider_request_invalid: stop: 6 sequences; Gemini ta": func(r *provider.Request) { r.Stop = make([]string, 6) },
 	} {
 		r := newRig(t, nil)
 		req := ask()

@@ -132,7 +132,7 @@ func TestCall_NamesThePartTheVendorCannotTake(t *testing.T) {
 		`[{"type":"text","text":"a"},{"type":"image","mimeType":"image/gif","base64":"AQI="}]`: "unsupported_modality: messages[1].content[1]: Gemini takes no image/gif",
 		`[{"type":"file","mimeType":"application/zip","base64":"AQI="}]`:                       "unsupported_modality: messages[1].content[0]: Gemini takes no application/zip",
 		`[{"type":"image","mimeType":"image/png","url":"http://x.example/a"}]`:                 "unsupported_modality: messages[1].content[0]: Gemini fetches https",
-		`[{"type":"hologram"}]`: "validation_error: messages[1].content[0]: type",
+		`[{"type":"hologram"}]`: "provider_request_invalid: messages[1].content[0]: type",
 	} {
 		r := newRig(t, nil)
 		req := ask()
@@ -147,7 +147,7 @@ func TestCall_NamesThePartTheVendorCannotTake(t *testing.T) {
 	}}
 	require.ErrorContains(t, newRig(t, nil).fail(t, req), "unsupported_modality: messages[0].content[0]: a system text holds no image")
 	req.Messages = []provider.Message{{Role: "user", Content: raw(`""`)}}
-	require.ErrorContains(t, newRig(t, nil).fail(t, req), "validation_error: messages: all are empty")
+	require.ErrorContains(t, newRig(t, nil).fail(t, req), "provider_request_invalid: messages: all are empty")
 }
 
 func TestCall_AsksForThoughtsWithinTheBoundOfTheAnswer(t *testing.T) {

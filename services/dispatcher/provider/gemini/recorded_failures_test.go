@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"waybill.dev/waybill/services/dispatcher/provider"
 	double "waybill.dev/waybill/test/double/gemini"
 )
 
@@ -18,7 +19,7 @@ var failed = []outcome{
 	{name: "unauthenticated", reply: fails(401, double.Reply{}), code: "credential_required", status: 401},
 	{name: "forbidden", reply: fails(403, double.Reply{}), code: "credential_required", status: 403},
 	{name: "no such model", reply: fails(404, double.Reply{}), code: "model_not_supported", status: 404},
-	{name: "bad request", reply: fails(400, double.Reply{}), code: "validation_error", status: 400},
+	{name: "bad request", reply: fails(400, double.Reply{}), code: provider.CodeInvalidRequest, status: 400},
 	{
 		name: "bad schema, by its path",
 		reply: fails(400, double.Reply{Details: []any{map[string]any{

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 	"net/http"
 
 	"google.golang.org/genai"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // keyHeader carries the key.
@@ -23,6 +25,7 @@ type exchange struct {
 	keyName string
 	status  int
 	header  http.Header
+	labeled bool // as a stream of events
 	// broken is the error that ended the stream, if any. The SDK only sees the end, because it
 	// prints stream errors to the standard logger.
 	broken error
@@ -33,9 +36,12 @@ type exchange struct {
 // exchangeKey is the context key of the exchange.
 type exchangeKey struct{}
 
-// wire is the transport below the SDK. It sets the call's key and gives the SDK only events of
+// wire is the transport below the SDK. It sets the call's key, or a token of the project, and gives the SDK only events of
 // limited size with data.
-type wire struct{ http.RoundTripper }
+type wire struct {
+	http.RoundTripper
+	vertex *Vertex
+}
 
 // CloseIdleConnections is called by the http.Client method of that name.
 func (w wire) CloseIdleConnections() {
@@ -54,14 +60,22 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	r.Header.Del(keyHeader)
-	if x.key != "" {
+	if w.vertex != nil {
+		token, err := w.vertex.Token(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		x.key = token
+		r.Header.Set("Authorization", "Bearer "+string(token))
+		maps.Copy(r.Header, w.vertex.Header)
+	} else if x.key != "" {
 		r.Header.Set(keyHeader, string(x.key))
 	}
 	res, err := w.RoundTripper.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	x.status, x.header = res.StatusCode, res.Header
+	x.status, x.header, x.labeled = res.StatusCode, res.Header, outbound.IsEventStream(res)
 	if res.StatusCode == http.StatusOK {
 		res.Body = newFrames(res.Body, x)
 	}
@@ -110,9 +124,6 @@ func (x *exchange) argumentsOf(call *genai.FunctionCall) string {
 	return string(raw)
 }
 
-// errGarbage is an event that is not part of the API.
-var errGarbage = errors.New("an event that is no answer")
-
 // pull reads a stream piece by piece; nil is its end. The SDK panics at unexpected documents, which
 // pull converts to an error. A panic of the consumer stays one.
 func pull(stream iter.Seq2[*genai.GenerateContentResponse, error]) (next func() (*genai.GenerateContentResponse, error), stop func()) {
@@ -120,7 +131,7 @@ func pull(stream iter.Seq2[*genai.GenerateContentResponse, error]) (next func() 
 	next = func() (r *genai.GenerateContentResponse, err error) {
 		defer func() {
 			if recover() != nil {
-				r, err = nil, errGarbage
+				r, err = nil, outbound.ErrGarbage
 			}
 		}()
 		r, err, more := pulled()
@@ -128,7 +139,7 @@ func pull(stream iter.Seq2[*genai.GenerateContentResponse, error]) (next func() 
 		case !more:
 			return nil, nil
 		case err == nil && r == nil:
-			return nil, errGarbage
+			return nil, outbound.ErrGarbage
 		}
 		return r, err
 	}

@@ -16,17 +16,20 @@ type API string
 
 // The interfaces.
 const (
-	OpenAIChat  API = "openai-chat"
-	Anthropic   API = "anthropic"
-	Gemini      API = "gemini"
-	AzureOpenAI API = "azure-openai"
+	OpenAIChat      API = "openai-chat"
+	OpenAIResponses API = "openai-responses"
+	Anthropic       API = "anthropic"
+	Gemini          API = "gemini"
+	AzureOpenAI     API = "azure-openai"
+	Bedrock         API = "bedrock"
+	Vertex          API = "vertex"
 )
 
 // apis are the interfaces, in the order of messages.
-var apis = []API{OpenAIChat, Anthropic, Gemini, AzureOpenAI}
+var apis = []API{OpenAIChat, OpenAIResponses, Anthropic, Gemini, AzureOpenAI, Bedrock, Vertex}
 
-// vendorAPIs are the interfaces of the vendors, by their provider ids.
-var vendorAPIs = map[string]API{"openai": OpenAIChat, "anthropic": Anthropic, "gemini": Gemini}
+// vendorAPIs are the interfaces of the vendors, by their provider ids. The first is the default.
+var vendorAPIs = map[string][]API{"openai": {OpenAIChat, OpenAIResponses}, "anthropic": {Anthropic}, "gemini": {Gemini}}
 
 // Server is how a provider's server is called.
 type Server struct {
@@ -46,6 +49,27 @@ type Server struct {
 	ReasoningEffort string `json:"reasoningEffort"`
 	// PromptCaching is how long the vendor caches prompts; empty leaves that to the vendor.
 	PromptCaching string `json:"promptCaching"`
+	// AWS is the account of Bedrock, Google the project of Vertex.
+	AWS    *AWS    `json:"aws"`
+	Google *Google `json:"google"`
+}
+
+// AWS is an account of Amazon's cloud. Without an access key, AWS's default chain has the credentials.
+type AWS struct {
+	// Region and Profile are those of the environment if they are empty.
+	Region  string `json:"region"`
+	Profile string `json:"profile"`
+	// AccessKeyID and SecretAccessKey are both set, or both nil. SessionToken belongs to temporary ones.
+	AccessKeyID     *Reference `json:"accessKeyId"`
+	SecretAccessKey *Reference `json:"secretAccessKey"`
+	SessionToken    *Reference `json:"sessionToken"`
+}
+
+// Google is a project of Google's cloud. Empty members are those of the environment or of the
+// credentials; the location is then global.
+type Google struct {
+	Project  string `json:"project"`
+	Location string `json:"location"`
 }
 
 // Reference names where a secret is: a file never holds the secret itself.
@@ -64,8 +88,8 @@ func (s Server) APIOf(id string) API {
 	switch {
 	case s.API != "":
 		return s.API
-	case vendorAPIs[id] != "":
-		return vendorAPIs[id]
+	case vendorAPIs[id] != nil:
+		return vendorAPIs[id][0]
 	default:
 		return OpenAIChat
 	}
@@ -84,13 +108,16 @@ var (
 	// hostMembers are the members of a request that the host decides for each call.
 	hostMembers = []string{
 		"model", "messages", "contents", "system", "systemInstruction", "stream", "stream_options", "tools", "tool_choice",
-		"toolConfig", "response_format", "n",
+		"toolConfig", "response_format", "n", "input", "instructions", "previous_response_id", "conversation", "background",
+		"anthropic_version",
 	}
 	// efforts are the values of ReasoningEffort.
 	efforts = map[API][]string{
-		OpenAIChat:  {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
-		AzureOpenAI: {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
-		Anthropic:   {"low", "medium", "high", "xhigh", "max"},
+		OpenAIChat:      {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+		OpenAIResponses: {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+		AzureOpenAI:     {"none", "minimal", "low", "medium", "high", "xhigh", "max"},
+		Anthropic:       {"low", "medium", "high", "xhigh", "max"},
+		Bedrock:         {"low", "medium", "high", "xhigh", "max"},
 	}
 	cacheTimes = []string{"5m", "1h"}
 )
@@ -104,6 +131,7 @@ func (s Server) check(f *settings.File, at, id string) {
 		return
 	}
 	s.checkAPI(f, at, id)
+	s.checkCloud(f, at, s.APIOf(id))
 	if s.Key != nil {
 		s.Key.check(f, at+"/key")
 	}
@@ -136,8 +164,8 @@ func (s Server) checkAPI(f *settings.File, at, id string) {
 	case !slices.Contains(apis, api):
 		f.Wrong(at+"/api", "%q: want one of %s; for another interface, use a gateway that has one of these", api, listAPIs())
 		return
-	case vendor != "" && api != vendor:
-		f.Wrong(at+"/api", "%q: the provider %s has the interface %s; give this server another id", api, id, vendor)
+	case vendor != nil && !slices.Contains(vendor, api):
+		f.Wrong(at+"/api", "%q: the provider %s has the interface %s; give this server another id", api, id, vendor[0])
 	case api == AzureOpenAI && s.Query["api-version"] == "":
 		f.Wrong(at+"/query", "missing: api-version, such as 2024-10-21")
 	}
@@ -152,6 +180,36 @@ func (s Server) checkAPI(f *settings.File, at, id string) {
 		f.Wrong(at+"/promptCaching", "only the interface anthropic has it; others cache prompts by themselves")
 	} else if c != "" && !slices.Contains(cacheTimes, c) {
 		f.Wrong(at+"/promptCaching", "%q: want 5m or 1h, the time for which the vendor keeps a prompt", c)
+	}
+}
+
+// checkCloud checks the account or project, which only its interface has.
+func (s Server) checkCloud(f *settings.File, at string, api API) {
+	if s.Google != nil && api != Vertex {
+		f.Wrong(at+"/google", "only the interface vertex has it")
+	}
+	if s.AWS == nil {
+		return
+	}
+	if api != Bedrock {
+		f.Wrong(at+"/aws", "only the interface bedrock has it")
+	}
+	for _, ref := range []struct {
+		name string
+		*Reference
+	}{{"accessKeyId", s.AWS.AccessKeyID}, {"secretAccessKey", s.AWS.SecretAccessKey}, {"sessionToken", s.AWS.SessionToken}} {
+		if ref.Reference != nil {
+			ref.check(f, at+"/aws/"+ref.name)
+		}
+	}
+	signs := s.AWS.AccessKeyID != nil
+	switch {
+	case signs != (s.AWS.SecretAccessKey != nil), s.AWS.SessionToken != nil && !signs:
+		f.Wrong(at+"/aws", "want accessKeyId and secretAccessKey together")
+	case signs && s.AWS.Profile != "":
+		f.Wrong(at+"/aws/profile", "has credentials, and so does accessKeyId; keep one of the two")
+	case (signs || s.AWS.Profile != "") && s.Key != nil:
+		f.Wrong(at+"/key", "has credentials, and so does aws; keep one of the two")
 	}
 }
 

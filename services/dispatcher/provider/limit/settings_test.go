@@ -27,7 +27,7 @@ func TestParse_ReportsWhatIsWrong(t *testing.T) {
 	for doc, want := range map[string]string{
 		`{`:                                      "",
 		`{"providers":{}}`:                       "at least one provider",
-		`{"providers":{"a":{"maxConcurent":3}}}`: `at "/providers/a/maxConcurent": unknown member; allowed here: api, baseUrl, body, headers, key, maxConcurrent, maxTimeoutMs, onError, promptCaching, query, reasoningEffort, requestsPerMinute, retries, secretHeaders, timeouts, tokensPerMinute; did you mean maxConcurrent?`,
+		`{"providers":{"a":{"maxConcurent":3}}}`: `at "/providers/a/maxConcurent": unknown member; allowed here: api, aws, baseUrl, body, google, headers, key, maxConcurrent, maxTimeoutMs, onError, promptCaching, query, reasoningEffort, requestsPerMinute, retries, secretHeaders, timeouts, tokensPerMinute; did you mean maxConcurrent?`,
 		`{"providers":{"a":{"maxConcurrent":-3}}}`:               `"/providers/a/maxConcurrent": -3: want 0`,
 		`{"providers":{"a":{"tokensPerMinute":-1}}}`:             `tokensPerMinute`,
 		`{"providers":{"a":{"timeouts":{"silenceMs":-1}}}}`:      `"/providers/a/timeouts/silenceMs": -1: want milliseconds from 1 to 604800000`,
@@ -47,7 +47,7 @@ func TestParse_ReportsWhatIsWrong(t *testing.T) {
 func TestParse_ReportsAllErrors(t *testing.T) {
 	t.Parallel()
 	_, err := limit.Parse([]byte(`{"providers":{"opnai":{"maxConcurent":1},"a":{"maxConcurrent":-1,"tokensPerMinute":"x","timeouts":{"callMs":-1,"silenceMs":-2}}}}`), []string{"a"})
-	require.EqualError(t, err, `at "/providers/opnai/maxConcurent": unknown member; allowed here: api, baseUrl, body, headers, key, maxConcurrent, maxTimeoutMs, onError, promptCaching, query, reasoningEffort, requestsPerMinute, retries, secretHeaders, timeouts, tokensPerMinute; did you mean maxConcurrent?
+	require.EqualError(t, err, `at "/providers/opnai/maxConcurent": unknown member; allowed here: api, aws, baseUrl, body, google, headers, key, maxConcurrent, maxTimeoutMs, onError, promptCaching, query, reasoningEffort, requestsPerMinute, retries, secretHeaders, timeouts, tokensPerMinute; did you mean maxConcurrent?
 at "/providers/a/tokensPerMinute": want a number, got a string
 at "/providers/a/maxConcurrent": -1: want 0 (no limit) or more
 at "/providers/a/timeouts/silenceMs": -2: want milliseconds from 1 to 604800000, or 0 for the default

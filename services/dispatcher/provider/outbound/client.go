@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -23,6 +24,7 @@ var (
 	ErrNoStream  = errors.New("the server does not stream events")
 	ErrNoContent = errors.New("the server answered without a body")
 	ErrTooLong   = errors.New("the server sent an event that is too long")
+	ErrEncoding  = errors.New("the server compresses its answer unasked")
 )
 
 // NewClient returns a client that keeps connections, follows no redirect, and ends calls that
@@ -102,12 +104,21 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case res.StatusCode == http.StatusNoContent:
 		return nil, errors.Join(ErrNoContent, body.Close())
 	case res.StatusCode >= http.StatusMultipleChoices: // a redirect, which is not followed
+	case isAmazonStream(res): // its frames have their own limits; the SDK decodes them
+	case !isPlain(res):
+		return nil, errors.Join(ErrEncoding, body.Close())
 	case !w.answers.include(res):
 		return nil, errors.Join(ErrNoStream, body.Close())
 	default:
 		res.Body = newStream(body, IsEventStream(res))
 	}
 	return res, nil
+}
+
+// isPlain reports whether an answer is not compressed. The transport has decompressed what it asked for.
+func isPlain(res *http.Response) bool {
+	encoding := res.Header.Get("Content-Encoding")
+	return encoding == "" || strings.EqualFold(encoding, "identity")
 }
 
 // limitCause returns the time limit that ended the request's context, else err.

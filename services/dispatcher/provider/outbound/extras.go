@@ -26,6 +26,15 @@ type Extras struct {
 // errNoObject is a request body that is no JSON object.
 var errNoObject = errors.New("the request is no JSON object")
 
+// Middleware makes the additions above an SDK's signature of the request, which includes them.
+func (x Extras) Middleware(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	r, err := x.add(r)
+	if err != nil {
+		return nil, err
+	}
+	return next(r)
+}
+
 // add returns the request with the additions.
 func (x Extras) add(r *http.Request) (*http.Request, error) {
 	if len(x.Headers)+len(x.Query)+len(x.Body) == 0 {

@@ -40,6 +40,8 @@ type Rules struct {
 	Form, Example string
 	// Adds is the path appended by the adapter, such as /v1; empty for none.
 	Adds string
+	// NoPath means that the address has no path: the adapter sets all of it.
+	NoPath bool
 }
 
 // validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1).
@@ -140,6 +142,8 @@ func (r Rules) checkURL(base string) string {
 		return "must not have a query or a fragment; want such as " + r.Example
 	case r.Adds != "" && strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), r.Adds):
 		return "must not end in " + r.Adds + ", which is added to it; want such as " + r.Example
+	case r.NoPath && strings.Trim(u.Path, "/") != "":
+		return "must not have a path, which is set for each model; want such as " + r.Example
 	default:
 		return ""
 	}

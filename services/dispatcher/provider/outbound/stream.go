@@ -30,6 +30,12 @@ func IsEventStream(res *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
+// isAmazonStream reports whether a response is a stream of Amazon's binary frames.
+func isAmazonStream(res *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err == nil && kind == "application/vnd.amazon.eventstream"
+}
+
 // stream reads an answer in the forms that servers send, and passes it on as server-sent events of
 // one data line each. It accepts a byte order mark, both line endings, events without data (keep-alive),
 // a last event without its empty line, and JSON documents without events: one alone, one per line, or
@@ -237,14 +243,18 @@ func (s *stream) pass(name string, data []byte) {
 	s.ready = append(append(append(s.ready, "data: "...), data...), "\n\n"...)
 }
 
-// typeOf returns the member type of a document, if it can name an event.
+// typeOf returns the member type of a document, if it can name an event. An error may have none.
 func typeOf(doc []byte) (name string) {
-	if !bytes.Contains(doc, []byte(`"type"`)) {
-		return ""
+	if bytes.Contains(doc, []byte(`"type"`)) {
+		raw, _ := strictjson.Member(doc, "type")
+		if json.Unmarshal(raw, &name) == nil && name != "" && !strings.ContainsAny(name, "\r\n") {
+			return name
+		}
 	}
-	raw, _ := strictjson.Member(doc, "type")
-	if json.Unmarshal(raw, &name) != nil || strings.ContainsAny(name, "\r\n") {
-		return ""
+	if bytes.Contains(doc, []byte(`"error"`)) {
+		if raw, ok := strictjson.Member(doc, "error"); ok && string(raw) != "null" {
+			return "error"
+		}
 	}
-	return name
+	return ""
 }

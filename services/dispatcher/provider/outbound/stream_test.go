@@ -34,7 +34,7 @@ func TestStream_ReadsTheFormsOfServers(t *testing.T) {
 		"the name of a keep-alive":   {"event: ping\n\ndata: 1\n\n", "data: 1\n\n"},
 		"an error without an event": {
 			"data: 1\n\n{\"error\":\n {\"code\": 1}\n}\n\n",
-			"data: 1\n\ndata: {\"error\": {\"code\": 1} }\n\n",
+			"data: 1\n\nevent: error\ndata: {\"error\": {\"code\": 1} }\n\n",
 		},
 		"one document":                 {"{\"a\":\n1}\n", "data: {\"a\": 1}\n\ndata: [DONE]\n\n"},
 		"a document per line":          {"{\"a\":1}\n{\"a\":2}\n", "data: {\"a\":1}\n\ndata: {\"a\":2}\n\ndata: [DONE]\n\n"},

@@ -1430,7 +1430,9 @@ type FollowResponse struct {
 	// requested.
 	InitialSnapshot []byte `protobuf:"bytes,2,opt,name=initial_snapshot,json=initialSnapshot,proto3" json:"initial_snapshot,omitempty"`
 	// Set on the first response: sequence of the run's last event then; -1: none.
-	Head          int32 `protobuf:"varint,3,opt,name=head,proto3" json:"head,omitempty"`
+	Head int32 `protobuf:"varint,3,opt,name=head,proto3" json:"head,omitempty"`
+	// Set on the first response if the run had ended: no event follows the backlog.
+	Ended         bool `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1484,6 +1486,13 @@ func (x *FollowResponse) GetHead() int32 {
 		return x.Head
 	}
 	return 0
+}
+
+func (x *FollowResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
 }
 
 // ListDueTimersRequest requests timers due before an instant.
@@ -2203,11 +2212,12 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05after\x18\x03 \x01(\x05R\x05after\x12\x1c\n" +
-	"\tsnapshots\x18\x04 \x01(\bR\tsnapshots\"\x83\x01\n" +
+	"\tsnapshots\x18\x04 \x01(\bR\tsnapshots\"\x99\x01\n" +
 	"\x0eFollowResponse\x122\n" +
 	"\x06events\x18\x01 \x03(\v2\x1a.waybill.eventlog.v1.EventR\x06events\x12)\n" +
 	"\x10initial_snapshot\x18\x02 \x01(\fR\x0finitialSnapshot\x12\x12\n" +
-	"\x04head\x18\x03 \x01(\x05R\x04head\"\x87\x01\n" +
+	"\x04head\x18\x03 \x01(\x05R\x04head\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\"\x87\x01\n" +
 	"\x14ListDueTimersRequest\x12$\n" +
 	"\x0ebefore_unix_ms\x18\x01 \x01(\x03R\fbeforeUnixMs\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x123\n" +

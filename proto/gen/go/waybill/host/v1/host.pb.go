@@ -109,10 +109,12 @@ type PollRunEventsResponse struct {
 	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Events []*v1.JsonDocument     `protobuf:"bytes,2,rep,name=events,proto3" json:"events,omitempty"`
 	// The run has ended, and no events remain after this page.
-	IsComplete    bool   `protobuf:"varint,3,opt,name=is_complete,json=isComplete,proto3" json:"is_complete,omitempty"`
-	IsTerminal    bool   `protobuf:"varint,4,opt,name=is_terminal,json=isTerminal,proto3" json:"is_terminal,omitempty"`
-	LastEventSeq  int32  `protobuf:"varint,5,opt,name=last_event_seq,json=lastEventSeq,proto3" json:"last_event_seq,omitempty"`
-	RunStatus     string `protobuf:"bytes,6,opt,name=run_status,json=runStatus,proto3" json:"run_status,omitempty"`
+	IsComplete   bool   `protobuf:"varint,3,opt,name=is_complete,json=isComplete,proto3" json:"is_complete,omitempty"`
+	IsTerminal   bool   `protobuf:"varint,4,opt,name=is_terminal,json=isTerminal,proto3" json:"is_terminal,omitempty"`
+	LastEventSeq int32  `protobuf:"varint,5,opt,name=last_event_seq,json=lastEventSeq,proto3" json:"last_event_seq,omitempty"`
+	RunStatus    string `protobuf:"bytes,6,opt,name=run_status,json=runStatus,proto3" json:"run_status,omitempty"`
+	// What is wrong with a cursor beyond the run's last event; unset otherwise.
+	Notice        *string `protobuf:"bytes,7,opt,name=notice,proto3,oneof" json:"notice,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -185,6 +187,13 @@ func (x *PollRunEventsResponse) GetLastEventSeq() int32 {
 func (x *PollRunEventsResponse) GetRunStatus() string {
 	if x != nil {
 		return x.RunStatus
+	}
+	return ""
+}
+
+func (x *PollRunEventsResponse) GetNotice() string {
+	if x != nil && x.Notice != nil {
+		return *x.Notice
 	}
 	return ""
 }
@@ -3210,7 +3219,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06_sinceB\n" +
 	"\n" +
 	"\b_timeoutB\b\n" +
-	"\x06_limit\"\xe7\x01\n" +
+	"\x06_limit\"\x8f\x02\n" +
 	"\x15PollRunEventsResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x120\n" +
 	"\x06events\x18\x02 \x03(\v2\x18.openwop.v1.JsonDocumentR\x06events\x12\x1f\n" +
@@ -3220,7 +3229,9 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"isTerminal\x12$\n" +
 	"\x0elast_event_seq\x18\x05 \x01(\x05R\flastEventSeq\x12\x1d\n" +
 	"\n" +
-	"run_status\x18\x06 \x01(\tR\trunStatus\"\x83\x02\n" +
+	"run_status\x18\x06 \x01(\tR\trunStatus\x12\x1b\n" +
+	"\x06notice\x18\a \x01(\tH\x00R\x06notice\x88\x01\x01B\t\n" +
+	"\a_notice\"\x83\x02\n" +
 	"\x0fListRunsRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12\x1b\n" +
@@ -3694,6 +3705,7 @@ func file_waybill_host_v1_host_proto_init() {
 	}
 	file_waybill_host_v1_webhook_proto_init()
 	file_waybill_host_v1_host_proto_msgTypes[0].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[1].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[3].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[4].OneofWrappers = []any{}

@@ -1,0 +1,451 @@
+package telemetry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel/propagation"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"golang.org/x/net/http/httpguts"
+)
+
+// The protocols of OTLP.
+const (
+	GRPC         = "grpc"
+	HTTPProtobuf = "http/protobuf"
+	HTTPJSON     = "http/json"
+)
+
+// Protocols lists them.
+func Protocols() []string { return []string{GRPC, HTTPProtobuf, HTTPJSON} }
+
+// signal is one of the three signals, as in the names of variables.
+type signal string
+
+const (
+	traces  signal = "TRACES"
+	metrics signal = "METRICS"
+	logs    signal = "LOGS"
+)
+
+var signals = []signal{traces, metrics, logs}
+
+func (s signal) exporterVariable() string { return "OTEL_" + string(s) + "_EXPORTER" }
+
+func (s signal) what() string { return strings.ToLower(string(s)) }
+
+// path is appended to an endpoint of all signals (OTLP/HTTP).
+func (s signal) path() string { return "/v1/" + s.what() }
+
+// Flags are the settings of the command line; they win over variables.
+type Flags struct {
+	// Endpoint is the base URL of a collector for all signals; empty uses the variables.
+	Endpoint string
+	// Protocol is one of Protocols; empty uses the variables, by default http/protobuf.
+	Protocol string
+	// Ratio is the share of exported traces among requests without a sampling decision; nil uses
+	// the variables.
+	Ratio *float64
+	// DefaultRatio applies without a flag and variables.
+	DefaultRatio float64
+	// Content exports the texts of model calls that the log has; nil uses the variables.
+	Content *bool
+}
+
+// Settings are valid settings of the export.
+type Settings struct {
+	// Content is true if spans have the texts of model calls.
+	Content bool
+	// Propagator reads trace contexts of requests; nil reads W3C Trace Context only.
+	Propagator propagation.TextMapPropagator
+	// Secrets are the values of headers, to be redacted.
+	Secrets []string
+	// Warnings are about settings that are valid and probably not intended.
+	Warnings []string
+
+	traces, metrics, logs []target
+	sampler               sdktrace.Sampler
+	// logCount and logLength are the limits of all attributes, for log records; -1 if unset.
+	logCount, logLength int
+}
+
+func (s *Settings) exports() bool { return len(s.traces)+len(s.metrics)+len(s.logs) > 0 }
+
+// logLimits returns the limits that apply to all attributes. The SDK reads those of log records.
+func (s *Settings) logLimits() []sdklog.LoggerProviderOption {
+	var out []sdklog.LoggerProviderOption
+	if s.logCount >= 0 {
+		out = append(out, sdklog.WithAttributeCountLimit(s.logCount))
+	}
+	if s.logLength >= 0 {
+		out = append(out, sdklog.WithAttributeValueLengthLimit(s.logLength))
+	}
+	return out
+}
+
+// target is where one exporter sends one signal.
+type target struct {
+	signal   signal
+	console  bool
+	protocol string
+	// url is complete for HTTP; for gRPC only its host is used.
+	url     *url.URL
+	headers map[string]string
+	gzip    bool
+	timeout time.Duration
+	// tls is nil without TLS.
+	tls *tls.Config
+	// closers get what to call at the end.
+	closers *[]func()
+}
+
+// sendTimeout limits one request to a collector (OTLP specification).
+const sendTimeout = 10 * time.Second
+
+// Read reads the settings. It returns all errors, joined; none contains a value that may be secret.
+// environ has the form of os.Environ.
+func Read(f Flags, environ []string) (Settings, error) {
+	values := map[string]string{}
+	for _, pair := range environ {
+		if name, value, ok := strings.Cut(pair, "="); ok && strings.HasPrefix(name, "OTEL_") {
+			values[name] = value
+		}
+	}
+	v := &variables{lookup: func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}}
+	s := Settings{Warnings: misspelled(environ), logCount: -1, logLength: -1}
+	if f.Protocol != "" && !slices.Contains(Protocols(), f.Protocol) {
+		v.errs = append(v.errs, fmt.Errorf("--otlp-protocol %q: want %s", f.Protocol, list(Protocols())))
+		f.Protocol = ""
+	}
+	s.readSampler(f, v)
+	s.readPropagators(v)
+	s.readContent(f, v)
+	s.readLogLimits(v)
+	v.checkRest()
+	disabled := v.boolean(varDisabled)
+	for _, sig := range signals {
+		targets := s.readTargets(f, v, sig)
+		switch {
+		case disabled:
+		case sig == traces:
+			s.traces = targets
+		case sig == metrics:
+			s.metrics = targets
+		default:
+			s.logs = targets
+		}
+	}
+	if disabled && f.Endpoint != "" {
+		s.Warnings = append(s.Warnings, varDisabled+"=true disables the export to --otlp-endpoint")
+	}
+	slices.Sort(s.Secrets)
+	s.Secrets = slices.Compact(s.Secrets)
+	slices.Sort(s.Warnings)
+	s.Warnings = slices.Compact(s.Warnings)
+	return s, v.err()
+}
+
+// ratio returns the value of a share.
+func ratio(text string) (float64, bool) {
+	r, err := strconv.ParseFloat(text, 64)
+	return r, err == nil && r >= 0 && r <= 1
+}
+
+// readSampler reads which traces are exported. The host's default is its own (OpenWOP host contract
+// §10.1).
+func (s *Settings) readSampler(f Flags, v *variables) {
+	share := f.DefaultRatio
+	name := v.choice(varSampler,
+		"", "always_on", "always_off", "traceidratio",
+		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")
+	if arg := v.get(varSamplerArg); arg != "" && strings.HasSuffix(name, "traceidratio") {
+		r, ok := ratio(arg)
+		if !ok {
+			v.refuse(varSamplerArg, "%q: want a number from 0 to 1", arg)
+		}
+		share = r
+	} else if name != "" {
+		share = 1
+	}
+	if f.Ratio != nil {
+		share, name = *f.Ratio, ""
+		if !(share >= 0 && share <= 1) {
+			v.errs = append(v.errs, fmt.Errorf("--trace-ratio %v: must be a number from 0 to 1", share))
+			share = 0
+		}
+	}
+	switch name {
+	case "always_on":
+		s.sampler = sdktrace.AlwaysSample()
+	case "always_off":
+		s.sampler = sdktrace.NeverSample()
+	case "traceidratio":
+		s.sampler = sdktrace.TraceIDRatioBased(share)
+	case "parentbased_always_on":
+		s.sampler = sdktrace.ParentBased(sdktrace.AlwaysSample())
+	case "parentbased_always_off":
+		s.sampler = sdktrace.ParentBased(sdktrace.NeverSample())
+	default:
+		s.sampler = sdktrace.ParentBased(sdktrace.TraceIDRatioBased(share))
+	}
+}
+
+// propagators are the names of the specification.
+var propagators = []string{"tracecontext", "baggage", "b3", "b3multi", "jaeger", "xray", "ottrace", "none"}
+
+// readPropagators reads in which forms requests may carry a trace context.
+func (s *Settings) readPropagators(v *variables) {
+	value := v.get(varPropagators)
+	if value == "" {
+		return
+	}
+	var names []string
+	for name := range strings.SplitSeq(strings.ToLower(value), ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(propagators, name) {
+			v.refuse(varPropagators, "%q: want a list of %s", name, list(propagators))
+			return
+		}
+		names = append(names, name)
+	}
+	if slices.Contains(names, "none") && len(names) > 1 {
+		v.refuse(varPropagators, "none excludes the others; want none, or a list without it")
+		return
+	}
+	p, err := autoprop.TextMapPropagator(names...)
+	if err != nil {
+		v.refuse(varPropagators, "%w", err)
+		return
+	}
+	s.Propagator = p
+}
+
+// readContent reads whether spans have the texts of model calls.
+func (s *Settings) readContent(f Flags, v *variables) {
+	switch v.choice(varContent, "false", "true", "no_content", "span_only", "span_and_event") {
+	case "true", "span_only", "span_and_event":
+		s.Content = true
+	}
+	if f.Content != nil {
+		s.Content = *f.Content
+	}
+}
+
+func (s *Settings) readLogLimits(v *variables) {
+	for _, limit := range []struct {
+		own, all string
+		into     *int
+	}{{varLogCount, varLimitCount, &s.logCount}, {varLogLength, varLimitLength, &s.logLength}} {
+		if v.get(limit.own) != "" {
+			continue
+		}
+		if n, set := v.number(limit.all, 0); set {
+			*limit.into = n
+		}
+	}
+}
+
+// readTargets reads where a signal is sent. Without an exporter and an endpoint it is sent nowhere:
+// a host must not look for a collector that its operator did not name.
+func (s *Settings) readTargets(f Flags, v *variables, sig signal) []target {
+	var out []target
+	names := strings.ToLower(v.get(sig.exporterVariable()))
+	if _, endpoint := v.of(sig, "ENDPOINT"); names == "" && (f.Endpoint != "" || endpoint != "") {
+		names = "otlp"
+	}
+	at := s.readTarget(f, v, sig) // also to check the variables of a signal that is not exported
+	if names == "" {
+		return nil
+	}
+	seen := strings.Split(names, ",")
+	for i, name := range seen {
+		switch name = strings.TrimSpace(name); {
+		case name == "none" && len(seen) == 1:
+		case name == "none" || slices.Contains(seen[:i], name):
+			v.refuse(sig.exporterVariable(), "%q: want none, or each of otlp and console at most once", names)
+		case name == "otlp":
+			out = append(out, at)
+		case name == "console" || name == "logging":
+			out = append(out, target{signal: sig, console: true})
+		case name == "prometheus" && sig == metrics:
+			v.refuse(sig.exporterVariable(), "metrics for Prometheus are at --metrics-addr; want otlp, console or none")
+		default:
+			v.refuse(sig.exporterVariable(), "%q: want otlp, console or none", name)
+		}
+	}
+	return out
+}
+
+// readTarget reads the OTLP exporter of a signal.
+func (s *Settings) readTarget(f Flags, v *variables, sig signal) target {
+	at := target{signal: sig, protocol: f.Protocol, timeout: sendTimeout}
+	if name, value := v.of(sig, "PROTOCOL"); at.protocol == "" {
+		if at.protocol = value; value == "" {
+			at.protocol = HTTPProtobuf
+		} else if !slices.Contains(Protocols(), value) {
+			v.refuse(name, "%q: want %s", value, list(Protocols()))
+			at.protocol = HTTPProtobuf
+		}
+	}
+	s.readEndpoint(f, v, &at)
+	if name, value := v.of(sig, "TIMEOUT"); value != "" {
+		at.timeout = v.milliseconds(name, value)
+	}
+	switch name, value := v.of(sig, "COMPRESSION"); value {
+	case "gzip":
+		at.gzip = true
+	case "", "none":
+	default:
+		v.refuse(name, "%q: want gzip or none", value)
+	}
+	at.headers = s.readHeaders(v, sig)
+	return at
+}
+
+// readEndpoint reads the address of a collector, and whether it has TLS.
+func (s *Settings) readEndpoint(f Flags, v *variables, at *target) {
+	name, value := v.of(at.signal, "ENDPOINT")
+	own := name != varExporterOTLP+"ENDPOINT" && value != ""
+	label := "environment " + name
+	if f.Endpoint != "" {
+		label, value, own = "--otlp-endpoint", f.Endpoint, false
+	}
+	if value == "" {
+		if value = "http://localhost:4318"; at.protocol == GRPC {
+			value = "http://localhost:4317"
+		}
+	}
+	insecureName, insecure := v.of(at.signal, "INSECURE")
+	plain := v.boolean(insecureName) && insecure != ""
+	if at.protocol == GRPC && !strings.Contains(value, "://") { // HOST:PORT is valid for gRPC only
+		scheme := "https://"
+		if plain {
+			scheme = "http://"
+		}
+		value = scheme + value
+	}
+	u, err := url.Parse(value)
+	switch { // without the value, which may contain a password
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		v.errs = append(v.errs, fmt.Errorf("%s: must be a URL such as http://localhost:4318", label))
+		return
+	case u.User != nil:
+		v.errs = append(v.errs, fmt.Errorf("%s: contains a user or password; send them as a header: %sHEADERS=Authorization=Basic%%20BASE64", label, varExporterOTLP))
+		return
+	case u.RawQuery != "" || u.Fragment != "":
+		v.errs = append(v.errs, fmt.Errorf("%s: must be a URL without ? and #, such as http://localhost:4318", label))
+		return
+	}
+	if err := checkPort(u); err != nil {
+		v.errs = append(v.errs, fmt.Errorf("%s: %w", label, err))
+		return
+	}
+	if at.protocol != GRPC && u.Port() == "4317" {
+		s.Warnings = append(s.Warnings, label+": port 4317 is the usual one of OTLP over gRPC, and the protocol is "+at.protocol+"; set --otlp-protocol grpc, or use port 4318")
+	}
+	if at.protocol == GRPC && u.Port() == "4318" {
+		s.Warnings = append(s.Warnings, label+": port 4318 is the usual one of OTLP over HTTP, and the protocol is grpc; set --otlp-protocol http/protobuf, or use port 4317")
+	}
+	if !own {
+		u = u.JoinPath(at.signal.path())
+	} else if u.Path == "" {
+		u.Path = "/"
+	}
+	at.url = u
+	at.tls = readTLS(v, at.signal)
+	if u.Scheme == "http" {
+		at.tls = nil
+	}
+}
+
+func checkPort(u *url.URL) error {
+	if u.Port() == "" {
+		return nil
+	}
+	if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
+		return errors.New("want a port from 1 to 65535")
+	}
+	return nil
+}
+
+// dialTarget is the address for gRPC.
+func (t *target) dialTarget() string {
+	if t.url.Port() != "" {
+		return t.url.Host
+	}
+	port := "443"
+	if t.url.Scheme == "http" {
+		port = "80"
+	}
+	return net.JoinHostPort(t.url.Hostname(), port)
+}
+
+// readHeaders reads the headers of requests to a collector. Their values count as secrets.
+func (s *Settings) readHeaders(v *variables, sig signal) map[string]string {
+	name, value := v.of(sig, "HEADERS")
+	out := map[string]string{}
+	for i, pair := range strings.Split(value, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, text, ok := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		text, err := url.PathUnescape(strings.TrimSpace(text))
+		if !ok || err != nil || !httpguts.ValidHeaderFieldName(key) || !httpguts.ValidHeaderFieldValue(text) {
+			v.refuse(name, "header no. %d: want NAME=VALUE, with %%20 for a space and %%2C for a comma in a value", i+1)
+			continue
+		}
+		out[key] = text
+		s.Secrets = append(s.Secrets, text)
+		if _, token, ok := strings.Cut(text, " "); ok { // of an authorization scheme
+			s.Secrets = append(s.Secrets, token)
+		}
+	}
+	return out
+}
+
+// readTLS reads the certificates of a signal.
+func readTLS(v *variables, sig signal) *tls.Config {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if name, file := v.of(sig, "CERTIFICATE"); file != "" {
+		pem, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the file
+		c.RootCAs = x509.NewCertPool()
+		switch {
+		case err != nil:
+			v.refuse(name, "%w", err)
+		case !c.RootCAs.AppendCertsFromPEM(pem):
+			v.refuse(name, "%s: want a PEM file with certificates of CAs", file)
+		}
+	}
+	certName, cert := v.of(sig, "CLIENT_CERTIFICATE")
+	keyName, key := v.of(sig, "CLIENT_KEY")
+	switch {
+	case cert == "" && key == "":
+	case cert == "":
+		v.refuse(keyName, "belongs to %s; set both or neither", certName)
+	case key == "":
+		v.refuse(certName, "belongs to %s; set both or neither", keyName)
+	default:
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			v.refuse(certName, "%w", err)
+			break
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c
+}

@@ -1,0 +1,130 @@
+package telemetry_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/obs/telemetry"
+)
+
+const secret = "hunter2-hunter2"
+
+func TestRead_ReportsEveryInvalidSettingWithoutItsSecrets(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "x.pem")
+	require.NoError(t, os.WriteFile(file, []byte("no certificate"), 0o600))
+	ratio := 1.5
+	for name, tc := range map[string]struct {
+		flags telemetry.Flags
+		env   []string
+		want  string
+	}{
+		"protocol":             {env: []string{"OTEL_EXPORTER_OTLP_PROTOCOL=thrift"}, want: "grpc, http/protobuf or http/json"},
+		"protocol of a signal": {env: []string{"OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=http"}, want: "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL"},
+		"protocol flag":        {flags: telemetry.Flags{Protocol: "thrift"}, want: "--otlp-protocol"},
+		"endpoint":             {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318"}, want: "must be a URL"},
+		"endpoint of a signal": {env: []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=ftp://user:" + secret + "@h"}, want: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+		"endpoint flag":        {flags: telemetry.Flags{Endpoint: "user:" + secret + "@h:4318"}, want: "--otlp-endpoint"},
+		"password":             {flags: telemetry.Flags{Endpoint: "https://user:" + secret + "@h:4318"}, want: "HEADERS=Authorization=Basic"},
+		"query":                {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318/?token=" + secret}, want: "without ?"},
+		"port":                 {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:99999"}, want: "1 to 65535"},
+		"headers":              {env: []string{"OTEL_EXPORTER_OTLP_HEADERS=a=b," + secret}, want: "header no. 2"},
+		"header name":          {env: []string{"OTEL_EXPORTER_OTLP_HEADERS=a b=" + secret}, want: "header no. 1"},
+		"header value":         {env: []string{"OTEL_EXPORTER_OTLP_HEADERS=a=%0a" + secret}, want: "header no. 1"},
+		"header escape":        {env: []string{"OTEL_EXPORTER_OTLP_METRICS_HEADERS=a=%zz" + secret}, want: "OTEL_EXPORTER_OTLP_METRICS_HEADERS"},
+		"compression":          {env: []string{"OTEL_EXPORTER_OTLP_COMPRESSION=zstd"}, want: "gzip or none"},
+		"timeout":              {env: []string{"OTEL_EXPORTER_OTLP_TIMEOUT=10s"}, want: "milliseconds"},
+		"insecure":             {env: []string{"OTEL_EXPORTER_OTLP_INSECURE=yes"}, want: "true or false"},
+		"missing certificate":  {env: []string{"OTEL_EXPORTER_OTLP_CERTIFICATE=/nowhere/ca.pem"}, want: "/nowhere/ca.pem"},
+		"bad certificate":      {env: []string{"OTEL_EXPORTER_OTLP_CERTIFICATE=" + file}, want: "certificates of CAs"},
+		"key alone":            {env: []string{"OTEL_EXPORTER_OTLP_CLIENT_KEY=" + file}, want: "set both or neither"},
+		"certificate alone":    {env: []string{"OTEL_EXPORTER_OTLP_LOGS_CLIENT_CERTIFICATE=" + file}, want: "set both or neither"},
+		"bad pair": {
+			env:  []string{"OTEL_EXPORTER_OTLP_CLIENT_KEY=" + file, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=" + file},
+			want: "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+		},
+		"sampler":           {env: []string{"OTEL_TRACES_SAMPLER=parentbased_jaeger_remote"}, want: "want always_on"},
+		"sampler argument":  {env: []string{"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=2"}, want: "from 0 to 1"},
+		"ratio flag":        {flags: telemetry.Flags{Ratio: &ratio}, want: "--trace-ratio"},
+		"exporter":          {env: []string{"OTEL_TRACES_EXPORTER=zipkin"}, want: "otlp, console or none"},
+		"none and others":   {env: []string{"OTEL_LOGS_EXPORTER=none,otlp"}, want: "OTEL_LOGS_EXPORTER"},
+		"the same twice":    {env: []string{"OTEL_LOGS_EXPORTER=otlp,otlp"}, want: "OTEL_LOGS_EXPORTER"},
+		"prometheus":        {env: []string{"OTEL_METRICS_EXPORTER=prometheus"}, want: "--metrics-addr"},
+		"propagator":        {env: []string{"OTEL_PROPAGATORS=tracecontext,zipkin"}, want: "b3multi"},
+		"no propagator":     {env: []string{"OTEL_PROPAGATORS=none,b3"}, want: "none"},
+		"batch":             {env: []string{"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=11"}, want: "at most OTEL_BSP_MAX_QUEUE_SIZE"},
+		"number":            {env: []string{"OTEL_BLRP_SCHEDULE_DELAY=soon"}, want: "an integer of at least 0"},
+		"limit":             {env: []string{"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=-1"}, want: "an integer of at least 0"},
+		"interval":          {env: []string{"OTEL_METRIC_EXPORT_INTERVAL=0"}, want: "an integer of at least 1"},
+		"temporality":       {env: []string{"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta"}, want: "want cumulative"},
+		"disabled":          {env: []string{"OTEL_SDK_DISABLED=1"}, want: "true or false"},
+		"resource":          {env: []string{"OTEL_RESOURCE_ATTRIBUTES=a=b,c"}, want: "KEY=VALUE"},
+		"content":           {env: []string{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=event_only"}, want: "span_only"},
+		"configuration":     {env: []string{"OTEL_CONFIG_FILE=otel.yaml"}, want: "not supported"},
+		"grpc without host": {env: []string{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://"}, want: "must be a URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := telemetry.Read(tc.flags, tc.env)
+			require.ErrorContains(t, err, tc.want)
+			require.NotContains(t, err.Error(), secret)
+			require.Len(t, strings.Split(err.Error(), "\n"), 1, "each once: %v", err)
+		})
+	}
+	_, err := telemetry.Read(telemetry.Flags{}, []string{"OTEL_EXPORTER_OTLP_TIMEOUT=x", "OTEL_PROPAGATORS=y"})
+	require.ErrorContains(t, err, "OTEL_EXPORTER_OTLP_TIMEOUT")
+	require.ErrorContains(t, err, "OTEL_PROPAGATORS", "all of them")
+}
+
+func TestRead_TakesValidSettings(t *testing.T) {
+	t.Parallel()
+	for _, env := range [][]string{
+		nil,
+		{"OTEL_EXPORTER_OTLP_ENDPOINT="},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT=https://h/path", "OTEL_EXPORTER_OTLP_COMPRESSION=none", "OTEL_EXPORTER_OTLP_HEADERS=a=b, c=d%2Ce,"},
+		{"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=h:4317", "OTEL_EXPORTER_OTLP_INSECURE=TRUE"},
+		{"OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0.25"},
+		{"OTEL_TRACES_SAMPLER=always_on", "OTEL_TRACES_SAMPLER_ARG=ignored"},
+		{"OTEL_TRACES_EXPORTER=otlp,console", "OTEL_METRICS_EXPORTER=none", "OTEL_LOGS_EXPORTER=console"},
+		{"OTEL_PROPAGATORS=tracecontext,baggage,b3,b3multi,jaeger,xray,ottrace"},
+		{"OTEL_PROPAGATORS=none", "OTEL_RESOURCE_ATTRIBUTES=a=b,c=d%20e", "OTEL_SERVICE_NAME=s"},
+		{"OTEL_ATTRIBUTE_COUNT_LIMIT=0", "OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT=7", "OTEL_SOMETHING_ELSE=1"},
+	} {
+		_, err := telemetry.Read(telemetry.Flags{}, env)
+		require.NoError(t, err, "%v", env)
+	}
+}
+
+func TestRead_WarnsOfProbableMistakes(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string][]string{
+		"did you mean OTEL_EXPORTER_OTLP_ENDPOINT": {"OTEL_EXPORTER_OTLP_ENDPIONT=http://h"},
+		"did you mean OTEL_SERVICE_NAME":           {"OTEL_SERVICENAME=x"},
+		"set --otlp-protocol grpc":                 {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4317"},
+		"set --otlp-protocol http/protobuf":        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"},
+	} {
+		s, err := telemetry.Read(telemetry.Flags{}, env)
+		require.NoError(t, err)
+		require.Len(t, s.Warnings, 1, "%v", s.Warnings)
+		require.Contains(t, s.Warnings[0], want)
+	}
+	s, err := telemetry.Read(telemetry.Flags{Endpoint: "http://h:4318"}, []string{"OTEL_SDK_DISABLED=true"})
+	require.NoError(t, err)
+	require.Contains(t, s.Warnings, "OTEL_SDK_DISABLED=true disables the export to --otlp-endpoint")
+	for _, other := range []string{"OTEL_NODE_IP=1", "OTEL_GO_X_SELF_OBSERVABILITY=true", "OTEL_POD_IP=2"} {
+		s, err := telemetry.Read(telemetry.Flags{}, []string{other})
+		require.NoError(t, err)
+		require.Empty(t, s.Warnings, "variables of others")
+	}
+}
+
+func TestRead_CountsHeadersAsSecrets(t *testing.T) {
+	t.Parallel()
+	s, err := telemetry.Read(telemetry.Flags{}, []string{"OTEL_EXPORTER_OTLP_HEADERS=api-key=" + secret + ",Authorization=Bearer%20" + secret + "-2"})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{secret, "Bearer " + secret + "-2", secret + "-2"}, s.Secrets)
+}

@@ -1,0 +1,242 @@
+package telemetry
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/internal/suggest"
+)
+
+// Variables of the specification that are read here by name.
+const (
+	varDisabled     = "OTEL_SDK_DISABLED"
+	varResource     = "OTEL_RESOURCE_ATTRIBUTES"
+	varService      = "OTEL_SERVICE_NAME"
+	varSampler      = "OTEL_TRACES_SAMPLER"
+	varSamplerArg   = "OTEL_TRACES_SAMPLER_ARG"
+	varPropagators  = "OTEL_PROPAGATORS"
+	varContent      = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+	varTemporality  = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE"
+	varAggregation  = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"
+	varExemplars    = "OTEL_METRICS_EXEMPLAR_FILTER"
+	varLimitCount   = "OTEL_ATTRIBUTE_COUNT_LIMIT"
+	varLimitLength  = "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+	varLogCount     = "OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT"
+	varLogLength    = "OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT"
+	varExporterOTLP = "OTEL_EXPORTER_OTLP_"
+)
+
+// counts are variables with a number, and the least valid one. The SDK reads them itself, apart from
+// those that a constant above names.
+var counts = map[string]int{
+	"OTEL_BSP_SCHEDULE_DELAY":                0,
+	"OTEL_BSP_EXPORT_TIMEOUT":                0,
+	"OTEL_BSP_MAX_QUEUE_SIZE":                1,
+	"OTEL_BSP_MAX_EXPORT_BATCH_SIZE":         1,
+	"OTEL_BLRP_SCHEDULE_DELAY":               0,
+	"OTEL_BLRP_EXPORT_TIMEOUT":               0,
+	"OTEL_BLRP_MAX_QUEUE_SIZE":               1,
+	"OTEL_BLRP_MAX_EXPORT_BATCH_SIZE":        1,
+	"OTEL_METRIC_EXPORT_INTERVAL":            1,
+	"OTEL_METRIC_EXPORT_TIMEOUT":             1,
+	varLimitCount:                            0,
+	varLimitLength:                           0,
+	"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT":        0,
+	"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": 0,
+	"OTEL_SPAN_EVENT_COUNT_LIMIT":            0,
+	"OTEL_SPAN_LINK_COUNT_LIMIT":             0,
+	"OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT":       0,
+	"OTEL_LINK_ATTRIBUTE_COUNT_LIMIT":        0,
+	varLogCount:                              0,
+	varLogLength:                             0,
+}
+
+// choices are variables with one of some values. A value that the specification has and this host
+// does not support is missing here, so that the error lists the others.
+var choices = map[string][]string{
+	varTemporality: {"cumulative"},
+	varAggregation: {"explicit_bucket_histogram"},
+	varExemplars:   {"always_on", "always_off", "trace_based"},
+}
+
+// perSignal are the suffixes of variables that each signal can override.
+var perSignal = []string{
+	"ENDPOINT", "PROTOCOL", "HEADERS", "COMPRESSION", "TIMEOUT", "INSECURE",
+	"CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY",
+}
+
+// variables reads the environment, and collects what is wrong with it. An empty variable counts as
+// unset, as the specification demands.
+type variables struct {
+	lookup func(string) (string, bool)
+	errs   []error
+}
+
+func (v *variables) get(name string) string {
+	value, _ := v.lookup(name)
+	return strings.TrimSpace(value)
+}
+
+// refuse records an error. Its text must not contain a value that may be secret.
+func (v *variables) refuse(name, format string, args ...any) {
+	v.errs = append(v.errs, fmt.Errorf("environment "+name+": "+format, args...))
+}
+
+// of returns a variable of a signal: its own if set, else that of all signals.
+func (v *variables) of(s signal, suffix string) (name, value string) {
+	name = varExporterOTLP + string(s) + "_" + suffix
+	if value = v.get(name); value != "" {
+		return name, value
+	}
+	name = varExporterOTLP + suffix
+	return name, v.get(name)
+}
+
+func (v *variables) boolean(name string) bool {
+	switch value := strings.ToLower(v.get(name)); value {
+	case "true":
+		return true
+	case "", "false":
+		return false
+	default:
+		v.refuse(name, "%q: want true or false", value)
+		return false
+	}
+}
+
+// choice returns one of the values, the first if the variable is unset.
+func (v *variables) choice(name string, allowed ...string) string {
+	value := strings.ToLower(v.get(name))
+	if value == "" {
+		return allowed[0]
+	}
+	if !slices.Contains(allowed, value) {
+		v.refuse(name, "%q: want %s", value, list(slices.DeleteFunc(slices.Clone(allowed), func(a string) bool { return a == "" })))
+		return allowed[0]
+	}
+	return value
+}
+
+// list renders alternatives.
+func list(of []string) string {
+	if len(of) < 2 {
+		return strings.Join(of, "")
+	}
+	return strings.Join(of[:len(of)-1], ", ") + " or " + of[len(of)-1]
+}
+
+func (v *variables) number(name string, least int) (n int, set bool) {
+	value := v.get(name)
+	if value == "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least {
+		v.refuse(name, "%q: want an integer of at least %d", value, least)
+		return 0, false
+	}
+	return n, true
+}
+
+// milliseconds returns a duration; 0 if the variable is unset.
+func (v *variables) milliseconds(name, value string) time.Duration {
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		v.refuse(name, "%q: want milliseconds, an integer of at least 1", value)
+		return 0
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+// checkRest checks what the SDK reads itself, and would ignore if invalid.
+func (v *variables) checkRest() {
+	for name, least := range counts {
+		v.number(name, least)
+	}
+	for name, allowed := range choices {
+		v.choice(name, allowed...)
+	}
+	for _, prefix := range []string{"OTEL_BSP_", "OTEL_BLRP_"} {
+		const queue, batch = "MAX_QUEUE_SIZE", "MAX_EXPORT_BATCH_SIZE"
+		q, hasQueue := v.number(prefix+queue, 1)
+		b, hasBatch := v.number(prefix+batch, 1)
+		if hasQueue && hasBatch && b > q {
+			v.refuse(prefix+batch, "%d: want at most %s%s, which is %d", b, prefix, queue, q)
+		}
+	}
+	for pair := range strings.SplitSeq(v.get(varResource), ",") {
+		if key, value, ok := strings.Cut(pair, "="); strings.TrimSpace(pair) != "" && (!ok || strings.TrimSpace(key) == "" || !escaped(value)) {
+			v.refuse(varResource, "want KEY=VALUE,KEY=VALUE, with %%2C for a comma in a value")
+			break
+		}
+	}
+	for _, name := range []string{"OTEL_CONFIG_FILE", "OTEL_EXPERIMENTAL_CONFIG_FILE"} {
+		if v.get(name) != "" {
+			v.refuse(name, "configuration files of OpenTelemetry are not supported; unset it and use variables or flags")
+		}
+	}
+}
+
+func escaped(value string) bool {
+	_, err := url.PathUnescape(value)
+	return err == nil
+}
+
+// err returns all errors, joined, in a fixed order. The same value can be read twice.
+func (v *variables) err() error {
+	slices.SortFunc(v.errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(slices.CompactFunc(v.errs, func(a, b error) bool { return a.Error() == b.Error() })...)
+}
+
+// known returns the names of all variables that have an effect.
+func known() []string {
+	names := []string{varDisabled, varResource, varService, varSampler, varSamplerArg, varPropagators, varContent}
+	for name := range counts {
+		names = append(names, name)
+	}
+	for name := range choices {
+		names = append(names, name)
+	}
+	for _, suffix := range perSignal {
+		names = append(names, varExporterOTLP+suffix)
+		for _, s := range signals {
+			names = append(names, varExporterOTLP+string(s)+"_"+suffix)
+		}
+	}
+	for _, s := range signals {
+		names = append(names, s.exporterVariable())
+	}
+	return names
+}
+
+// misspelled returns a warning for each variable whose name is nearly that of a known one.
+// environ has the form of os.Environ.
+func misspelled(environ []string) []string {
+	var out []string
+	all := known()
+	for _, pair := range environ {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "OTEL_") || slices.Contains(all, name) {
+			continue
+		}
+		for _, k := range all {
+			if suggest.Distance(name, k) <= maxTypos {
+				out = append(out, fmt.Sprintf("the environment variable %s has no effect; did you mean %s?", name, k))
+				break
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// maxTypos is the distance up to which an unknown name counts as misspelled.
+const maxTypos = 2

@@ -1,0 +1,327 @@
+package compat
+
+import (
+	"encoding/json"
+	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+)
+
+// responseEvent holds the members that are read of an event of the Responses API, or of a whole
+// response from a server that does not stream. They are raw because servers deviate in their types.
+type responseEvent struct {
+	Type         json.RawMessage `json:"type"`
+	OutputIndex  json.RawMessage `json:"output_index"`
+	ContentIndex json.RawMessage `json:"content_index"`
+	SummaryIndex json.RawMessage `json:"summary_index"`
+	Delta        json.RawMessage `json:"delta"`
+	Text         json.RawMessage `json:"text"`
+	Refusal      json.RawMessage `json:"refusal"`
+	Arguments    json.RawMessage `json:"arguments"`
+	Item         json.RawMessage `json:"item"`
+	Response     json.RawMessage `json:"response"`
+	Error        json.RawMessage `json:"error"`
+	Object       json.RawMessage `json:"object"`
+	Status       json.RawMessage `json:"status"`
+	Usage        json.RawMessage `json:"usage"`
+}
+
+// response holds the members that are read of a response.
+type response struct {
+	Model      json.RawMessage `json:"model"`
+	Status     json.RawMessage `json:"status"`
+	Output     json.RawMessage `json:"output"`
+	Usage      json.RawMessage `json:"usage"`
+	Error      json.RawMessage `json:"error"`
+	Incomplete json.RawMessage `json:"incomplete_details"`
+}
+
+// outputItem holds the members that are read of a part of the output.
+type outputItem struct {
+	Type      json.RawMessage `json:"type"`
+	Phase     json.RawMessage `json:"phase"`
+	CallID    json.RawMessage `json:"call_id"`
+	Name      json.RawMessage `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Content   json.RawMessage `json:"content"`
+	Summary   json.RawMessage `json:"summary"`
+}
+
+// Types of output items.
+const (
+	itemMessage   = "message"
+	itemCall      = "function_call"
+	itemReasoning = "reasoning"
+)
+
+// commentary is the phase of a message that is not the answer: the model comments on its work.
+const commentary = "commentary"
+
+// pieceKind is what a piece of the output is.
+type pieceKind int
+
+const (
+	pieceText pieceKind = iota
+	pieceRefusal
+	pieceCall
+	pieceThought
+)
+
+// place is where a piece belongs.
+type place struct {
+	kind        pieceKind
+	item, index int64
+}
+
+// responseReader reads the events of an answer as chunks. The vendor repeats everything: pieces, then
+// the whole part, the whole item and the whole response. A whole is read only if its pieces did not
+// come, because some servers leave out the one or the other. The zero reader is ready.
+type responseReader struct {
+	// streamed has the places of which pieces came.
+	streamed map[place]bool
+	comments map[int64]bool // messages that are commentary
+	items    []json.RawMessage
+	// text is the place of the last text, and thought that of the last thought.
+	text, thought *place
+	// any is set once a piece of the answer came.
+	any bool
+}
+
+// read reads an event; done means that it is the last one.
+func (r *responseReader) read(data []byte, into *chunk) (done bool, err error) {
+	var e responseEvent
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false, err
+	}
+	kind := outbound.PlainText(e.Type)
+	switch kind {
+	case "response.created", "response.in_progress", "response.queued":
+		into.Model, _ = strictjson.String(strictjson.Object(e.Response)["model"])
+		return false, nil
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
+		return true, r.end(strings.TrimPrefix(kind, "response."), e.Response, e.Usage, into)
+	case "response.output_item.added":
+		r.startItem(e, into)
+		return false, nil
+	case "response.output_item.done":
+		r.endItem(e, into)
+		return false, nil
+	case "":
+		if object, _ := strictjson.String(e.Object); object == "response" { // some servers leave out the event around it
+			if status := outbound.PlainText(e.Status); status != "in_progress" && status != "queued" {
+				return true, r.end("", data, nil, into)
+			}
+			return false, nil
+		}
+	}
+	if kind == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
+		return false, &outbound.ServerError{Body: outbound.ParseError(data)}
+	}
+	if d, ok := r.piece(kind, e); ok {
+		into.Choices = []choice{{Delta: d}}
+	}
+	return false, nil
+}
+
+// piece reads an event of a piece, or of a whole part.
+func (r *responseReader) piece(kind string, e responseEvent) (d delta, ok bool) {
+	at := place{item: number(e.OutputIndex, 0), index: number(e.ContentIndex, 0)}
+	whole := false
+	text := e.Delta
+	switch kind {
+	case "response.output_text.delta":
+	case "response.output_text.done":
+		whole, text = true, e.Text
+	case "response.refusal.delta":
+		at.kind = pieceRefusal
+	case "response.refusal.done":
+		at.kind, whole, text = pieceRefusal, true, e.Refusal
+	case "response.function_call_arguments.delta":
+		at.kind = pieceCall
+	case "response.function_call_arguments.done":
+		at.kind, whole, text = pieceCall, true, e.Arguments
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		at.kind, at.index = pieceThought, number(e.SummaryIndex, at.index)
+	case "response.reasoning_summary_text.done", "response.reasoning_text.done":
+		at.kind, at.index, whole, text = pieceThought, number(e.SummaryIndex, at.index), true, e.Text
+	default:
+		return d, false
+	}
+	if !whole {
+		return r.add(at, text), true
+	}
+	came := r.streamed[at]
+	if !came {
+		d = r.add(at, text)
+	}
+	if at.kind != pieceCall { // a call's item follows, and repeats it
+		delete(r.streamed, at) // servers may number all parts alike
+	}
+	return d, !came
+}
+
+// add returns a piece of the output.
+func (r *responseReader) add(at place, text json.RawMessage) (d delta) {
+	if r.streamed == nil {
+		r.streamed = map[place]bool{}
+	}
+	r.streamed[at] = true
+	switch {
+	case at.kind == pieceCall:
+		d.ToolCalls = []toolPiece{{Index: at.item, Arguments: pieceOf(text)}}
+	case at.kind == pieceRefusal:
+		d.Refusal = outbound.PlainText(text)
+	case at.kind == pieceThought || r.comments[at.item]:
+		d.Thought = separated(&r.thought, place{item: at.item, index: at.index}) + outbound.PlainText(text)
+		return d
+	default:
+		d.Content, _ = contentOf(text)
+		if separated(&r.text, place{item: at.item}) != "" {
+			d.Content = d.Content.after(itemBreak)
+		}
+	}
+	r.any = true
+	return d
+}
+
+// itemBreak separates messages, and parts of thoughts.
+const itemBreak = "\n\n"
+
+// separated returns what separates a piece from the last one, which was at another place.
+func separated(last **place, at place) string {
+	before := *last
+	*last = &at
+	if before == nil || *before == at {
+		return ""
+	}
+	return itemBreak
+}
+
+// startItem reads the name of a call, and whether a message is commentary.
+func (r *responseReader) startItem(e responseEvent, into *chunk) {
+	var item outputItem
+	if strictjson.Read(e.Item, &item) != nil {
+		return
+	}
+	at := number(e.OutputIndex, 0)
+	switch outbound.PlainText(item.Type) {
+	case itemCall:
+		into.Choices = []choice{{Delta: delta{ToolCalls: []toolPiece{callPiece(at, item)}}}}
+		r.any = true
+	case itemMessage:
+		if r.comments == nil {
+			r.comments = map[int64]bool{}
+		}
+		r.comments[at] = outbound.PlainText(item.Phase) == commentary
+	}
+}
+
+// callPiece returns a call without its arguments.
+func callPiece(at int64, item outputItem) toolPiece {
+	return toolPiece{Index: at, ID: outbound.PlainText(item.CallID), Name: outbound.PlainText(item.Name)}
+}
+
+// endItem keeps a whole item, and reads a call whose arguments did not come in pieces.
+func (r *responseReader) endItem(e responseEvent, into *chunk) {
+	r.items = append(r.items, e.Item)
+	var item outputItem
+	if strictjson.Read(e.Item, &item) != nil || outbound.PlainText(item.Type) != itemCall {
+		return
+	}
+	at := place{kind: pieceCall, item: number(e.OutputIndex, 0)}
+	call := callPiece(at.item, item)
+	if !r.streamed[at] {
+		call.Arguments = pieceOf(item.Arguments)
+	}
+	delete(r.streamed, at)
+	into.Choices, r.any = []choice{{Delta: delta{ToolCalls: []toolPiece{call}}}}, true
+}
+
+// end reads a whole response, which is the last event. kind is the event's name for its status.
+func (r *responseReader) end(kind string, doc, usage json.RawMessage, into *chunk) error {
+	var whole response
+	if err := json.Unmarshal(orNull(doc), &whole); err != nil {
+		return err
+	}
+	status := outbound.PlainText(whole.Status)
+	if status == "" {
+		status = kind
+	}
+	if status == "failed" || status == "cancelled" || len(whole.Error) > 0 && string(whole.Error) != "null" {
+		return &outbound.ServerError{Body: outbound.ParseError(strictjson.Render(map[string]json.RawMessage{"error": orNull(whole.Error)}))}
+	}
+	into.Model, _ = strictjson.String(whole.Model)
+	into.Usage = firstUsage(whole.Usage, usage)
+	if !r.any {
+		var items []json.RawMessage
+		if json.Unmarshal(whole.Output, &items) != nil || len(items) == 0 {
+			items = r.items
+		}
+		for i, item := range items {
+			into.Choices = append(into.Choices, r.wholeItem(int64(i), item)...)
+		}
+	}
+	finish := status
+	switch status {
+	case "", "done":
+		finish = completedResponse
+	case "incomplete":
+		if reason := outbound.PlainText(strictjson.Object(whole.Incomplete)["reason"]); reason != "" {
+			finish = reason
+		}
+	}
+	into.Choices = append(into.Choices, choice{FinishReason: finish})
+	return nil
+}
+
+func orNull(doc json.RawMessage) json.RawMessage {
+	if len(doc) == 0 {
+		return json.RawMessage("null")
+	}
+	return doc
+}
+
+// wholeItem reads an item of which no piece came.
+func (r *responseReader) wholeItem(at int64, doc json.RawMessage) (out []choice) {
+	var item outputItem
+	if strictjson.Read(doc, &item) != nil {
+		return nil
+	}
+	kind, parts := pieceText, item.Content
+	switch outbound.PlainText(item.Type) {
+	case itemCall:
+		call := callPiece(at, item)
+		call.Arguments = pieceOf(item.Arguments)
+		return []choice{{Delta: delta{ToolCalls: []toolPiece{call}}}}
+	case itemReasoning:
+		kind = pieceThought
+		if list := strictjson.KindOf(item.Summary); list == "an array" && string(item.Summary) != "[]" {
+			parts = item.Summary
+		}
+	case itemMessage, "":
+		if outbound.PlainText(item.Phase) == commentary {
+			kind = pieceThought
+		}
+	default:
+		return nil
+	}
+	if kind == pieceThought && r.thought != nil { // it came in pieces
+		return nil
+	}
+	var list []struct {
+		Text    json.RawMessage `json:"text"`
+		Refusal json.RawMessage `json:"refusal"`
+	}
+	if json.Unmarshal(parts, &list) != nil { // one text
+		return []choice{{Delta: r.add(place{kind: kind, item: at}, parts)}}
+	}
+	for i, p := range list {
+		if refusal := outbound.PlainText(p.Refusal); refusal != "" {
+			out = append(out, choice{Delta: r.add(place{kind: pieceRefusal, item: at, index: int64(i)}, p.Refusal)})
+			continue
+		}
+		out = append(out, choice{Delta: r.add(place{kind: kind, item: at, index: int64(i)}, p.Text)})
+	}
+	return out
+}

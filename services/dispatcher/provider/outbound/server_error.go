@@ -1,0 +1,131 @@
+package outbound
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// ServerError is an error that a server reported: in a response, or in a stream (status 0).
+type ServerError struct {
+	Status int
+	Header http.Header
+	Body   ErrorBody
+}
+
+// Error returns no text of the server; see provider.Error.
+func (*ServerError) Error() string { return "the model's server reported an error" }
+
+// ReadErrors turns error responses of next into a *ServerError. It is a middleware of SDKs, whose own
+// errors require the vendor's form, and lose the status of any other.
+func ReadErrors(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	res, err := next(r)
+	if err != nil || res.StatusCode < http.StatusBadRequest {
+		return res, err
+	}
+	b, _ := io.ReadAll(res.Body) // limited by the client; what was read is enough
+	_ = res.Body.Close()         // not used any more
+	return nil, &ServerError{Status: res.StatusCode, Header: res.Header, Body: ParseError(b)}
+}
+
+// ErrorBody holds the members of a server's error that distinguish it. They are strings of the server.
+type ErrorBody struct{ Code, Kind, Param, Message string }
+
+// ParseError reads an error document of any known form: {"error":{…}}, {"error":"text"},
+// {"message":…}, {"detail":…}, a list of one of these, or plain text.
+func ParseError(doc []byte) ErrorBody {
+	var list []json.RawMessage
+	if json.Unmarshal(doc, &list) == nil && len(list) > 0 {
+		return ParseError(list[0])
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(doc, &members) != nil || members == nil {
+		text, _ := strictjson.String(doc)
+		if text == "" && !json.Valid(doc) {
+			text = string(doc)
+		}
+		return ErrorBody{Message: text}
+	}
+	for _, name := range []string{"error", "detail", "errors"} {
+		if inner := members[name]; len(inner) > 0 && string(inner) != "null" && string(inner) != "true" {
+			if e := ParseError(inner); e != (ErrorBody{}) {
+				return e.or(flatError(members))
+			}
+		}
+	}
+	return flatError(members)
+}
+
+// flatError reads the members of an error.
+func flatError(members map[string]json.RawMessage) ErrorBody {
+	e := ErrorBody{Code: PlainText(members["code"]), Kind: PlainText(members["type"]), Param: PlainText(members["param"])}
+	if e.Code == "" {
+		e.Code = PlainText(members["status"])
+	}
+	if e.Param == "" {
+		e.Param = locationOf(members["loc"])
+	}
+	for _, name := range []string{"message", "Message", "msg", "error_message", "failed_generation"} {
+		if e.Message == "" {
+			e.Message, _ = strictjson.String(members[name])
+		}
+	}
+	return e
+}
+
+// locationOf joins the path of a member in the body, as validators of Python servers report it.
+func locationOf(doc json.RawMessage) string {
+	var loc []any
+	if json.Unmarshal(doc, &loc) != nil {
+		return ""
+	}
+	if len(loc) > 0 && loc[0] == "body" {
+		loc = loc[1:]
+	}
+	var parts []string
+	for _, l := range loc {
+		parts = append(parts, fmt.Sprint(l))
+	}
+	return strings.Join(parts, ".")
+}
+
+// or fills in what e lacks.
+func (e ErrorBody) or(other ErrorBody) ErrorBody {
+	for _, m := range []struct {
+		own   *string
+		other string
+	}{{&e.Code, other.Code}, {&e.Kind, other.Kind}, {&e.Param, other.Param}, {&e.Message, other.Message}} {
+		if *m.own == "" {
+			*m.own = m.other
+		}
+	}
+	return e
+}
+
+// Says reports whether any member of the error contains one of the phrases, which are in lower case.
+func (e ErrorBody) Says(phrases ...string) bool {
+	all := strings.ToLower(e.Code + "\n" + e.Kind + "\n" + e.Param + "\n" + e.Message)
+	for _, p := range phrases {
+		if strings.Contains(all, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// PlainText returns a string, another value as it is written, and nothing for null.
+func PlainText(raw json.RawMessage) string {
+	var text string
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return ""
+	case json.Unmarshal(raw, &text) == nil:
+		return text
+	default:
+		return string(raw)
+	}
+}

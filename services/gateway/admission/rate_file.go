@@ -1,0 +1,114 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"waybill.dev/waybill/internal/settings"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// rateFileForm describes the file.
+const rateFileForm = `want {"limits": [LIMIT, ...], "tenants": {TENANT: [LIMIT, ...]}}, both optional`
+
+// ParseRateFile reads a document of limits. general are limits for all tenants that the document adds
+// to. The limits of a tenant replace the general ones.
+func ParseRateFile(doc []byte, general []RateRule) (RateConfig, error) {
+	var file struct {
+		Limits  []string            `json:"limits"`
+		Tenants map[string][]string `json:"tenants"`
+	}
+	f := settings.Read(doc, &file)
+	if err := f.Err(); err != nil {
+		return RateConfig{}, fmt.Errorf("%w\n%s", err, rateFileForm)
+	}
+	cfg := RateConfig{Rules: slices.Clone(general), Tenants: map[string][]RateRule{}}
+	more, err := ParseRateRules(file.Limits)
+	errs := []error{wrap("/limits", err)}
+	for _, r := range more {
+		if slices.ContainsFunc(general, func(o RateRule) bool { return o.Name() == r.Name() }) {
+			errs = append(errs, fmt.Errorf("/limits: a flag has a limit for %s, too; remove one", r.Name()))
+		}
+	}
+	cfg.Rules = append(cfg.Rules, more...)
+	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
+		at := settings.Path("/tenants", name)
+		if !subject.Token(name) {
+			errs = append(errs, fmt.Errorf("%s: want the name of a tenant", at))
+		}
+		own, err := ParseRateRules(file.Tenants[name])
+		errs = append(errs, wrap(at, err))
+		cfg.Tenants[name] = own
+	}
+	return cfg, errors.Join(errs...)
+}
+
+func wrap(at string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", at, err)
+}
+
+// RateFile follows a file of limits.
+type RateFile struct {
+	Path string
+	// General are limits that the file adds to.
+	General []RateRule
+	Log     *slog.Logger
+
+	doc  []byte
+	last string // the last logged error
+}
+
+// Read reads the file. changed is false if it is as it was.
+func (f *RateFile) Read() (cfg RateConfig, changed bool, err error) {
+	doc, err := os.ReadFile(f.Path)
+	if err != nil || f.doc != nil && bytes.Equal(doc, f.doc) {
+		return cfg, false, err
+	}
+	if cfg, err = ParseRateFile(doc, f.General); err == nil {
+		f.doc = doc
+	}
+	return cfg, err == nil, err
+}
+
+// rereadEvery is how often the file is read.
+const rereadEvery = 2 * time.Second
+
+// Follow applies changes of the file until ctx ends. An invalid file changes nothing.
+func (f *RateFile) Follow(ctx context.Context, r *Rates) error {
+	t := time.NewTicker(rereadEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-t.C:
+			f.reload(r)
+		}
+	}
+}
+
+func (f *RateFile) reload(r *Rates) {
+	cfg, changed, err := f.Read()
+	switch {
+	case err != nil && err.Error() != f.last:
+		f.last = err.Error()
+		f.Log.Error("rate limits not reloaded; the previous ones apply", "file", f.Path, "error", err)
+	case err == nil:
+		f.last = ""
+	}
+	if changed {
+		cfg.Discovery = r.LimitsDiscovery()
+		r.Set(cfg)
+		f.Log.Info("rate limits reloaded", "file", f.Path)
+	}
+}
