@@ -149,7 +149,7 @@ BENCH_cost := -runs 1000000 -out bench/cost.md
 BENCH_scale := -out bench/scalesim/measured.json
 
 .PHONY: bench
-bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|cost|scale
+bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|callers|cost|scale
 	$(if $(filter cluster overload cost pickup scale,$(ONLY)),$(SPREAD_TOOLS))
 	go run ./bench $(if $(ONLY),-only $(ONLY) $(BENCH_$(ONLY)))
 

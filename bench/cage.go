@@ -48,6 +48,17 @@ func (c *cage) wrap(file, bin string, soft, limit int) error {
 	return os.WriteFile(file, []byte(script), 0o700) //nolint:gosec // G306: it is to be executed
 }
 
+// enclose writes a script that starts a binary in the cage, with a limit in bytes. Without a cage the
+// limit is Go's.
+func (c *cage) enclose(file, bin string, limit int) error {
+	within := fmt.Sprintf("export GOMEMLIMIT=%d", limit/100*60)
+	if c != nil {
+		within = fmt.Sprintf("d=%q/$$; mkdir \"$d\"; echo %d > \"$d\"/%s; echo $$ > \"$d\"/cgroup.procs", c.dir, limit, c.limit)
+	}
+	script := fmt.Sprintf("#!/bin/sh\nset -e\n%s\nexec %q \"$@\"\n", within, bin)
+	return os.WriteFile(file, []byte(script), 0o700) //nolint:gosec // G306: it is to be executed
+}
+
 // killed is the number of processes killed for their memory, -1 without a cage.
 func (c *cage) killed() (n int, err error) {
 	if c == nil {

@@ -17,18 +17,20 @@ import (
 // client is the load client: one connection pool with keep-alive, like a well-written API client.
 type client struct {
 	base string
+	// key is the API key.
+	key  string
 	http *http.Client
 	// rejected counts the answers with 429 or 503.
 	rejected atomic.Int64
 }
 
 func newClient(base string, connections int) *client {
-	return &client{base: base, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return &client{base: base, key: devKey, http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		MaxIdleConns: connections, MaxIdleConnsPerHost: connections, MaxConnsPerHost: 0,
 	}}}
 }
 
-const key = "dev-key"
+const devKey = "dev-key"
 
 // do makes a request and retries after 429 or 503.
 func (c *client) do(ctx context.Context, method, path string, body []byte) ([]byte, error) {
@@ -58,7 +60,7 @@ func (c *client) once(ctx context.Context, method, path string, body []byte) ([]
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Authorization", "Bearer "+c.key)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

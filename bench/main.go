@@ -22,11 +22,15 @@ type options struct {
 	// spread and nats are the additional binaries of a cluster.
 	spread, nats string
 	// runs is the maximum number of runs in a cluster's log.
-	runs    int
-	timers  int // runs that wait while a host restarts
-	seconds time.Duration
-	quick   bool
-	only    section
+	runs   int
+	timers int // runs that wait while a host restarts
+	// attacks are those of hostile callers, together how long all of them are measured at once, heap and
+	// cpu files for profiles of the host.
+	attacks, heap, cpu string
+	together           time.Duration
+	seconds            time.Duration
+	quick              bool
+	only               section
 }
 
 // section is a part of the report that can be measured separately.
@@ -50,12 +54,14 @@ const (
 	sectionCost section = "cost"
 	// sectionPickup is the cluster's part about the time that runs wait for a dispatcher.
 	sectionPickup section = "pickup"
+	// sectionCallers is measured only on request: hostile callers.
+	sectionCallers section = "callers"
 )
 
 // parts are the sections in the order of the report.
 var parts = []section{
 	sectionRuns, sectionEnvelopes, sectionModels, sectionEngine, sectionTimers,
-	sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionScale,
+	sectionCluster, sectionOverload, sectionCost, sectionPickup, sectionCallers, sectionScale,
 }
 
 // has reports whether a section is to be measured.
@@ -88,11 +94,15 @@ func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/waybill", "binary under test")
 	flag.StringVar(&o.out, "out", "", "output file (default bench/report.md; with -only standard output)")
-	flag.StringVar((*string)(&o.only), "only", "", "section: runs, envelopes, models, engine (or its part timers), cluster (or its parts overload, cost, pickup), scale (default the first four)")
+	flag.StringVar((*string)(&o.only), "only", "", "section: runs, envelopes, models, engine (or its part timers), cluster (or its parts overload, cost, pickup), callers, scale (default the first four)")
 	flag.StringVar(&o.spread, "spread", ".bin/spread", "launcher of the cluster, a host in several processes")
 	flag.StringVar(&o.nats, "nats-server", ".bin/nats-server", "NATS server of the cluster")
 	flag.IntVar(&o.runs, "runs", 100_000, "maximum number of runs in the cluster's log when the cost of a run is measured")
 	flag.IntVar(&o.timers, "timers", 100_000, "number of runs with a timer for the same time when timers after a restart are measured")
+	flag.StringVar(&o.attacks, "attacks", "", "attacks of hostile callers, comma-separated (default all)")
+	flag.DurationVar(&o.together, "together", 10*time.Minute, "duration of all attacks together; 0 leaves them out")
+	flag.StringVar(&o.cpu, "cpu", "", "file for a CPU profile of the attacked host")
+	flag.StringVar(&o.heap, "heap", "", "file for a heap profile of the attacked host")
 	flag.StringVar(&o.dir, "dir", "", "data directory, on the disk to measure (default a temporary directory)")
 	flag.DurationVar(&o.seconds, "time", 4*time.Second, "duration of each load")
 	flag.BoolVar(&o.quick, "quick", false, "measure fewer loads, of one second each")
@@ -142,6 +152,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.clusters() {
 		steps = append(steps, cluster)
+	}
+	if o.only == sectionCallers {
+		steps = append(steps, hostileCallers)
 	}
 	for _, step := range steps {
 		if err := step(ctx, r); err != nil {

@@ -111,7 +111,7 @@ func (c *client) follow(ctx context.Context, runID, mode string, see func(event 
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Authorization", "Bearer "+devKey)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return err

@@ -43,6 +43,8 @@ type report struct {
 	models    modelFigures
 	engine    engineFigures
 	cluster   clusterFigures
+	callers   []callersRow
+	together  *callersRow // nil unless measured
 }
 
 // hardware describes the machine.
@@ -119,6 +121,9 @@ func (r *report) render() string {
 	}
 	if r.options.clusters() {
 		r.cluster.render(p)
+	}
+	if r.options.only == sectionCallers {
+		r.callersTable(p)
 	}
 	return b.String()
 }

@@ -95,7 +95,7 @@ func (c *client) listen(ctx context.Context, runID string) ([]time.Duration, err
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Authorization", "Bearer "+devKey)
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, err

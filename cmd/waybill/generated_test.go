@@ -50,6 +50,7 @@ var explained = map[string]string{
 	"token-file": "services.md#access-between-services", "tls-client-ca": "services.md#access-between-services", "peer-ca": "services.md#access-between-services", "redactor-ca": "services.md#access-between-services",
 	"redactor":       "services.md#load-balancing",
 	"transfer-start": callerLimits, "transfer-timeout": callerLimits, "min-transfer-rate": callerLimits, "max-unknown-requests": callerLimits,
+	"log-recovery-timeout": "operations.md#the-data-directory", "log-recovery-bytes": "operations.md#the-data-directory",
 	"max-bytes-in-flight": callerLimits, "max-grpc-streams": callerLimits, "max-streams": callerLimits,
 	"rate-limit": "rate-limits.md", "rate-limits": "rate-limits.md#a-file-of-limits", "trace-content": "tracing.md#content",
 }

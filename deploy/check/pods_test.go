@@ -346,6 +346,29 @@ func TestSecrets_AreKnownToTheRedactor(t *testing.T) {
 	})
 }
 
+// The file that describes providers names their keys, so the redactor reads it, too, wherever it is.
+func TestProviderSettings_AreReadByTheRedactor(t *testing.T) {
+	t.Parallel()
+	for name, volume := range map[string]string{
+		"ConfigMap": configMapVolume("settings", "/settings"),
+		"Secret":    secretVolume("dispatcher", "settings", "/settings/"),
+	} {
+		out, messages, ok := template(t, "-f", chart+"/ci/manifests-values.yaml", "--set", volume+",dispatcher.config.provider-settings=/settings/providers.json")
+		require.True(t, ok, messages)
+		s := parse(t, []byte(out))
+		for _, service := range []string{"dispatcher", "redactor"} {
+			require.Equal(t, []string{"/settings/providers.json"}, lists(t, s, service)["provider-settings"], "%s, %s", name, service)
+		}
+		for _, o := range s.of("Deployment") {
+			mounted := false
+			for _, m := range spec[deployment](t, o).Template.Spec.Containers[0].Mounts {
+				mounted = mounted || m.Name == "settings"
+			}
+			require.Equal(t, o.service() == "dispatcher" || o.service() == "redactor", mounted, "%s, %s", name, o.service())
+		}
+	}
+}
+
 // The read model can fill its volume: the pod's own ephemeral storage limit is above it.
 func TestEventLog_HasRoomForItsReadModel(t *testing.T) {
 	t.Parallel()

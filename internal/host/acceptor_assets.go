@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/internal/blob"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
@@ -24,11 +25,18 @@ type AssetServing struct {
 	Keys    []string
 	// Addr is the address at which this process serves assets; empty if another process serves them.
 	Addr string
+	// Admission and Callers limit what readers of assets may hold.
+	Admission admission.Config
+	Callers   Callers
+}
+
+func defaultAssetServing() AssetServing {
+	return AssetServing{Admission: admission.DefaultConfig(), Callers: defaultCallers()}
 }
 
 // validate returns all errors, joined. embedded: the log is in this process, so the key may
-// be in its data directory.
-func (o *AssetServing) validate(embedded bool) error {
+// be in its data directory. maxMedia is the size of the largest asset.
+func (o *AssetServing) validate(embedded bool, maxMedia int) error {
 	var errs []error
 	if u, err := url.Parse(o.PublicURL); err != nil || o.PublicURL != "" && (u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
 		errs = append(errs, errors.New("--public-url: want a URL such as https://waybill.example, without a user"))
@@ -49,7 +57,18 @@ func (o *AssetServing) validate(embedded bool) error {
 		_, err := hostfile.ReadKey("--asset-key-file", o.KeyFile)
 		errs = append(errs, err)
 	}
+	if o.Addr != "" {
+		errs = append(errs, o.validateCallers(int64(maxMedia)))
+	}
 	return errors.Join(append(errs, validateAssetKeys(o.Keys))...)
+}
+
+func (o *AssetServing) validateCallers(maxAsset int64) error {
+	err := o.Admission.Validate()
+	if err != nil {
+		err = fmt.Errorf("--max-requests, --max-unknown-requests: %w", err)
+	}
+	return errors.Join(err, o.Callers.validate("--max-media-base64-bytes", maxAsset))
 }
 
 // vault creates the store of assets; nil if assets are disabled.

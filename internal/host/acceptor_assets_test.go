@@ -64,7 +64,8 @@ func TestAssetServing_ReportsMissingSettings(t *testing.T) {
 			false, "--assets-addr",
 		},
 	} {
-		err := tc.o.validate(tc.embedded)
+		tc.o.Callers = defaultCallers()
+		err := tc.o.validate(tc.embedded, 1<<20)
 		if tc.want == "" {
 			require.NoError(t, err, name)
 			continue

@@ -23,8 +23,9 @@ import (
 type AcceptorProcess struct {
 	Process
 	// NATS has the run log; without a URL it is embedded, in DataDir.
-	NATS    natsstore.Address
-	DataDir string
+	NATS     natsstore.Address
+	DataDir  string
+	Recovery Recovery
 	// Redactor is the address of the redactor; empty runs it in this process.
 	Redactor  peer.Address
 	Envelopes Envelopes
@@ -38,6 +39,7 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 		Process:   DefaultProcess(grpcAddr),
 		NATS:      natsstore.DefaultAddress(),
 		Envelopes: DefaultEnvelopes(),
+		Assets:    defaultAssetServing(),
 	}
 }
 
@@ -45,8 +47,8 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 func (o *AcceptorProcess) Validate() error {
 	errs := []error{
 		o.Process.Validate(),
-		o.Assets.validate(o.NATS.URL == ""),
-		o.Envelopes.validateMedia(), o.NATS.Validate(),
+		o.Assets.validate(o.NATS.URL == "", o.Envelopes.MaxMediaBytes),
+		o.Envelopes.validateMedia(), o.NATS.Validate(), o.Recovery.validate(),
 	}
 	if addr := o.Assets.Addr; addr != "" && !peer.OnLoopback(addr) && o.TLS.Cert == "" && !o.Insecure {
 		errs = append(errs, fmt.Errorf("--assets-addr %s: URLs of assets are credentials, and would cross the network in clear; give --tls-cert and --tls-key, or --insecure", addr))
@@ -111,7 +113,7 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 		return usageOfFiles(err)
 	}
 	s.Register(p.server)
-	p.serveAssets(s, assets)
+	p.serveAssets(s, assets, &o)
 	p.registry.MustRegister(s.Collectors()...)
 	p.needs = []string{acceptorv1.Acceptor_ServiceDesc.ServiceName}
 	return p.serve(ctx, runs.check, func(ctx context.Context) error { return checkRedactor(ctx, deps.Redactor) })

@@ -16,6 +16,7 @@ import (
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/acceptor"
+	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
@@ -36,14 +37,14 @@ func (p *process) listenAssets(addr string) (net.Listener, error) {
 	return lis, nil
 }
 
-// serveAssets serves the assets of an acceptor, with the same handler as a whole host.
-func (p *process) serveAssets(s *acceptor.Service, lis net.Listener) {
+// serveAssets serves the assets of an acceptor, with the handler and the limits of a whole host.
+func (p *process) serveAssets(s *acceptor.Service, lis net.Listener, o *AcceptorProcess) {
 	if lis == nil {
 		return
 	}
 	local := acceptorv1.NewAcceptorClient(p.serveLocally("asset", s.Register))
 	srv := &http.Server{
-		Handler:           rest.DefaultPatience().Handler(assetHandler(&rest.Assets{Acceptor: local}, p.log)),
+		Handler:           o.Assets.Callers.Patience.Handler(assetHandler(&rest.Assets{Acceptor: local}, o.assetGate(), p.log)),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
@@ -63,14 +64,21 @@ func (p *process) serveAssets(s *acceptor.Service, lis net.Listener) {
 	})
 }
 
+// assetGate admits the readers of assets. They have no API keys: their tokens are the credentials.
+func (o *AcceptorProcess) assetGate() *admission.Gate {
+	cfg := o.Assets.Admission
+	cfg.Bytes = o.Assets.Callers.pool(int64(o.Envelopes.MaxMediaBytes), false)
+	return admission.NewGate(cfg, time.Now, admission.Tenants{Of: func(string) string { return "" }})
+}
+
 // assetHandler serves the assets of tokens; all other paths are not found. A path holds a
 // credential, so it is never logged.
-func assetHandler(assets *rest.Assets, log *slog.Logger) http.Handler {
+func assetHandler(assets *rest.Assets, gate *admission.Gate, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.URL.Path, rest.AssetsPrefix)
 		err := error(fault.New(fault.NotFound, "nothing is at this address"))
 		if ok {
-			err = assets.Serve(w, r, token)
+			err = assets.ServeAdmitted(gate, w, r, token)
 		}
 		if err == nil {
 			return

@@ -23,7 +23,8 @@ type Callers struct {
 
 func defaultCallers() Callers { return Callers{Patience: rest.DefaultPatience(), GRPCStreams: 250} }
 
-func (o *Callers) validate(maxBody int64) error {
+// validate returns all errors, joined. maxBody is the value of the flag body.
+func (o *Callers) validate(body string, maxBody int64) error {
 	var errs []error
 	p := o.Patience
 	if p.Start <= 0 || p.Total < p.Start {
@@ -33,7 +34,7 @@ func (o *Callers) validate(maxBody int64) error {
 		errs = append(errs, fmt.Errorf("--min-transfer-rate %d: want at least 1 byte per second", p.MinRate))
 	}
 	if o.MaxBytes != 0 && o.MaxBytes < 2*maxBody {
-		errs = append(errs, fmt.Errorf("--max-bytes-in-flight %d: want at least twice --max-request-body-bytes (%d), or 0", o.MaxBytes, 2*maxBody))
+		errs = append(errs, fmt.Errorf("--max-bytes-in-flight %d: want at least twice %s (%d), or 0", o.MaxBytes, body, 2*maxBody))
 	}
 	if o.GRPCStreams < 1 {
 		errs = append(errs, errors.New("--max-grpc-streams 0: want at least 1"))

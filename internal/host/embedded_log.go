@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -27,13 +28,30 @@ type EmbeddedLog struct {
 	// NATSAddr is the address for readers of events; empty disables it.
 	NATSAddr   string
 	Durability string
+	Recovery   Recovery
 }
+
+// Recovery limits the recovery of an embedded log's files at a start; 0 derives a limit from their
+// size.
+type Recovery struct {
+	Timeout time.Duration
+	Bytes   int64
+}
+
+func (o Recovery) validate() error {
+	if o.Timeout < 0 || o.Bytes < 0 {
+		return fmt.Errorf("--log-recovery-timeout %s, --log-recovery-bytes %d: want a positive limit, or 0", o.Timeout, o.Bytes)
+	}
+	return nil
+}
+
+func (o Recovery) limits() natsd.Limits { return natsd.Limits{Time: o.Timeout, Memory: o.Bytes} }
 
 func (o *EmbeddedLog) validate() error {
 	if o.Durability != DurabilitySync && o.Durability != DurabilityProcess {
 		return fmt.Errorf("--durability %q: want %s or %s", o.Durability, DurabilitySync, DurabilityProcess)
 	}
-	return nil
+	return o.Recovery.validate()
 }
 
 // openLog starts a NATS server and opens its stores.
@@ -49,7 +67,7 @@ func (h *Host) openLog(ctx context.Context) error {
 	var err error
 	h.nats, err = natsd.Start(ctx, natsd.Config{
 		Dir: natsDir(h.opts.DataDir), Sync: h.opts.Log.Durability == DurabilitySync, Layout: natsstore.Layout{},
-		Addr: h.opts.Log.NATSAddr, Users: users, Log: h.log,
+		Addr: h.opts.Log.NATSAddr, Users: users, Recovery: h.opts.Log.Recovery.limits(), Log: h.log,
 	}, rand.Text())
 	if err != nil {
 		return err

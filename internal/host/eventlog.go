@@ -56,12 +56,30 @@ func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service
 	if err != nil {
 		return nil, err
 	}
-	s, err := eventlog.New(eventlog.DefaultConfig(), eventlog.Deps{Log: c.stores.Log, Store: model, Logger: c.log})
+	s, err := eventlog.New(eventLogConfig(memoryLimit()), eventlog.Deps{Log: c.stores.Log, Store: model, Logger: c.log})
 	if err != nil {
 		return nil, err
 	}
 	c.group.Start(lifecycle.Part{Name: "event log", Run: s.Run})
 	return s, nil
+}
+
+// cachePart is the part of the process's memory that each cache of an event log may use, as a divisor,
+// and leastCache what it needs.
+const (
+	cachePart  = 16
+	leastCache = 8 << 20
+)
+
+// cacheBytes limits a cache to its part of the memory.
+func cacheBytes(most int, memory int64) int {
+	return int(min(int64(most), max(memory/cachePart, leastCache)))
+}
+
+func eventLogConfig(memory int64) eventlog.Config {
+	cfg := eventlog.DefaultConfig()
+	cfg.HotBytes, cfg.ViewBytes = cacheBytes(cfg.HotBytes, memory), cacheBytes(cfg.ViewBytes, memory)
+	return cfg
 }
 
 // openReadModel opens a PostgreSQL that processes share, or a SQLite file of this process with
@@ -80,7 +98,9 @@ func (c *core) openReadModel(ctx context.Context, o *ReadModel) (store.Store, er
 		return nil, err
 	}
 	reserveMemory(sqlite.OutsideBytes)
-	model := writebehind.New(st, writebehind.DefaultConfig())
+	cfg := writebehind.DefaultConfig()
+	cfg.PendingBytes = cacheBytes(cfg.PendingBytes, memoryLimit())
+	model := writebehind.New(st, cfg)
 	c.later(func() { _ = model.Close() })
 	c.group.Start(lifecycle.Part{Name: "read model", Run: model.Write})
 	return model, nil

@@ -88,15 +88,17 @@ func (p *process) embedNATS(ctx context.Context, o *AcceptorProcess) (*natsd.Ser
 	}
 	p.later(unlock)
 	srv, err := natsd.Start(ctx, natsd.Config{
-		Dir:    natsDir(o.DataDir),
-		Sync:   true,
-		Layout: natsstore.Layout{},
-		Log:    p.log,
+		Dir:      natsDir(o.DataDir),
+		Sync:     true,
+		Layout:   natsstore.Layout{},
+		Recovery: o.Recovery.limits(),
+		Log:      p.log,
 	}, rand.Text())
 	if err != nil {
 		return nil, err
 	}
 	p.later(srv.Stop)
+	p.registry.MustRegister(newDamagedRecords(srv))
 	p.group.Start(lifecycle.Part{Name: "run log", Run: srv.Watch})
 	return srv, nil
 }

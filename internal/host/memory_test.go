@@ -32,3 +32,15 @@ func TestGroupMemory_TakesTheLowestLimitAbove(t *testing.T) {
 	}
 	require.Zero(t, groupMemoryIn("/nonexistent", "/nonexistent"))
 }
+
+// Caches are a part of a small process's memory.
+func TestCacheBytes_FollowTheMemory(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 64<<20, cacheBytes(64<<20, 8<<30))
+	require.Equal(t, 24<<20, cacheBytes(64<<20, 384<<20))
+	require.Equal(t, leastCache, cacheBytes(64<<20, 64<<20))
+	cfg := eventLogConfig(256 << 20)
+	require.Equal(t, 16<<20, cfg.HotBytes)
+	require.Equal(t, 16<<20, cfg.ViewBytes)
+	require.NoError(t, cfg.Validate())
+}

@@ -92,7 +92,7 @@ func metricsPage(t *testing.T) string {
 		{"acceptor", accepts.Collectors()},
 		{"gateway", []prometheus.Collector{h.brokenAudits()}},
 		{"eventlog", []prometheus.Collector{lostRecords(func() uint64 { return 0 })}},
-		{"`waybill dev`", []prometheus.Collector{newDamagedRecords(h.nats)}},
+		{"`waybill dev`, acceptor with its own log", []prometheus.Collector{newDamagedRecords(h.nats)}},
 		{"all of `serve`", []prometheus.Collector{state.Gauge()}},
 	} {
 		for _, c := range of.collectors {

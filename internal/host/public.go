@@ -74,7 +74,7 @@ func (o *Public) Validate() error {
 	if err := o.Admission.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --max-unknown-requests, --start-delay: %w", err))
 	}
-	errs = append(errs, o.Callers.validate(o.MaxBodyBytes))
+	errs = append(errs, o.Callers.validate("--max-request-body-bytes", o.MaxBodyBytes))
 	if o.MaxStreams < 1 {
 		errs = append(errs, fmt.Errorf("--max-streams %d: want at least 1", o.MaxStreams))
 	}

@@ -1,11 +1,11 @@
 package natsd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"path/filepath"
 	"regexp"
 	"runtime/metrics"
@@ -17,17 +17,20 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A start may take startTime, and a second more for each startRate bytes of the store. It may use
-// startMemory, and twice the size of the store. A sound store needs a small part of either.
+// Without other limits, a start may take startTime, and a second more for each startRate bytes of the
+// store. It may use startMemory, and twice the size of the store. A sound store needs a small part of
+// either. othersMemory is what other parts of the process may allocate during a restart.
 const (
 	startTime   = 60 * time.Second
 	startRate   = 50 << 20
 	startMemory = 256 << 20
 	startLook   = 20 * time.Millisecond
+
+	othersMemory = 128 << 20
 )
 
 // launch puts damaged files right, and starts the server. alone means that nothing else of the process
-// allocates memory yet, so that what the server needs is known.
+// allocates memory yet.
 func (s *Server) launch(ctx context.Context, alone bool) (*server.Server, error) {
 	m := newMender(s.cfg.Dir, s.cfg.Layout, newJournal(s.cfg.Dir, s.cfg.Log))
 	s.mu.Lock()
@@ -46,22 +49,23 @@ func (s *Server) launch(ctx context.Context, alone bool) (*server.Server, error)
 	s.mu.Lock()
 	s.unchecked, s.damage = m.rest, found
 	s.mu.Unlock()
-	most := bounds{time: startTime + time.Duration(m.size/startRate)*time.Second, memory: math.MaxUint64 / 2}
-	if alone {
-		most.memory = uint64(startMemory + 2*m.size) //nolint:gosec // G115: sizes are positive
+	most := s.cfg.Recovery
+	most.Time = cmp.Or(most.Time, startTime+time.Duration(m.size/startRate)*time.Second)
+	most.Memory = cmp.Or(most.Memory, startMemory+2*m.size)
+	if !alone {
+		most.Memory += othersMemory
 	}
 	return s.recover(ctx, most)
 }
 
-// bounds limit a start.
-type bounds struct {
-	time   time.Duration
-	memory uint64
-}
+// abandonedError means that a server still recovers its files and cannot be stopped. The process must
+// end before they are opened again.
+type abandonedError struct{ error }
 
-// recover starts the server within bounds. The server cannot be stopped while it recovers a stream.
-// After an error it is left alone, and the process must end.
-func (s *Server) recover(ctx context.Context, most bounds) (*server.Server, error) {
+func (e abandonedError) Unwrap() error { return e.error }
+
+// recover starts the server within limits.
+func (s *Server) recover(ctx context.Context, most Limits) (*server.Server, error) {
 	type result struct {
 		srv *server.Server
 		err error
@@ -71,7 +75,7 @@ func (s *Server) recover(ctx context.Context, most bounds) (*server.Server, erro
 	defer close(left)
 	began := memory()
 	go func() {
-		srv, err := s.run(log, most.time)
+		srv, err := s.run(log, most.Time)
 		select {
 		case done <- result{srv, err}:
 		case <-left:
@@ -80,7 +84,7 @@ func (s *Server) recover(ctx context.Context, most bounds) (*server.Server, erro
 			}
 		}
 	}()
-	look, late := time.NewTicker(startLook), time.NewTimer(most.time)
+	look, late := time.NewTicker(startLook), time.NewTimer(most.Time)
 	defer look.Stop()
 	defer late.Stop()
 	for {
@@ -88,18 +92,18 @@ func (s *Server) recover(ctx context.Context, most bounds) (*server.Server, erro
 		case r := <-done:
 			return r.srv, r.err
 		case <-ctx.Done():
-			return nil, fmt.Errorf("embedded nats: stopped while it recovered %s: %w", s.named(log), ctx.Err())
+			return nil, abandonedError{fmt.Errorf("embedded nats: stopped while it recovered %s: %w", s.named(log), ctx.Err())}
 		case <-late.C:
-			return nil, fmt.Errorf("embedded nats: %s not recovered within %s: %s", s.named(log), most.time, remedy)
+			return nil, abandonedError{fmt.Errorf("embedded nats: %s not recovered within %s (--log-recovery-timeout): %s", s.named(log), most.Time, remedy)}
 		case <-look.C:
-			if used := memory(); used > began+most.memory {
-				return nil, fmt.Errorf("embedded nats: recovery of %s takes more than %d MB: %s", s.named(log), most.memory>>20, remedy)
+			if memory()-began > most.Memory {
+				return nil, abandonedError{fmt.Errorf("embedded nats: recovery of %s takes more than %d MB (--log-recovery-bytes): %s", s.named(log), most.Memory>>20, remedy)}
 			}
 		}
 	}
 }
 
-const remedy = "its files are damaged in a way the host does not know; restore the data directory from a backup, or move the stream's folder aside: the host then starts without its records"
+const remedy = "raise the limit if the files are only large; if they are damaged in a way the host does not know, restore the data directory from a backup, or move the stream's folder aside: the host then starts without its records"
 
 // named returns the folders of the streams in recovery, or else the store.
 func (s *Server) named(log *recoveryLog) string {
@@ -114,10 +118,10 @@ func (s *Server) named(log *recoveryLog) string {
 }
 
 // memory returns the bytes of the process's heap.
-func memory() uint64 {
+func memory() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	return int64(sample[0].Value.Uint64()) //nolint:gosec // G115: smaller than an address space
 }
 
 // recoveryLog passes the server's messages on, and notes which streams it recovers.

@@ -101,7 +101,7 @@ func TestMend_LeavesASoundBlock(t *testing.T) {
 func TestRecover_HasLimits(t *testing.T) {
 	t.Parallel()
 	s := &Server{cfg: Config{Dir: abandonedDir(t), Layout: anyLayout{}, Log: slog.New(slog.DiscardHandler)}, password: "secret"}
-	_, err := s.recover(t.Context(), bounds{time: time.Nanosecond, memory: 1 << 40})
+	_, err := s.recover(t.Context(), Limits{Time: time.Nanosecond, Memory: 1 << 40})
 	require.ErrorContains(t, err, "not recovered within 1ns")
 	require.ErrorContains(t, err, s.cfg.Dir)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,6 +109,19 @@ func TestRecover_HasLimits(t *testing.T) {
 	_, err = Start(ctx, Config{Dir: abandonedDir(t), Log: slog.New(slog.DiscardHandler)}, "secret")
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "stopped while")
+}
+
+// After a restart that cannot be ended, the files are not opened again: the process must end.
+func TestReopen_LeavesFilesToTheServerThatWorksOnThem(t *testing.T) {
+	t.Parallel()
+	s, err := Start(t.Context(), Config{Dir: abandonedDir(t), Log: slog.New(slog.DiscardHandler)}, "secret")
+	require.NoError(t, err)
+	t.Cleanup(s.Stop)
+	s.cfg.Recovery.Time = time.Nanosecond
+	err = s.reopen(t.Context())
+	require.ErrorContains(t, err, "not recovered within 1ns (--log-recovery-timeout)")
+	require.ErrorContains(t, err, s.cfg.Dir)
+	require.ErrorIs(t, s.Ready(), errDown)
 }
 
 // abandonedDir is a directory in which a server may still be starting when the test ends.

@@ -42,7 +42,15 @@ type Config struct {
 	Addr string
 	// Users may connect to Addr.
 	Users []User
-	Log   *slog.Logger
+	// Recovery limits each start.
+	Recovery Limits
+	Log      *slog.Logger
+}
+
+// Limits limit the recovery of the files at a start; 0 derives a limit from their size.
+type Limits struct {
+	Time   time.Duration
+	Memory int64
 }
 
 // HostUser is the user of the host's own connections. No tenant can have this name.
@@ -65,7 +73,8 @@ type Server struct {
 }
 
 // Start puts damaged files right and starts the server. It is ready when Start returns. If ctx ends,
-// or the start takes too long or too much memory, Start returns an error, and the process must end.
+// or the start exceeds its limits, Start returns an error, and the process must end: the server cannot
+// be stopped while it recovers a stream.
 func Start(ctx context.Context, cfg Config, password string) (*Server, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = anyLayout{}

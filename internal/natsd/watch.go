@@ -41,7 +41,7 @@ func (s *Server) Ready() error {
 }
 
 // Watch restarts the server after a storage failure, until ctx ends. Once the disk has space again,
-// the host continues without a restart.
+// the host continues without a restart. After an error the process must end, see Start.
 func (s *Server) Watch(ctx context.Context) error {
 	t := time.NewTicker(look)
 	defer t.Stop()
@@ -67,7 +67,9 @@ func (s *Server) Watch(ctx context.Context) error {
 			}
 		}
 		s.cfg.Log.Error("the run log will be opened again", "error", err, "dir", s.cfg.Dir)
-		s.reopen(ctx)
+		if err := s.reopen(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -107,22 +109,29 @@ func (a *alarm) rings(err error) bool {
 	return true
 }
 
-// reopen restarts the server until that succeeds or ctx ends.
-func (s *Server) reopen(ctx context.Context) {
+// reopen restarts the server until that succeeds or ctx ends. It fails if a server still works on the
+// files.
+func (s *Server) reopen(ctx context.Context) error {
 	for waits := range (retry.Policy{Base: look, Max: maxBackoff}).Tries(ctx) {
-		err := s.Restart()
+		err := s.restart(ctx)
 		if err == nil {
 			s.cfg.Log.Warn("the run log is open again", "dir", s.cfg.Dir)
-			return
+			return nil
 		}
 		s.cfg.Log.Error("the run log does not open", "error", err, "backoff", waits.Next())
+		if _, abandoned := errors.AsType[abandonedError](err); abandoned && ctx.Err() == nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // Restart stops the server if it runs, and starts it on the same files.
-func (s *Server) Restart() error {
+func (s *Server) Restart() error { return s.restart(context.Background()) }
+
+func (s *Server) restart(ctx context.Context) error {
 	s.Stop()
-	srv, err := s.launch(context.Background(), false)
+	srv, err := s.launch(ctx, false)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}

@@ -29,7 +29,7 @@ type Local struct {
 
 // NewLocal returns a server with the interceptors of NewServer. Calls wait until it serves.
 func NewLocal(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor) *Local {
-	l := &Local{channel: &inprocgrpc.Channel{}, serving: make(chan struct{})}
+	l := &Local{channel: (&inprocgrpc.Channel{}).WithCloner(cloner{}), serving: make(chan struct{})}
 	l.life, l.end = context.WithCancel(context.Background())
 	l.channel.WithServerUnaryInterceptor(chainUnary(append([]grpc.UnaryServerInterceptor{l.unary, unaryErrors(log, true)}, unary...)))
 	l.channel.WithServerStreamInterceptor(chainStream(append([]grpc.StreamServerInterceptor{l.stream, streamErrors(log, true)}, stream...)))

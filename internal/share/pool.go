@@ -21,14 +21,20 @@ type Pool struct {
 	by   map[string]int64
 	// given is closed when places are given back; nil unless a caller waits.
 	given chan struct{}
+	// waiting is how much is waited for, by caller.
+	waiting map[string]int64
 }
 
 // rest is how much a caller may hold, as a multiple of what remains free.
 const rest = 3
 
+// maxWaiting is how much one caller may wait for, as a multiple of the pool: what is waited for may
+// be in memory already.
+const maxWaiting = 4
+
 // New makes a pool; a limit of 0 means no limit. sole: all places belong to one tenant.
 func New(limit int64, sole bool) *Pool {
-	return &Pool{limit: limit, sole: sole, by: map[string]int64{}}
+	return &Pool{limit: limit, sole: sole, by: map[string]int64{}, waiting: map[string]int64{}}
 }
 
 // NewEach makes a pool in which one caller holds at most each; 0 means no limit.
@@ -56,15 +62,32 @@ func (p *Pool) Take(caller string, n int64) bool { return p.TakeWithin(caller, n
 func (p *Pool) TakeWithin(caller string, n, limit int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own := p.by[caller]
-	if p.each > 0 && own+n > p.each {
+	return p.replace(caller, 0, n, limit)
+}
+
+// Resize replaces from places of a caller by to places. Without room for more it changes nothing
+// and returns false.
+func (p *Pool) Resize(caller string, from, to int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to <= from {
+		p.give(caller, from-to)
+		return true
+	}
+	return p.replace(caller, from, to, p.limit)
+}
+
+// replace takes places instead of those that the caller has. p.mu is locked.
+func (p *Pool) replace(caller string, from, to, limit int64) bool {
+	own, used := p.by[caller]-from, p.used-from
+	if p.each > 0 && own+to > p.each {
 		return false
 	}
-	if free := limit - p.used - n; p.limit > 0 && (free < 0 || own > 0 && !p.sole && own+n > rest*free) {
+	if free := limit - used - to; p.limit > 0 && (free < 0 || own > 0 && !p.sole && own+to > rest*free) {
 		return false
 	}
-	p.used += n
-	p.by[caller] = own + n
+	p.used = used + to
+	p.by[caller] = own + to
 	return true
 }
 
@@ -72,6 +95,11 @@ func (p *Pool) TakeWithin(caller string, n, limit int64) bool {
 func (p *Pool) Give(caller string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.give(caller, n)
+}
+
+// give returns places. p.mu is locked.
+func (p *Pool) give(caller string, n int64) {
 	p.used -= n
 	if p.by[caller] -= n; p.by[caller] <= 0 {
 		delete(p.by, caller)
@@ -82,8 +110,16 @@ func (p *Pool) Give(caller string, n int64) {
 	}
 }
 
-// Wait takes n places as soon as Take would. It returns false if ctx ends before.
+// Wait takes n places as soon as Take would. It returns false if ctx ends before, or if the caller
+// already waits for too much.
 func (p *Pool) Wait(ctx context.Context, caller string, n int64) bool {
+	if p.Take(caller, n) {
+		return true
+	}
+	if !p.queue(caller, n) {
+		return false
+	}
+	defer p.queue(caller, -n)
 	for {
 		given := p.notice()
 		if p.Take(caller, n) {
@@ -95,6 +131,19 @@ func (p *Pool) Wait(ctx context.Context, caller string, n int64) bool {
 			return false
 		}
 	}
+}
+
+// queue counts what a caller waits for. It returns false if that is too much.
+func (p *Pool) queue(caller string, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n > 0 && p.waiting[caller]+n > maxWaiting*p.limit {
+		return false
+	}
+	if p.waiting[caller] += n; p.waiting[caller] == 0 {
+		delete(p.waiting, caller)
+	}
+	return true
 }
 
 // notice returns a channel that is closed when places are given back.

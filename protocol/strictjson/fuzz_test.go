@@ -3,6 +3,8 @@ package strictjson_test
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +17,7 @@ func seeds(f *testing.F) {
 	for _, doc := range []string{
 		`{}`, `[1,2.5e-7,{"a":null}]`, `"\ud83d\ude00 \u0041"`, `"\ud800"`, `{"a":1,"\u0061":2}`,
 		`{"id":"x","nodes":[{"id":"y","next":null}],"any":[123456789012345678901]}`,
-		`[[[[[[[]]]]]]]`, "\xef\xbb\xbf1", `01`, `[1,]`, `{"ID":1}`, `tru`, "\"\xff\"",
+		`{"card":4929123456789012,"a":-1.5e3,"b":[12345678]}`, `[[[[[[[]]]]]]]`, "\xef\xbb\xbf1", `01`, `[1,]`, `{"ID":1}`, `tru`, "\"\xff\"",
 	} {
 		f.Add([]byte(doc))
 	}
@@ -53,8 +55,30 @@ func FuzzCheck(f *testing.F) {
 		require.Equal(t, v, decodeLossless(t, again))
 		for _, min := range []int{0, 1, 3, 8} {
 			require.Equal(t, longestText(v) >= min, strictjson.HasText(b, min))
+			require.Equal(t, longestText(v) >= min || longestNumber(v) >= min, strictjson.MayHold(b, min))
 		}
 	})
+}
+
+// longestNumber is the length of the longest number in v, or -1 without any. One with an exponent is
+// longer than all others.
+func longestNumber(v any) int {
+	longest := -1
+	switch v := v.(type) {
+	case json.Number:
+		if longest = len(v); strings.ContainsAny(string(v), "eE") {
+			longest = math.MaxInt
+		}
+	case []any:
+		for _, item := range v {
+			longest = max(longest, longestNumber(item))
+		}
+	case map[string]any:
+		for _, item := range v {
+			longest = max(longest, longestNumber(item))
+		}
+	}
+	return longest
 }
 
 // longestText is the length of the longest string in v, or -1 without any.

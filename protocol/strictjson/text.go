@@ -23,6 +23,47 @@ func HasText(b []byte, min int) bool {
 	}
 }
 
+// MayHold reports whether valid JSON could hold a secret of at least min bytes: a string as of
+// HasText, a number of that length, or one with an exponent, which is longer than it looks.
+func MayHold(b []byte, min int) bool {
+	for {
+		open := bytes.IndexByte(b, '"')
+		if open < 0 {
+			return hasNumber(b, min)
+		}
+		if hasNumber(b[:open], min) {
+			return true
+		}
+		length, rest := textLength(b[open+1:])
+		if length >= min {
+			return true
+		}
+		b = rest
+	}
+}
+
+// hasNumber reports whether the part of a document between two strings has a number of at least min
+// bytes, or one with an exponent.
+func hasNumber(b []byte, min int) bool {
+	for i := 0; i < len(b); i++ {
+		if c := b[i]; c != '-' && (c < '0' || c > '9') {
+			continue
+		}
+		start := i
+		for ; i < len(b) && bytes.IndexByte(numberBytes, b[i]) >= 0; i++ {
+			if b[i] == 'e' || b[i] == 'E' {
+				return true
+			}
+		}
+		if i-start >= min {
+			return true
+		}
+	}
+	return false
+}
+
+var numberBytes = []byte("0123456789+-.eE")
+
 // textLength returns the decoded length of the string literal whose inside starts b, and the input
 // after its closing quote.
 func textLength(b []byte) (length int, rest []byte) {

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/grpc"
 
@@ -14,10 +15,13 @@ import (
 )
 
 const (
-	// followPage is the number of events read from the backlog at a time.
+	// firstPage is the number of events that are first read from the backlog, followPage the largest
+	// number at a time. A page grows while events are small.
+	firstPage  = 8
 	followPage = 1000
-	// followBytes is the approximate maximum size of one message of a stream.
-	followBytes = 1 << 20
+	// followBytes is the approximate maximum size of one message of a stream, and of the events that
+	// are kept for a follower that does not read.
+	followBytes = 256 << 10
 )
 
 // Follow streams a run's events: first the recorded ones, then the live ones, without gaps or
@@ -49,6 +53,7 @@ type follower struct {
 
 	from  int          // the first event the caller requested
 	next  int          // the next event to process
+	page  int          // the number of events to read next
 	state *project.Run // folded up to next, if snapshots are requested
 	first *eventlogv1.FollowResponse
 	ended bool // the terminal event was processed
@@ -56,7 +61,7 @@ type follower struct {
 
 func (s *Service) follower(ctx context.Context, row store.Run, req *eventlogv1.FollowRequest) (*follower, error) {
 	after := max(int(req.GetAfter()), -1)
-	f := &follower{s: s, key: row.Key, from: after + 1, next: min(after, row.Head) + 1}
+	f := &follower{s: s, key: row.Key, from: after + 1, next: min(after, row.Head) + 1, page: firstPage}
 	f.first = &eventlogv1.FollowResponse{Head: int32(row.Head)} //nolint:gosec // G115: sequences are far below 2^31
 	if !req.GetSnapshots() {
 		return f, nil
@@ -125,7 +130,7 @@ func (f *follower) catchUpPage(ctx context.Context, row store.Run) (some bool, e
 	if err != nil {
 		return false, err
 	}
-	events, err := f.s.events(ctx, f.key, f.next, min(followPage, row.Head+1-f.next))
+	events, err := f.s.events(ctx, f.key, f.next, min(f.page, row.Head+1-f.next))
 	give() // before the reader takes the page: one that does not read must not stop the others
 	if err != nil {
 		return false, f.s.failure(f.key, err)
@@ -133,7 +138,21 @@ func (f *follower) catchUpPage(ctx context.Context, row store.Run) (some bool, e
 	if len(events) == 0 {
 		return false, nil
 	}
-	return true, f.take(events)
+	return true, f.take(f.fitting(events))
+}
+
+// fitting returns the first events of a page that fit into a message, and sets the size of the next
+// page. The others are read again, because the follower may not read for long.
+func (f *follower) fitting(events []*eventlogv1.Event) []*eventlogv1.Event {
+	size := 0
+	for i, e := range events {
+		if size += len(e.GetDocument()); size >= followBytes {
+			f.page = i + 1
+			return slices.Clone(events[:i+1]) // the rest can be freed
+		}
+	}
+	f.page = min(f.page*firstPage, followPage)
+	return events
 }
 
 // live processes frames of the subscription. Gaps after a rebuild of the store are read from the

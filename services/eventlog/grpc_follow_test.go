@@ -2,9 +2,11 @@ package eventlog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/runlog/memory"
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -166,6 +169,35 @@ func TestFollow_ThatLagsReadsOnFromTheStore(t *testing.T) {
 	require.Eventually(t, func() bool { return r.svc.Lags() > 0 }, patience, time.Millisecond)
 	w.End(logtest.RunCompleted)
 	require.Equal(t, w.Docs(0), docs(t, w, rest(t, s)))
+}
+
+// A backlog of large and small events arrives whole, in messages of limited size.
+func TestFollow_SendsLargeEventsInSmallMessages(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	w := r.begin(t, "run-1")
+	w.Step(logtest.RunStarted)
+	for i := range 40 {
+		w.Step(logtest.Log(strings.Repeat("x", (i%3)*100_000)), logtest.Log("y"))
+	}
+	w.End(logtest.RunCompleted)
+	for _, after := range []int32{-1, 0, 7, 40} {
+		s, got := r.follow(t, within(t), "run-1", after, false), []*eventlogv1.Event{}
+		for {
+			resp, err := s.Recv()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			size := 0
+			for _, e := range resp.GetEvents() {
+				size += len(e.GetDocument())
+			}
+			require.Less(t, size, 512<<10)
+			got = append(got, resp.GetEvents()...)
+		}
+		require.Equal(t, w.Docs(int(after)+1), docs(t, w, got))
+	}
 }
 
 func TestFollow_SurvivesARebuildOfTheStore(t *testing.T) {

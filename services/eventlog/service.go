@@ -96,7 +96,7 @@ type Service struct {
 // Pages of events in memory for one tenant: answers, and what followers are being sent.
 const (
 	maxPages    = 8
-	maxBacklogs = 32
+	maxBacklogs = 8
 )
 
 // New validates and builds the service; it starts nothing.

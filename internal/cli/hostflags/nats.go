@@ -3,6 +3,7 @@ package hostflags
 import (
 	"github.com/spf13/pflag"
 
+	"waybill.dev/waybill/internal/host"
 	"waybill.dev/waybill/internal/host/natsstore"
 )
 
@@ -22,4 +23,10 @@ func NATSConnection(f *pflag.FlagSet, o *natsstore.Address, without string) {
 	f.StringVar(&o.CA, "nats-ca", "", "PEM file of CAs for --nats over TLS; empty uses the system's CAs")
 	f.StringVar(&o.Cert, "nats-cert", "", "PEM client certificate chain for --nats; empty disables it")
 	f.StringVar(&o.Key, "nats-key", "", "PEM key of --nats-cert")
+}
+
+// Recovery are the flags of an embedded log's start.
+func Recovery(f *pflag.FlagSet, o *host.Recovery) {
+	f.DurationVar(&o.Timeout, "log-recovery-timeout", 0, "maximum time for the embedded log to recover its files at a start; then the process ends; 0 means 1 minute, and 1 second for each 50 MB of files")
+	f.Int64Var(&o.Bytes, "log-recovery-bytes", 0, "maximum memory for that; 0 means 256 MB and twice the size of the files")
 }

@@ -29,11 +29,23 @@ func Public(f *pflag.FlagSet, o *host.Public) {
 }
 
 func callers(f *pflag.FlagSet, o *host.Callers) {
+	patience(f, o)
+	f.Int64Var(&o.MaxBytes, "max-bytes-in-flight", o.MaxBytes, "maximum bytes of bodies and answers in memory; more get 503; 0 means 1/48 of the process's memory, at least twice --max-request-body-bytes")
+	f.Uint32Var(&o.GRPCStreams, "max-grpc-streams", o.GRPCStreams, "maximum open streams of one gRPC connection")
+}
+
+// Assets are the flags of what readers of a separate asset server may hold.
+func Assets(f *pflag.FlagSet, o *host.AssetServing) {
+	f.Int64Var(&o.Admission.MaxRequests, "max-requests", o.Admission.MaxRequests, "base of the limit on concurrent requests for assets, which is 1/8 of it; more get 503; 0 means no limit")
+	f.Int64Var(&o.Admission.MaxUnknown, "max-unknown-requests", o.Admission.MaxUnknown, "maximum concurrent requests for assets from one address; 0 means no limit")
+	patience(f, &o.Callers)
+	f.Int64Var(&o.Callers.MaxBytes, "max-bytes-in-flight", o.Callers.MaxBytes, "maximum bytes of assets in memory for their readers; more get 503; 0 means 1/48 of the process's memory, at least twice --max-media-base64-bytes")
+}
+
+func patience(f *pflag.FlagSet, o *host.Callers) {
 	f.DurationVar(&o.Patience.Start, "transfer-start", o.Patience.Start, "time a caller has to start sending a body or reading an answer, on top of --min-transfer-rate; then the connection is closed")
 	f.Int64Var(&o.Patience.MinRate, "min-transfer-rate", o.Patience.MinRate, "minimum bytes per second at which callers must send bodies and read answers")
 	f.DurationVar(&o.Patience.Total, "transfer-timeout", o.Patience.Total, "maximum time for a whole body")
-	f.Int64Var(&o.MaxBytes, "max-bytes-in-flight", o.MaxBytes, "maximum bytes of bodies and answers in memory; more get 503; 0 means 1/48 of the process's memory, at least twice --max-request-body-bytes")
-	f.Uint32Var(&o.GRPCStreams, "max-grpc-streams", o.GRPCStreams, "maximum open streams of one gRPC connection")
 }
 
 func audit(f *pflag.FlagSet, o *host.Audit) {

@@ -39,6 +39,7 @@ serves waybill.redactor.v1.Redactor.`,
 	hostflags.Process(f, &o.Process)
 	hostflags.NATS(f, &o.NATS, "empty: an embedded one")
 	f.StringVar(&o.DataDir, "data-dir", ".acceptor", "directory of the embedded NATS server's files; used without --nats")
+	hostflags.Recovery(f, &o.Recovery)
 	f.StringVar(&o.Redactor.Addr, "redactor", "", "HOST:PORT of a redactor service; empty runs one in this process")
 	f.StringVar(&o.Redactor.TokenFile, "redactor-token-file", "", "file with the bearer token for --redactor")
 	f.StringVar(&o.Redactor.CA, "redactor-ca", "", "PEM file of CAs for --redactor; empty uses the system's CAs, and no TLS on loopback")
@@ -63,6 +64,7 @@ func assetFlags(f *pflag.FlagSet, o *host.AcceptorProcess) {
 	f.StringVar(&o.Assets.KeyFile, "asset-key-file", "", "file with the secret, at least 32 bytes, that signs asset URLs; the same for all asset servers; empty uses host.key in --data-dir")
 	f.StringArrayVar(&o.Assets.Keys, "asset-keys", nil, "VERSION=KEY that signs asset URLs, the same for all asset servers (repeatable); default 1=host, the key of --asset-key-file")
 	f.StringVar(&o.Assets.Addr, "assets-addr", "", "address of the HTTP asset server, GET /v1/assets/{token}; empty disables it")
+	hostflags.Assets(f, &o.Assets)
 	f.IntVar(&o.Envelopes.MaxInlineBytes, "max-inline-media-bytes", o.Envelopes.MaxInlineBytes, "maximum size of an asset recorded inline in its event")
 	f.IntVar(&o.Envelopes.MaxMediaBytes, "max-media-base64-bytes", o.Envelopes.MaxMediaBytes, "maximum size of an asset accepted from a model, in base64 characters")
 }

@@ -141,10 +141,8 @@ func (s *Starter) newRecord(req Request, e *definition.Entry) (*wire.RunRecord, 
 		return nil, err
 	}
 	inputs := map[string]json.RawMessage{}
-	if len(req.Inputs) > 0 {
-		if err := json.Unmarshal(req.Inputs, &inputs); err != nil {
-			return nil, fault.New(fault.ValidationError, "/inputs: want a JSON object")
-		}
+	if len(req.Inputs) > 0 && !strictjson.Each(req.Inputs, func(name, value []byte) { inputs[string(name)] = value }) {
+		return nil, fault.New(fault.ValidationError, "/inputs: want a JSON object")
 	}
 	vars, problems := e.Def.Seed(inputs)
 	if len(problems) > 0 {
@@ -213,10 +211,6 @@ const maxDurationMs = 100 * 366 * 24 * 3600 * 1000
 // renderRecord returns the start frame's body. All values from the caller are redacted in a scope;
 // ids and the host's own members cannot come from the caller.
 func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope string) ([]byte, error) {
-	body, err := json.Marshal(rec)
-	if err != nil {
-		return nil, fmt.Errorf("render run record: %w", err)
-	}
 	given, err := json.Marshal(struct {
 		Inputs       map[string]json.RawMessage `json:"inputs,omitempty"`
 		Configurable json.RawMessage            `json:"configurable,omitempty"`
@@ -228,8 +222,8 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
 	}
-	if !strictjson.HasText(valuesOnly(given), wire.MinSecretBytes) {
-		return body, nil
+	if !mayHoldSecret(given) {
+		return marshalRecord(rec)
 	}
 	ref := wire.AppendString(nil, rec.CredentialRef)
 	out, changed, err := s.deps.Redactor.Redact(ctx, rec.Owner.Tenant, scope, rec.Registration().Run, [][]byte{given, ref})
@@ -239,7 +233,7 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 	case err != nil:
 		return nil, redactorUnavailable(err)
 	case !changed:
-		return body, nil
+		return marshalRecord(rec)
 	case !bytes.Equal(out[1], ref):
 		return nil, fault.New(fault.ValidationError, "%s: want the name of a credential; this looks like one itself", refPath).With("path", refPath)
 	}
@@ -255,7 +249,15 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 		return nil, fault.New(fault.ValidationError, "/callbackUrl: holds what this host knows, or takes, for a secret, and would not keep; name the run in another way").
 			With("path", "/callbackUrl")
 	}
-	return json.Marshal(&clean)
+	return marshalRecord(&clean)
+}
+
+func marshalRecord(rec *wire.RunRecord) ([]byte, error) {
+	body, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("render run record: %w", err)
+	}
+	return body, nil
 }
 
 // reschedule computes the keys of limits from the redacted inputs, so that neither a secret nor a
@@ -272,22 +274,11 @@ func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
 	return nil
 }
 
-// valuesOnly drops the names of the fixed members: they are long enough to look like a secret.
-func valuesOnly(given []byte) []byte {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(given, &m) != nil {
-		return given
-	}
-	var b bytes.Buffer
-	b.WriteByte('[')
-	for _, v := range m {
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.Write(v)
-	}
-	b.WriteByte(']')
-	return b.Bytes()
+// mayHoldSecret reports whether a value could hold a secret. The names of the fixed members do not count,
+// although they are long enough.
+func mayHoldSecret(given []byte) bool {
+	some := false
+	return !strictjson.Each(given, func(_, value []byte) { some = some || strictjson.MayHold(value, wire.MinSecretBytes) }) || some
 }
 
 func tooLarge(err error) error {

@@ -81,7 +81,7 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 	changed := false
 	out := make([][]byte, len(docs))
 	for i, d := range docs {
-		out[i] = []byte(strings.ReplaceAll(string(d), "hunter2-hunter2", "[REDACTED:s]"))
+		out[i] = []byte(strings.NewReplacer("hunter2-hunter2", "[REDACTED:s]", "4929123456789012", `"[REDACTED:s]"`).Replace(string(d)))
 		changed = changed || string(out[i]) != string(d)
 	}
 	return out, changed, nil
@@ -202,6 +202,22 @@ func TestStart_SecretsNeverReachTheRecord(t *testing.T) {
 	body := string(r.log.Frames()[0].Body)
 	require.NotContains(t, body, "hunter2")
 	require.Equal(t, 4, strings.Count(body, "[REDACTED:s]"))
+}
+
+// Secrets of digits may be numbers, in a request that has no text.
+func TestStart_SecretsInNumbersNeverReachTheRecord(t *testing.T) {
+	t.Parallel()
+	for name, mod := range map[string]func(*create.Request){
+		"inputs":   with(`{"who":"me","n":4929123456789012}`, ""),
+		"metadata": func(q *create.Request) { q.Metadata = json.RawMessage(`{"a":[{"b":4929123456789012}]}`) },
+	} {
+		r := newRig(t)
+		_, err := r.Start(t.Context(), request("plain", "run_1", mod))
+		require.NoError(t, err, name)
+		body := string(r.log.Frames()[0].Body)
+		require.NotContains(t, body, "4929123456789012", name)
+		require.Contains(t, body, "[REDACTED:s]", name)
+	}
 }
 
 // A placeholder in a URL could change the host that is called.

@@ -70,6 +70,23 @@ func TestExecute_GoesOnFromWhatTheRedactorLeft(t *testing.T) {
 	}
 }
 
+// A secret of digits may be a number, in an event that has no other long value.
+func TestExecute_SecretsInNumbersAreNotAppended(t *testing.T) {
+	t.Parallel()
+	const secret = "4929123456789012"
+	answer := func(context.Context, model.Task, model.Journal) model.Result {
+		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(secret)}}}
+	}
+	r := newRig(t, define(t, nodeJSON("a", "core.ai.callPrompt", "{}")), models(answer))
+	r.red.secret, r.red.mark = secret, `"[REDACTED:s]"`
+	r.create(t)
+	r.next(t)
+	_, frames := r.state(t)
+	for _, f := range frames {
+		require.NotContains(t, string(f.Body), secret)
+	}
+}
+
 func TestExecute_EffectsAppendThroughTheOneWriter(t *testing.T) {
 	t.Parallel()
 	talk := func(ctx context.Context, task model.Task, j model.Journal) model.Result {

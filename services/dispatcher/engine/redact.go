@@ -27,7 +27,7 @@ func (e *Executor) redactEvents(
 		index []int
 	)
 	for i, event := range events {
-		if clean[i] || !strictjson.HasText(event.Payload, wire.MinSecretBytes) {
+		if clean[i] || !strictjson.MayHold(event.Payload, wire.MinSecretBytes) {
 			continue
 		}
 		docs, index = append(docs, event.Payload), append(index, i)

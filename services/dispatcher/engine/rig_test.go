@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -58,8 +59,10 @@ func nodeJSON(id, typ, config string) string {
 // redactor replaces one secret.
 type redactor struct {
 	secret string
-	down   atomic.Bool
-	calls  atomic.Int32
+	// mark replaces it; empty: [REDACTED:s].
+	mark  string
+	down  atomic.Bool
+	calls atomic.Int32
 	// most is the size from which documents are rejected with refusal; 0 accepts all.
 	most    int
 	refusal *fault.Error
@@ -78,7 +81,7 @@ func (r *redactor) Redact(_ context.Context, _, _ string, _ bool, docs [][]byte)
 		}
 		out[i] = d
 		if r.secret != "" && strings.Contains(string(d), r.secret) {
-			out[i], changed = []byte(strings.ReplaceAll(string(d), r.secret, "[REDACTED:s]")), true
+			out[i], changed = []byte(strings.ReplaceAll(string(d), r.secret, cmp.Or(r.mark, "[REDACTED:s]"))), true
 		}
 	}
 	return out, changed, nil

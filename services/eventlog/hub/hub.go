@@ -23,6 +23,8 @@ type Frame struct {
 	Types []wire.EventType
 	// Docs are the events' documents, byte for byte as they were appended.
 	Docs []json.RawMessage
+	// Bytes is the size of the documents.
+	Bytes int
 }
 
 // Hub maps runs to their followers. It is safe for concurrent use.
@@ -83,7 +85,7 @@ func (h *Hub) Publish(frames []*frame.Frame) {
 			h.miss(subs)
 			continue
 		}
-		shared := &Frame{First: f.First, Last: f.Last, Types: f.Types, Docs: docs}
+		shared := &Frame{First: f.First, Last: f.Last, Types: f.Types, Docs: docs, Bytes: len(f.Body)}
 		for s := range subs {
 			s.push(shared)
 		}

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,32 @@ func TestPublish_NeverWaitsForASlowFollower(t *testing.T) {
 	got, err := next(t, slow)
 	require.NoError(t, err, "it keeps up again")
 	require.Len(t, got, 1)
+}
+
+// A follower that does not read keeps little of its run in memory, however few frames that are.
+func TestPublish_LimitsTheBytesOfAQueue(t *testing.T) {
+	t.Parallel()
+	h := hub.New(256)
+	log := memory.New()
+	w := logtest.Begin(t, log, logtest.Record("run-1"))
+	w.Step(logtest.Log(strings.Repeat("x", 2<<20)))
+	for range 3 {
+		w.Step(logtest.Log(strings.Repeat("x", 400<<10)))
+	}
+	all := log.Frames()[1:]
+	s := h.Subscribe(key)
+	h.Publish(all[:1])
+	got, err := next(t, s)
+	require.NoError(t, err, "a large frame alone")
+	require.Len(t, got, 1)
+	h.Publish(all[1:3])
+	got, err = next(t, s)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	h.Publish(all[1:])
+	_, err = next(t, s)
+	require.ErrorIs(t, err, hub.ErrLagged)
+	require.Equal(t, int64(1), h.Lags())
 }
 
 func TestTouch_SendsFollowersToTheStore(t *testing.T) {

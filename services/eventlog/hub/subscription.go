@@ -14,6 +14,10 @@ var ErrClosed = errors.New("subscription closed")
 // ErrLagged means that frames were dropped. Continue from the store, which holds everything published so far.
 var ErrLagged = errors.New("subscription lagged")
 
+// queueBytes limits the frames of a queue, so that a follower that does not read keeps little of
+// its run in memory. One frame may be larger.
+const queueBytes = 1 << 20
+
 // Subscription is one follower's queue. Next and Close may be called from different goroutines.
 type Subscription struct {
 	hub  *Hub
@@ -22,6 +26,7 @@ type Subscription struct {
 
 	mu     sync.Mutex // guards the fields below
 	queue  []*Frame
+	bytes  int // of the queue
 	lagged bool
 	ended  bool
 }
@@ -52,7 +57,7 @@ func (s *Subscription) take() ([]*Frame, error) {
 		return nil, ErrLagged
 	}
 	frames := s.queue
-	s.queue = nil
+	s.queue, s.bytes = nil, 0
 	return frames, nil
 }
 
@@ -77,11 +82,11 @@ func (s *Subscription) push(f *Frame) {
 	if s.lagged || s.ended {
 		return
 	}
-	if len(s.queue) >= s.hub.queue {
-		s.queue, s.lagged = nil, true
+	if len(s.queue) >= s.hub.queue || len(s.queue) > 0 && s.bytes+f.Bytes > queueBytes {
+		s.queue, s.bytes, s.lagged = nil, 0, true
 		s.hub.lags.Add(1)
 	} else {
-		s.queue = append(s.queue, f)
+		s.queue, s.bytes = append(s.queue, f), s.bytes+f.Bytes
 	}
 	s.notify()
 }
@@ -89,7 +94,7 @@ func (s *Subscription) push(f *Frame) {
 func (s *Subscription) miss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queue, s.lagged = nil, true
+	s.queue, s.bytes, s.lagged = nil, 0, true
 	s.notify()
 }
 

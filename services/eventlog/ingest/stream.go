@@ -12,9 +12,11 @@ import (
 
 const (
 	// readAhead is the number of batches buffered while one is applied.
-	readAhead = 4
-	// maxBatch is the number of frames per transaction; a batch of the log is never split.
-	maxBatch = 4096
+	readAhead = 2
+	// maxBatch is the number of frames per transaction, maxBatchBytes their size; a batch of the log
+	// is never split.
+	maxBatch      = 4096
+	maxBatchBytes = 4 << 20
 )
 
 // unreadable is a damaged frame of a run.
@@ -90,10 +92,11 @@ func (i *Ingester) applyAll(ctx context.Context, in <-chan arrival) error {
 		if a.lost != nil {
 			lost = append(lost, *a.lost)
 		}
-		for more := true; more && len(frames) < maxBatch; {
+		for more, size := true, bytesOf(frames); more && len(frames) < maxBatch && size < maxBatchBytes; {
 			select {
 			case next, ok := <-in:
 				frames, reach, more = append(frames, next.frames...), next.reach(reach), ok
+				size += bytesOf(next.frames)
 				if next.lost != nil {
 					lost = append(lost, *next.lost)
 				}
@@ -114,6 +117,13 @@ func (i *Ingester) applyAll(ctx context.Context, in <-chan arrival) error {
 		i.progress.set(reach)
 	}
 	return nil
+}
+
+func bytesOf(frames []*frame.Frame) (n int) {
+	for _, f := range frames {
+		n += len(f.Body)
+	}
+	return n
 }
 
 // reach returns the position reached after the arrival. A damaged frame counts only if no frame

@@ -25,15 +25,19 @@ func (a *Account) capped(n int64) int64 {
 
 // Take adds n bytes. An error is meant for the caller: the host keeps too many bytes for
 // others, or for this tenant.
-func (a *Account) Take(n int64) error {
-	if a == nil || n <= 0 {
+func (a *Account) Take(n int64) error { return a.Resize(0, n) }
+
+// Resize replaces from bytes, which the account has, by to bytes. An error is meant for the
+// caller, and changes nothing.
+func (a *Account) Resize(from, to int64) error {
+	if a == nil || from == to {
 		return nil
 	}
-	n = a.capped(n)
-	if !a.gate.bytes.Take(a.name, n) {
+	from, to = a.capped(from), a.capped(to)
+	if !a.gate.bytes.Resize(a.name, from, to) {
 		return a.gate.refuse(tooManyBytes)
 	}
-	a.add(n)
+	a.add(to - from)
 	return nil
 }
 

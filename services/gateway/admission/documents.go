@@ -2,8 +2,10 @@ package admission
 
 import (
 	"context"
+	"runtime"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"waybill.dev/waybill/internal/share"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
@@ -11,9 +13,20 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// documentsEach is how many documents are made for one tenant at a time. A document of a large run
-// needs several times its size, so more of them need memory, and are no faster.
-const documentsEach = 8
+// Large requests and answers need several times their size while they are worked on, so more of them
+// at a time need memory, and are no faster.
+const (
+	// documentsEach is how many documents are made for one tenant at a time, for each processor.
+	documentsEach = 2
+	largeBody     = 64 << 10
+)
+
+// bodiesEach is how many large bodies of one tenant are worked on at a time: half of the processors
+// remain for other tenants.
+func bodiesEach() int64 { return int64(max(1, processors()/2)) }
+
+// processors is the number of processors that the process may use. A host has more threads.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
 
 // documents are the methods whose answers may be large and that do not wait for events.
 var documents = map[string]bool{
@@ -27,12 +40,19 @@ var documents = map[string]bool{
 	hostv1.Host_ListAuditEntries_FullMethodName: true,
 }
 
-// Documents returns an interceptor behind authentication: large reads of one tenant take turns.
+// Documents returns an interceptor behind authentication: large requests of one tenant take turns,
+// and so do large reads.
 func Documents() grpc.UnaryServerInterceptor {
-	turns := share.NewTurns(documentsEach)
+	reads, bodies := share.NewTurns(int64(documentsEach*processors())), share.NewTurns(bodiesEach())
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		p := auth.From(ctx)
-		if p == nil || !documents[info.FullMethod] {
+		var turns *share.Turns
+		if m, ok := req.(proto.Message); documents[info.FullMethod] {
+			turns = reads
+		} else if ok && proto.Size(m) > largeBody {
+			turns = bodies
+		}
+		if p == nil || turns == nil {
 			return next(ctx, req)
 		}
 		give, err := turns.Take(ctx, p.Tenant)

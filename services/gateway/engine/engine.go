@@ -124,6 +124,7 @@ const (
 	MetaStatus = "waybill-http-status"
 	MetaReplay = "openwop-idempotent-replay"
 	MetaETag   = "etag"
+	MetaHead   = "waybill-head" // sequence of the run's last event, of a poll
 	MetaCache  = "cache-control"
 	MetaCapTag = "capabilities-etag"
 	// MetaStreaming means that the request of a stream was accepted.

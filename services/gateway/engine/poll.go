@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
@@ -43,6 +44,7 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 	if err != nil {
 		return nil, err
 	}
+	setMeta(ctx, MetaHead, strconv.Itoa(int(res.GetHead())))
 	out := &hostv1.PollRunEventsResponse{RunId: req.GetRunId(), LastEventSeq: after, RunStatus: res.GetStatus()}
 	for _, e := range res.GetEvents() {
 		out.Events = append(out.Events, &openwopv1.JsonDocument{Json: e.GetDocument()})

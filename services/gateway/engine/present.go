@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/interrupttoken"
@@ -19,9 +20,9 @@ const tokenInterval = 5 * time.Minute
 
 // interrupted holds the members of a waiting run's snapshot that this file reads.
 type interrupted struct {
-	RunID     string         `json:"runId"`
-	Owner     wire.Owner     `json:"owner"`
-	Interrupt *openInterrupt `json:"interrupt"`
+	RunID     string
+	Owner     wire.Owner
+	Interrupt *openInterrupt
 }
 
 // openInterrupt is the member interrupt with its token.
@@ -42,26 +43,50 @@ func (s *Service) presentSnapshot(ctx context.Context, snapshot []byte) (shown [
 	if !bytes.Contains(snapshot, []byte(`"interrupt":`)) {
 		return snapshot, ""
 	}
-	var (
-		v   interrupted
-		doc map[string]json.RawMessage
-	)
-	if json.Unmarshal(snapshot, &v) != nil || v.Interrupt == nil || json.Unmarshal(snapshot, &doc) != nil {
+	v, rest, ok := splitInterrupt(snapshot)
+	if !ok {
 		return snapshot, ""
 	}
-	delete(doc, "interrupt")
 	if p := auth.From(ctx); p.May(auth.ApprovalsRespond) || p.KeyID == v.Owner.Principal {
 		asked := interrupt.Pending{Request: v.Interrupt.Payload}
 		if !asked.NamesApprovers() && (p.User == "" || v.Interrupt.Kind != interrupt.Approval) {
-			tag = s.signToken(p.Tenant, &v)
+			tag = s.signToken(p.Tenant, v)
 		}
-		doc["interrupt"], _ = json.Marshal(v.Interrupt) // its open members are JSON
+		open, _ := json.Marshal(v.Interrupt) // its open members are JSON
+		rest = appendMember(rest, []byte("interrupt"), open)
 	}
-	shown, err := json.Marshal(doc)
-	if err != nil { // members that were JSON
-		return snapshot, ""
+	return append(rest, '}'), tag
+}
+
+// splitInterrupt returns the interrupt of a snapshot, and the other members, without the brace at
+// their end. A snapshot may be large, so it is read once.
+func splitInterrupt(snapshot []byte) (v *interrupted, rest []byte, ok bool) {
+	v, ok = &interrupted{}, true
+	rest = append(make([]byte, 0, len(snapshot)+len(snapshot)/16+1024), '{')
+	read := func(value []byte, into any) { ok = json.Unmarshal(value, into) == nil && ok }
+	sound := strictjson.Each(snapshot, func(name, value []byte) {
+		switch string(name) {
+		case "interrupt":
+			read(value, &v.Interrupt)
+			return
+		case "runId":
+			read(value, &v.RunID)
+		case "owner":
+			read(value, &v.Owner)
+		}
+		rest = appendMember(rest, name, value)
+	})
+	return v, rest, ok && sound && v.Interrupt != nil
+}
+
+// appendMember appends a member to an object that has no brace at its end yet.
+func appendMember(object, name, value []byte) []byte {
+	if len(object) > 1 {
+		object = append(object, ',')
 	}
-	return shown, tag
+	object = wire.AppendString(object, string(name))
+	object = append(object, ':')
+	return append(object, value...)
 }
 
 // signToken adds a token to the member interrupt.

@@ -85,7 +85,7 @@ func checkDocument(p *problems, path string, d *openwopv1.JsonDocument) {
 		p.add(path+e.Path, "%s", e.Reason)
 		return
 	}
-	if !strings.HasPrefix(strings.TrimLeft(string(d.GetJson()), " \t\r\n"), "{") {
+	if strictjson.KindOf(d.GetJson()) != "an object" {
 		p.add(path, "want a JSON object")
 	}
 }

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"io"
 	"net/http"
 
 	"waybill.dev/waybill/services/gateway/admission"
@@ -11,33 +10,15 @@ import (
 // accountKey is the context key of a request's account of bytes.
 type accountKey struct{}
 
+func withAccount(ctx context.Context, held *admission.Account) context.Context {
+	return context.WithValue(ctx, accountKey{}, held)
+}
+
 // accountOf returns the account of an admitted request. Requests of routes without admission
 // have none.
 func accountOf(ctx context.Context) *admission.Account {
 	held, _ := ctx.Value(accountKey{}).(*admission.Account)
 	return held
-}
-
-// receiver counts the bytes of a body whose length was not announced.
-type receiver struct {
-	io.Reader
-
-	held *admission.Account
-	// paid is the number of bytes that are counted already.
-	paid    int64
-	refused error
-}
-
-// Read reads and counts.
-func (r *receiver) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	more := int64(n) - r.paid
-	if r.paid = max(-more, 0); more > 0 {
-		if r.refused = r.held.Take(more); r.refused != nil {
-			return 0, r.refused
-		}
-	}
-	return n, err
 }
 
 // smallAnswer is not counted: the answers to changes fit in it, so none of them is lost.

@@ -17,6 +17,19 @@ type Assets struct {
 	Acceptor acceptorv1.AcceptorClient
 }
 
+// ServeAdmitted is Serve behind a gate, for a server of assets alone. Its callers have no API key.
+func (a *Assets) ServeAdmitted(gate *admission.Gate, w http.ResponseWriter, r *http.Request, token string) error {
+	from := gate.Identify("", admission.Host(r.RemoteAddr))
+	leave, err := gate.Enter(admission.Ordinary, from)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	held := gate.Bytes(from)
+	defer held.Close()
+	return a.Serve(w, r.WithContext(withAccount(r.Context(), held)), token)
+}
+
 // Serve returns the asset of a token (OpenWOP envelope contract §17). Unknown, expired and
 // altered tokens are all answered with the same not-found error.
 func (a *Assets) Serve(w http.ResponseWriter, r *http.Request, token string) error {
@@ -28,10 +41,8 @@ func (a *Assets) Serve(w http.ResponseWriter, r *http.Request, token string) err
 		return err
 	}
 	// The caller may read slowly, and its bytes stay in memory meanwhile.
-	if held, ok := r.Context().Value(accountKey{}).(*admission.Account); ok {
-		if err := held.Take(int64(len(res.GetData()))); err != nil {
-			return err
-		}
+	if err := accountOf(r.Context()).Take(int64(len(res.GetData()))); err != nil {
+		return err
 	}
 	head := w.Header()
 	head.Set("Content-Type", contentType(res.GetMimeType()))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/services/gateway/wirejson"
@@ -54,7 +55,11 @@ func (codec) NewDecoder(r io.Reader) runtime.Decoder {
 			}
 			return nil
 		case proto.Message:
-			proto.Merge(into, d.msg)
+			to := into.ProtoReflect()
+			d.msg.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+				to.Set(f, v) // not copied: nothing else uses the decoded message
+				return true
+			})
 			return nil
 		default:
 			return fmt.Errorf("%w: %T", errCodec, v)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
@@ -17,32 +18,37 @@ const (
 	collectWaitSeconds = 1 // the shortest wait a poll accepts; it applies to live runs
 )
 
+// poll returns the events of a run after a sequence.
+func (s *EventStreams) poll(ctx context.Context, runID string, after int32, opts ...grpc.CallOption) (*hostv1.PollRunEventsResponse, error) {
+	return s.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
+		RunId:        runID,
+		LastSequence: proto.Int64(int64(after)),
+		Limit:        proto.Int32(collectPage),
+		Timeout:      proto.Int32(collectWaitSeconds),
+	}, opts...)
+}
+
 // writeDocument writes the events page by page, so that a long log needs no more memory than a
 // page. The other members are those of the last page. After the first page an error cannot be
 // reported: the connection is closed within the document. reached reports that a page has the last
 // event of the log, as of the request.
-func (s *EventStreams) writeDocument(ctx context.Context, w http.ResponseWriter, runID string, reached func(*hostv1.PollRunEventsResponse) bool) error {
+func (s *EventStreams) writeDocument(ctx context.Context, w http.ResponseWriter, page *hostv1.PollRunEventsResponse, reached func(*hostv1.PollRunEventsResponse) bool) error {
 	d := &eventDocument{w: w}
-	for cursor := int32(-1); ; {
-		page, err := s.Host.PollRunEvents(ctx, &hostv1.PollRunEventsRequest{
-			RunId:        runID,
-			LastSequence: proto.Int64(int64(cursor)),
-			Limit:        proto.Int32(collectPage),
-			Timeout:      proto.Int32(collectWaitSeconds),
-		})
+	for {
+		err := d.write(ctx, page)
+		if err == nil && (page.GetIsComplete() || len(page.GetEvents()) == 0 || reached(page)) {
+			d.end()
+			return nil
+		}
 		if err == nil {
-			err = d.write(ctx, page)
+			page, err = s.poll(ctx, page.GetRunId(), page.GetLastEventSeq())
 		}
 		switch {
 		case err != nil && d.began:
 			panic(http.ErrAbortHandler)
 		case err != nil:
 			return err
-		case page.GetIsComplete() || len(page.GetEvents()) == 0 || reached(page):
-			d.end()
-			return nil
 		}
-		cursor = page.GetLastEventSeq()
 	}
 }
 
@@ -57,10 +63,13 @@ type eventDocument struct {
 // eventsMember is the member of a poll's answer that holds the events.
 const eventsMember = `"events":[`
 
+// pieceBytes is how much of a page is written at a time. Larger events are written from the page.
+const pieceBytes = 64 << 10
+
 // write writes the events of a page. Before the first one it fails if too many bytes are in
 // flight; later it waits.
 func (d *eventDocument) write(ctx context.Context, page *hostv1.PollRunEventsResponse) error {
-	held, size := accountOf(ctx), int64(2*proto.Size(page)) // the page and its JSON
+	held, size := accountOf(ctx), int64(proto.Size(page))
 	if d.began {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
@@ -82,22 +91,38 @@ func (d *eventDocument) write(ctx context.Context, page *hostv1.PollRunEventsRes
 		return err
 	}
 	split := bytes.Index(doc, []byte(eventsMember)) + len(eventsMember)
-	body := make([]byte, 0, size/2)
+	piece := make([]byte, 0, min(size, pieceBytes))
 	if !d.began {
 		d.began = true
 		d.w.Header().Set("Content-Type", "application/json")
 		d.w.Header().Set("Cache-Control", "no-store")
-		body = append(body, doc[:split]...)
+		piece = append(piece, doc[:split]...)
 	}
 	d.rest = doc[split:]
 	for _, e := range page.GetEvents() {
 		if d.some {
-			body = append(body, ',')
+			piece = append(piece, ',')
 		}
 		d.some = true
-		body = append(body, e.GetJson()...)
+		if len(piece)+len(e.GetJson()) <= pieceBytes {
+			piece = append(piece, e.GetJson()...)
+			continue
+		}
+		if err := d.send(piece); err != nil {
+			return err
+		}
+		piece = piece[:0]
+		if len(e.GetJson()) < pieceBytes {
+			piece = append(piece, e.GetJson()...)
+		} else if err := d.send(e.GetJson()); err != nil {
+			return err
+		}
 	}
-	_, err = d.w.Write(body) //nolint:gosec // G705: JSON, and not sniffed
+	return d.send(piece)
+}
+
+func (d *eventDocument) send(b []byte) error {
+	_, err := d.w.Write(b) //nolint:gosec // G705: JSON, and not sniffed
 	return err
 }
 

@@ -134,14 +134,17 @@ func (s *EventStreams) serveStream(ctx context.Context, w http.ResponseWriter, r
 	if !ok {
 		return nil
 	}
-	s.pump(ctx, f, func() ([]byte, error) {
+	s.pump(ctx, f, func() (frame, error) {
 		it, err := in.Recv()
-		if err != nil {
-			return nil, err
-		}
-		return eventFrame(it), nil
+		return frame{size: len(it.GetData().GetJson()), render: func() []byte { return eventFrame(it) }}, err
 	})
 	return nil
+}
+
+// frame is an SSE frame that is rendered when there is room for it.
+type frame struct {
+	size   int // at least that of its data
+	render func() []byte
 }
 
 // open sends the headers of a stream. ok is false if the client has gone.
@@ -160,19 +163,19 @@ func (s *EventStreams) open(w http.ResponseWriter, r *http.Request, cache string
 }
 
 type received struct {
-	frame []byte
+	frame frame
 	err   error
 }
 
 // pump writes frames until the stream ends, the client disconnects, or the server stops.
 // Errors after the headers cannot be reported; the client resumes.
-func (s *EventStreams) pump(ctx context.Context, f framer, next func() ([]byte, error)) {
+func (s *EventStreams) pump(ctx context.Context, f framer, next func() (frame, error)) {
 	items := make(chan received)
 	go func() { // ends with ctx, which ends next
 		for {
-			frame, err := next()
+			it, err := next()
 			select {
-			case items <- received{frame, err}:
+			case items <- received{it, err}:
 			case <-ctx.Done():
 				return
 			}
@@ -243,19 +246,20 @@ func appendLine(b, data []byte) []byte {
 
 func (f framer) comment() error { return f.write([]byte(":keepalive\n\n")) }
 
-// writeHeld writes a frame. A large one waits until there is room for its bytes.
-func (f framer) writeHeld(ctx context.Context, b []byte) error {
-	if len(b) <= smallAnswer {
-		return f.write(b)
+// writeHeld writes a frame. A large one waits until there is room for its bytes. If too much waits
+// already, the stream ends.
+func (f framer) writeHeld(ctx context.Context, it frame) error {
+	if it.size <= smallAnswer {
+		return f.write(it.render())
 	}
 	held := accountOf(ctx)
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := held.Wait(ctx, int64(len(b))); err != nil {
+	if err := held.Wait(ctx, int64(it.size)); err != nil {
 		return err // the reader resumes
 	}
 	defer held.Close()
-	return f.write(b)
+	return f.write(it.render())
 }
 
 func (f framer) write(b []byte) error {
@@ -270,10 +274,11 @@ func (f framer) write(b []byte) error {
 func (f framer) flush() error { return f.ctl.Flush() }
 
 // serveDocument returns all events so far, in the shape of a poll. It checks the stream's
-// parameters, too.
+// parameters, too. The first page shows whether the run exists, and its last event.
 func (s *EventStreams) serveDocument(ctx context.Context, w http.ResponseWriter, r *http.Request, runID string) error {
 	var answered metadata.MD
-	if _, err := s.Engine.GetRun(ctx, &openwopv1.GetRunRequest{RunId: runID}, grpc.Header(&answered)); err != nil {
+	page, err := s.poll(ctx, runID, -1, grpc.Header(&answered))
+	if err != nil {
 		return err
 	}
 	req := streamRequest(r, runID)
@@ -283,19 +288,8 @@ func (s *EventStreams) serveDocument(ctx context.Context, w http.ResponseWriter,
 	if err := runview.CheckBuffer(req.GetBufferMs()); err != nil {
 		return err
 	}
-	head, known := headOf(answered, runID)
-	return s.writeDocument(ctx, w, runID, func(page *hostv1.PollRunEventsResponse) bool {
-		return known && page.GetLastEventSeq() >= head
+	head, err := strconv.ParseInt(first(answered.Get(engine.MetaHead)), 10, 32)
+	return s.writeDocument(ctx, w, page, func(page *hostv1.PollRunEventsResponse) bool {
+		return err == nil && int64(page.GetLastEventSeq()) >= head
 	})
-}
-
-// headOf returns the sequence of a run's last event from the tag of its snapshot.
-func headOf(answered metadata.MD, runID string) (head int32, ok bool) {
-	text, found := strings.CutPrefix(first(answered.Get(engine.MetaETag)), `"`+runID+".")
-	digits := strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-	if !found || digits < 0 {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text[:digits], 10, 32)
-	return int32(n), err == nil
 }

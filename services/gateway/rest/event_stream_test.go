@@ -70,17 +70,19 @@ func (s *source) Recv() (*openwopv1.RunEventEnvelope, error) {
 	}
 }
 
-func (s *source) GetRun(_ context.Context, _ *openwopv1.GetRunRequest, opts ...grpc.CallOption) (*openwopv1.GetRunResponse, error) {
+func (s *source) PollRunEvents(_ context.Context, r *hostv1.PollRunEventsRequest, opts ...grpc.CallOption) (*hostv1.PollRunEventsResponse, error) {
 	for _, o := range opts {
 		if h, ok := o.(grpc.HeaderCallOption); ok {
-			*h.HeaderAddr = metadata.Pairs("etag", `"run_1.`+strconv.Itoa(s.head)+`.tag"`)
+			*h.HeaderAddr = metadata.Pairs(engine.MetaHead, strconv.Itoa(s.head))
 		}
 	}
-	return &openwopv1.GetRunResponse{}, s.refusal
-}
-
-func (s *source) PollRunEvents(_ context.Context, r *hostv1.PollRunEventsRequest, _ ...grpc.CallOption) (*hostv1.PollRunEventsResponse, error) {
+	if s.refusal != nil {
+		return nil, s.refusal
+	}
 	s.polls = append(s.polls, r)
+	if len(s.pages) == 0 {
+		return &hostv1.PollRunEventsResponse{}, nil
+	}
 	return s.pages[len(s.polls)-1], nil
 }
 
@@ -357,6 +359,25 @@ func TestDocument_HasTheWholeLogFromTheStart(t *testing.T) {
 	require.Equal(t, int64(4999), s.polls[1].GetLastSequence())
 	require.Equal(t, 5000, strings.Count(w.written(), `{},`))
 	require.Contains(t, w.written(), `{"last":1}],`)
+}
+
+// Events are written in pieces, whatever their sizes.
+func TestDocument_IsWrittenInPieces(t *testing.T) {
+	t.Parallel()
+	s, page := feeding(), &hostv1.PollRunEventsResponse{RunId: "run_1", IsComplete: true, RunStatus: "completed"}
+	want := `{"runId":"run_1","events":[`
+	for i, size := range []int{1, 60 << 10, 10 << 10, 200 << 10, 1, 64 << 10, 64<<10 - 2, 5, 5} {
+		event := `"` + strings.Repeat("x", size) + `"`
+		page.Events = append(page.Events, &openwopv1.JsonDocument{Json: []byte(event)})
+		if i > 0 {
+			want += ","
+		}
+		want += event
+	}
+	s.pages = []*hostv1.PollRunEventsResponse{page}
+	w := &answer{header: http.Header{}}
+	handler(s, nil).ServeHTTP(w, request(t, "", "Accept", "application/json"))
+	require.Equal(t, want+`],"isComplete":true,"isTerminal":false,"lastEventSeq":0,"runStatus":"completed"}`, w.written())
 }
 
 func TestDocument_FollowsTheRulesOfTheStream(t *testing.T) {

@@ -8,15 +8,12 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"mime"
 	"net/http"
-	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -190,7 +187,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	held := h.deps.Gate.Bytes(from)
 	defer held.Close()
-	r = r.WithContext(context.WithValue(r.Context(), accountKey{}, held))
+	r = r.WithContext(withAccount(r.Context(), held))
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, AssetsPrefix):
 		return h.deps.Assets.Serve(w, r, strings.TrimPrefix(path, AssetsPrefix))
@@ -321,27 +318,6 @@ func (h *Handler) readBody(r *http.Request, route *Route) error {
 	}
 	r.Body = &decoded{msg}
 	return nil
-}
-
-// receive reads the body into memory that the caller's share has room for.
-func (h *Handler) receive(r *http.Request) ([]byte, error) {
-	held := accountOf(r.Context())
-	if err := held.Take(r.ContentLength); err != nil {
-		return nil, refused{err}
-	}
-	in := &receiver{Reader: io.LimitReader(r.Body, h.cfg.MaxBodyBytes+1), held: held, paid: max(r.ContentLength, 0)}
-	buf := bytes.NewBuffer(make([]byte, 0, min(max(r.ContentLength, 0), h.cfg.MaxBodyBytes)+bytes.MinRead))
-	switch _, err := buf.ReadFrom(in); {
-	case in.refused != nil:
-		return nil, refused{in.refused}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, refused{fault.New(fault.ValidationError, "the body arrives too slowly: want %s", h.cfg.Patience).Wrap(err)}
-	case err != nil:
-		return nil, fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
-	case int64(buf.Len()) > h.cfg.MaxBodyBytes:
-		return nil, h.tooLarge()
-	}
-	return buf.Bytes(), nil
 }
 
 func checkContentType(r *http.Request) error {

@@ -214,22 +214,25 @@ func TestPatience_EndsWithTheRequest(t *testing.T) {
 // Bytes are limited, not only requests: what does not fit is refused before it has an effect.
 func TestBytes_OfBodiesAndAnswersAreLimited(t *testing.T) {
 	t.Parallel()
-	pool := newPool(2 * maxBody)
+	const large = 1 << 20
+	pool := newPool(2 * large)
 	h := newHost(t, func(c *gateway.Config) {
+		c.REST.MaxBodyBytes = large
 		c.REST.Patience = rest.Patience{Start: time.Minute, MinRate: 1, Total: time.Hour}
 		c.Admission.Bytes = pool
 	})
 	srv := listen(t, h)
-	head := strings.Replace(silentPost("/v1/runs", beta), "Length: 9", fmt.Sprintf("Length: %d", maxBody), 1)
-	dial(t, srv, head)
-	require.Eventually(t, func() bool { return pool.Used() == maxBody }, 10*time.Second, time.Millisecond)
-	body := `{"workflowId":"wf","inputs":{"x":"` + strings.Repeat("x", maxBody-100) + `"}}`
+	head := strings.Replace(silentPost("/v1/runs", beta), "Length: 9", fmt.Sprintf("Length: %d", large), 1)
+	dial(t, srv, head+strings.Repeat(" ", 100<<10))
+	require.Eventually(t, func() bool { return pool.Used() > large/2 }, 10*time.Second, time.Millisecond)
+	held := pool.Used()
+	body := `{"workflowId":"wf","inputs":{"x":"` + strings.Repeat("x", large-100) + `"}}`
 	w := h.as(t, beta, "POST", "/v1/runs", body)
 	refused(t, w, fault.ServiceUnavailable)
 	require.NotEmpty(t, w.Header().Get("Retry-After"))
 	require.Empty(t, h.dispatcher.starts)
-	require.Equal(t, http.StatusCreated, h.as(t, full, "POST", "/v1/runs", body).Code, "another tenant has its share")
-	require.EqualValues(t, maxBody, pool.Used(), "it is given back")
+	require.Equal(t, http.StatusCreated, h.as(t, full, "POST", "/v1/runs", body[:large/2]+`"}}`).Code, "another tenant has its share")
+	require.Equal(t, held, pool.Used(), "it is given back")
 	chunked := post(t, "/v1/runs", "")
 	chunked.ContentLength = -1
 	chunked.Body = io.NopCloser(io.MultiReader(strings.NewReader(body)))
@@ -237,4 +240,48 @@ func TestBytes_OfBodiesAndAnswersAreLimited(t *testing.T) {
 	cw := httptest.NewRecorder()
 	h.ServeHTTP(cw, chunked)
 	refused(t, cw, fault.ServiceUnavailable)
+	require.Equal(t, held, pool.Used())
+}
+
+// Callers that announce bodies and send nothing, or little of them, use no bytes of the others.
+func TestBytes_AreCountedAsTheyArrive(t *testing.T) {
+	t.Parallel()
+	const large = 1 << 20
+	pool := newPool(2 * large)
+	h := newHost(t, func(c *gateway.Config) {
+		c.REST.MaxBodyBytes = large
+		c.REST.Patience = rest.Patience{Start: time.Minute, MinRate: 1, Total: time.Hour}
+		c.Admission.Bytes = pool
+	})
+	srv := listen(t, h)
+	head := strings.Replace(silentPost("/v1/runs", beta), "Length: 9", fmt.Sprintf("Length: %d", large), 1)
+	for range 20 {
+		dial(t, srv, head)
+		dial(t, srv, head+strings.Repeat(" ", 8<<10))
+	}
+	require.Eventually(t, func() bool { return pool.Used() > 0 }, 10*time.Second, time.Millisecond)
+	body := `{"workflowId":"wf","inputs":{"x":"` + strings.Repeat("x", large-100) + `"}}`
+	require.Equal(t, http.StatusCreated, h.as(t, beta, "POST", "/v1/runs", body).Code, "the tenant of the silent callers")
+	require.Equal(t, http.StatusCreated, h.as(t, full, "POST", "/v1/runs", body).Code)
+}
+
+// A body is read whole, whatever its size and whether its length is announced.
+func TestBody_IsReadWhole(t *testing.T) {
+	t.Parallel()
+	const large = 300 << 10
+	h := newHost(t, func(c *gateway.Config) { c.REST.MaxBodyBytes, c.Admission.Bytes = large, newPool(2*large) })
+	for _, size := range []int{100, 4095, 4096, 4097, 16 << 10, 64 << 10, 64<<10 + 1, 200 << 10, large - 1, large} {
+		body := `{"workflowId":"wf","inputs":{"x":"`
+		body += strings.Repeat("x", size-len(body)-3) + `"}}`
+		for _, announced := range []bool{true, false} {
+			r := post(t, "/v1/runs", body)
+			if !announced {
+				r.ContentLength = -1
+			}
+			require.Equal(t, http.StatusCreated, serve(h, r).Code, "%d bytes, announced: %t", size, announced)
+		}
+	}
+	r := post(t, "/v1/runs", strings.Repeat(" ", large+1))
+	r.ContentLength = -1
+	refused(t, serve(h, r), fault.PayloadTooLarge)
 }

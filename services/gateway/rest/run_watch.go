@@ -35,13 +35,13 @@ func (s *EventStreams) serveWatch(ctx context.Context, w http.ResponseWriter, r 
 	if !ok {
 		return nil
 	}
-	s.pump(ctx, f, func() ([]byte, error) {
+	s.pump(ctx, f, func() (frame, error) {
 		res, err := in.Recv()
 		if err != nil {
-			return nil, err
+			return frame{}, err
 		}
 		b, err := wirejson.Append([]byte("event: "+runEventName+"\ndata: "), res.GetRun())
-		return append(b, "\n\n"...), err
+		return frame{size: len(b), render: func() []byte { return append(b, "\n\n"...) }}, err
 	})
 	return nil
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,38 +10,50 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// feedTurn is a period in which this process feeds.
+// feedTurn is a period in which this process feeds. It reads the log in order, and offers the frames
+// of each tenant on their own, so that a tenant with many webhooks delays no other.
 type feedTurn struct {
 	*feeder
 
-	mu  sync.Mutex // guards all below
-	pos feedRecord
-	rev uint64
-	// fed is the log position fed to each subscription, by its revision.
-	fed map[uint64]uint64
+	// record and rev are what is stored. One goroutine at a time uses them.
+	record feedRecord
+	rev    uint64
+	// moved holds a token when the record may have to be stored.
+	moved chan struct{}
+
+	mu sync.Mutex // guards all below
+	// starts is the log position after which each subscription is fed, by its revision.
+	starts map[uint64]uint64
+	// reading is the end of the batch that is being read, read that of the last one that was read, and
+	// offered the position of the last frame that a lane was offered.
+	reading, read, offered uint64
+	waiting                waiting
 }
 
 // acquire claims the feed, or returns how long the present owner may keep it.
 func (f *feeder) acquire(ctx context.Context) (*feedTurn, time.Duration, error) {
-	t := &feedTurn{feeder: f}
+	t := &feedTurn{feeder: f, moved: make(chan struct{}, 1), waiting: newWaiting()}
 	e, err := f.KV.Get(ctx, feedKey)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrDamaged) {
 		return nil, 0, err
 	}
 	t.rev = e.Revision
-	if err == nil && json.Unmarshal(e.Value, &t.pos) != nil {
+	if err == nil && json.Unmarshal(e.Value, &t.record) != nil {
 		err = kv.ErrDamaged
 	}
 	if errors.Is(err, kv.ErrDamaged) { // every subscription is fed again from its start
-		t.pos = feedRecord{}
+		t.record = feedRecord{}
 	}
-	if left := t.pos.Until.Sub(f.Clock()); t.pos.Owner != "" && t.pos.Owner != f.Owner && left > 0 {
+	if left := t.record.Until.Sub(f.Clock()); t.record.Owner != "" && t.record.Owner != f.Owner && left > 0 {
 		return nil, min(left, f.Lease), nil
 	}
 	t.resume()
@@ -50,33 +63,41 @@ func (f *feeder) acquire(ctx context.Context) (*feedTurn, time.Duration, error) 
 // resume finds the start position. A subscription that the last feeder did not know starts
 // where it was created, even if others are further.
 func (t *feedTurn) resume() {
-	t.fed = map[uint64]uint64{}
-	start := uint64(math.MaxUint64)
+	t.starts = map[uint64]uint64{}
+	t.read = math.MaxUint64
 	for _, list := range t.View.All() {
 		for _, e := range list {
 			from := e.After
-			if e.Revision <= t.pos.Known {
-				from = max(from, t.pos.Pos)
+			if e.Revision <= t.record.Known {
+				from = max(from, t.record.Pos)
 			}
-			t.fed[e.Revision] = from
-			start = min(start, from)
+			t.starts[e.Revision] = from
+			t.read = min(t.read, from)
 		}
 	}
-	if len(t.fed) == 0 { // all were deleted
-		start = t.pos.Pos
+	if len(t.starts) == 0 { // all were deleted
+		t.read = t.record.Pos
 	}
-	t.pos.Pos = start
+	t.reading = t.read
 }
 
-// commit stores the position and renews the lease. The caller holds mu or is the only
-// goroutine.
+// commit stores the position and renews the lease.
 func (t *feedTurn) commit(ctx context.Context) error {
-	next := t.pos
+	next := t.progress()
 	next.Owner, next.Until = t.Owner, t.Clock().Add(t.Lease)
-	for made := range t.fed {
+	return t.write(ctx, next)
+}
+
+// progress returns the position up to which all frames are offered, to all subscriptions up to
+// Known.
+func (t *feedTurn) progress() feedRecord {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := feedRecord{Pos: t.waiting.before(t.read), Known: t.record.Known}
+	for made := range t.starts {
 		next.Known = max(next.Known, made)
 	}
-	return t.write(ctx, next)
+	return next
 }
 
 func (t *feedTurn) write(ctx context.Context, next feedRecord) error {
@@ -91,148 +112,98 @@ func (t *feedTurn) write(ctx context.Context, next feedRecord) error {
 	if err != nil {
 		return err
 	}
-	t.pos, t.rev = next, rev
+	t.record, t.rev = next, rev
 	return nil
 }
 
 // release lets another replica take over immediately.
 func (t *feedTurn) release(ctx context.Context) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, feedRetry)
 	defer cancel()
-	next := t.pos
-	next.Owner, next.Until = "", time.Time{}
-	_ = t.write(ctx, next) // otherwise the lease expires
+	_ = t.write(ctx, t.progress()) // otherwise the lease expires
 }
 
 // follow reads the log until the turn ends.
 func (t *feedTurn) follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	from := t.pos.Pos // from here on renewLease writes it, too
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := t.renewLease(ctx); err != nil {
-			cancel(err)
-		}
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return t.keep(ctx) })
+	all.Go(func() error {
+		offering := &offering{turn: t, group: all, places: semaphore.NewWeighted(offersAtOnce)}
+		err := t.Log.Follow(ctx, t.read, func(batch []*frame.Frame) error { return offering.pass(ctx, batch) }, func(_ subject.Run, pos uint64, err error) {
+			t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
+		})
+		return cmp.Or(err, context.Canceled) // the turn ends with it
 	})
-	err := t.Log.Follow(ctx, from, func(batch []*frame.Frame) error { return t.offerBatch(ctx, batch) }, func(_ subject.Run, pos uint64, err error) {
-		t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
-	})
-	cancel(err)
-	wg.Wait()
-	return context.Cause(ctx)
+	return all.Wait()
 }
 
-// renewLease renews the lease and adds new subscriptions.
-func (t *feedTurn) renewLease(ctx context.Context) error {
+// keep stores the progress, renews the lease and adds new subscriptions.
+func (t *feedTurn) keep(ctx context.Context) error {
 	tick := time.NewTicker(t.Lease / 3)
 	defer tick.Stop()
 	for {
 		changed := t.View.Changed()
-		if err := t.addSubscriptions(t.View.All()); err != nil {
+		if _, err := t.addSubscriptions(0); err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return ctx.Err()
 		case <-changed:
-		case <-tick.C:
-			t.mu.Lock()
-			err := t.commit(ctx)
-			t.mu.Unlock()
-			if err != nil && ctx.Err() == nil {
-				return err
+			continue
+		case <-t.moved:
+			if !t.owes() {
+				continue
 			}
+		case <-tick.C:
+		}
+		if err := t.commit(ctx); err != nil {
+			return err
 		}
 	}
+}
+
+// owes reports whether the stored record keeps finished lanes from being deleted.
+func (t *feedTurn) owes() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.offered > t.record.Pos && t.waiting.before(t.read) > t.record.Pos
 }
 
 // errIdle ends a turn after the last subscription was deleted.
 var errIdle = fmt.Errorf("%w: no subscriptions", errRewind)
 
-// addSubscriptions adds new subscriptions. It returns errRewind for one that was created
-// before a frame that has been read without it.
-func (t *feedTurn) addSubscriptions(all map[string][]*subscription.Entry) error {
+// addSubscriptions adds new subscriptions, and returns all of them for the frames that are read next,
+// up to a position. It returns errRewind for one that was created before a frame that has been read
+// without it.
+func (t *feedTurn) addSubscriptions(upTo uint64) (map[string][]*subscription.Entry, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	all := t.View.All() // what comes later is compared with reading
 	if len(all) == 0 {
-		return errIdle
+		return nil, errIdle
 	}
 	for _, list := range all {
 		for _, e := range list {
-			if _, known := t.fed[e.Revision]; known {
+			if _, known := t.starts[e.Revision]; known {
 				continue
 			}
-			if e.After < t.pos.Pos {
-				return errRewind
+			if e.After < t.reading {
+				return nil, errRewind
 			}
-			t.fed[e.Revision] = e.After
+			t.starts[e.Revision] = e.After
 		}
 	}
-	return nil
+	t.reading = max(t.reading, upTo)
+	return all, nil
 }
 
-// offerBatch offers the frames of a batch to lanes.
-func (t *feedTurn) offerBatch(ctx context.Context, batch []*frame.Frame) error {
-	all := t.View.All()
-	if err := t.addSubscriptions(all); err != nil {
-		return err
-	}
+// startOf returns the position after which a subscription is fed.
+func (t *feedTurn) startOf(e *subscription.Entry) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	offers := offers{}
-	for _, fr := range batch {
-		list := all[fr.Run.Tenant]
-		if len(list) == 0 {
-			continue
-		}
-		chosen, err := t.selectSubscriptions(ctx, fr, list)
-		if err != nil {
-			return err
-		}
-		for _, e := range chosen {
-			if fr.Pos > t.fed[e.Revision] {
-				offers.add(laneID{fr.Run.Tenant, e.ID, fr.Run.RunID}, fr)
-			}
-		}
+	if at, known := t.starts[e.Revision]; known {
+		return at
 	}
-	for _, o := range offers.order {
-		if err := t.Lanes.Offer(ctx, o.id, o.workflow, o.after, o.upTo); err != nil {
-			return err
-		}
-	}
-	t.pos.Pos = batch[len(batch)-1].Pos
-	for made, at := range t.fed {
-		t.fed[made] = max(at, t.pos.Pos)
-	}
-	if len(offers.order) == 0 { // nothing offered: reading the batch again is harmless
-		return nil
-	}
-	return t.commit(ctx)
-}
-
-// offers are the offers of a batch, one for each lane.
-type offers struct {
-	order []*offer
-	byID  map[laneID]*offer
-}
-
-type offer struct {
-	id          laneID
-	workflow    string
-	after, upTo uint64
-}
-
-func (o *offers) add(id laneID, fr *frame.Frame) {
-	if known := o.byID[id]; known != nil {
-		known.upTo = fr.Pos
-		return
-	}
-	if o.byID == nil {
-		o.byID = map[laneID]*offer{}
-	}
-	n := &offer{id: id, workflow: fr.Run.WorkflowID, after: fr.Pos - 1, upTo: fr.Pos}
-	o.byID[id], o.order = n, append(o.order, n)
+	return e.After
 }

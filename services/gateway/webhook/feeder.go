@@ -113,10 +113,6 @@ var (
 
 // selectSubscriptions returns those subscriptions of the frame's tenant that want the frame.
 func (f *feeder) selectSubscriptions(ctx context.Context, fr *frame.Frame, of []*subscription.Entry) ([]*subscription.Entry, error) {
-	if fr.Kind.Begins() {
-		_, err := f.Records.Note(fr)
-		return nil, f.skipUnreadable(fr, err)
-	}
 	var out []*subscription.Entry
 	for _, e := range of {
 		if !e.Wants(fr.Types) || !e.State.Health.FailedAt.IsZero() {
@@ -127,7 +123,8 @@ func (f *feeder) selectSubscriptions(ctx context.Context, fr *frame.Frame, of []
 			return nil, fmt.Errorf("feed run %s: %w", fr.Run.RunID, err)
 		}
 		if err != nil {
-			return nil, f.skipUnreadable(fr, err)
+			f.logUnreadable(fr, err)
+			return nil, nil
 		}
 		if e.Covers(rec) {
 			out = append(out, e)
@@ -136,10 +133,9 @@ func (f *feeder) selectSubscriptions(ctx context.Context, fr *frame.Frame, of []
 	return out, nil
 }
 
-// skipUnreadable logs a run whose record cannot be read. Other runs continue.
-func (f *feeder) skipUnreadable(fr *frame.Frame, err error) error {
+// logUnreadable logs a run whose record cannot be read. Other runs continue.
+func (f *feeder) logUnreadable(fr *frame.Frame, err error) {
 	if err != nil {
 		f.Logger.Error("webhooks: cannot read the record of a run, its events are not delivered", "run", fr.Run.RunID, "error", err)
 	}
-	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 // Decode reads a request body into a message. Unknown members and values of the wrong type
 // are rejected, with their place. Members listed in path come from the request's path and
-// are not accepted in the body.
+// are not accepted in the body. Documents in m are slices of the body.
 func Decode(body []byte, limits strictjson.Limits, m proto.Message, path ...string) error {
 	if err := strictjson.Check(body, limits); err != nil {
 		return asFault(err)
@@ -53,21 +53,21 @@ func decodeMessage(body []byte, at string, m protoreflect.Message, skip []string
 	if strictjson.KindOf(body) != "an object" {
 		return invalid(at, "want an object, got "+strictjson.KindOf(body))
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
-		return invalid(at, "want an object")
-	}
 	fields := m.Descriptor().Fields()
-	for name, raw := range members {
+	var first error
+	strictjson.Each(body, func(text, raw []byte) {
+		if first != nil {
+			return
+		}
+		name := string(text)
 		f := fields.ByJSONName(name)
 		if f == nil || contains(skip, name) {
-			return invalid(at+"/"+escape(name), "unknown member; known are "+names(fields, skip))
+			first = invalid(at+"/"+escape(name), "unknown member; known are "+names(fields, skip))
+			return
 		}
-		if err := decodeField(raw, at+"/"+escape(name), m, f); err != nil {
-			return err
-		}
-	}
-	return nil
+		first = decodeField(raw, at+"/"+escape(name), m, f)
+	})
+	return first
 }
 
 func contains(list []string, s string) bool {

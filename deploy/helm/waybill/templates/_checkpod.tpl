@@ -28,8 +28,7 @@ variables, labels. Takes root, name, values, and the flags that the chart sets; 
 {{- $_ := set $places (printf "/etc/waybill/%s" .mount) .mount -}}
 {{- end -}}
 {{- range $kind := list "secretVolumes" "configMapVolumes" -}}
-{{- $all := index $s $kind -}}
-{{- if eq $kind "secretVolumes" -}}{{- $all = include "waybill.secretVolumes" $ | fromYamlArray -}}{{- end -}}
+{{- $all := include (printf "waybill.%s" $kind) $ | fromYamlArray -}}
 {{- range $all -}}
 {{- if has .name (list "config" "data" "tls" "token" "nats" "postgres" "host" "audit" "secrets") -}}
 {{- $problems = append $problems (printf "%s.%s: %s is the name of a volume of the chart's own; give another" $name $kind .name) -}}

@@ -171,6 +171,9 @@ secrets-file: /etc/waybill/secrets/secrets.yaml
 {{ $flag }}: {{ toJson . }}
 {{- end }}
 {{- end }}
+{{- with index $known "provider-settings" }}
+provider-settings: {{ . | quote }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -77,6 +77,25 @@ of the host; likewise the variables that name files.
 {{- include "waybill.shared" (dict "root" .root "name" .name "what" "secretVolumes" "suffix" "" "own" .values.secretVolumes) -}}
 {{- end }}
 
+{{/*
+The volumes from ConfigMaps of values, and for the redactor the dispatcher's with its
+provider-settings, which name keys.
+*/}}
+{{- define "waybill.configMapVolumes" -}}
+{{- $all := .values.configMapVolumes -}}
+{{- $d := include "waybill.values" (dict "root" .root "name" "dispatcher") | fromYaml -}}
+{{- $file := index $d.config "provider-settings" | toString -}}
+{{- if and (eq .name "redactor") $d.enabled -}}
+{{- range $d.configMapVolumes -}}
+{{- $name := .name -}}
+{{- $there := not (hasPrefix (printf "%s/" (trimSuffix "/" .mountPath)) $file) -}}
+{{- range $all }}{{ if eq .name $name }}{{ $there = true }}{{ end }}{{ end -}}
+{{- if not $there }}{{ $all = append $all . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end }}
+
 {{- define "waybill.extraEnv" -}}
 {{- include "waybill.shared" (dict "root" .root "name" .name "what" "extraEnv" "suffix" "_FILE" "own" .values.extraEnv) -}}
 {{- end }}
@@ -145,6 +164,7 @@ of the host; likewise the variables that name files.
 {{- $s := .values -}}
 {{- $files := (include "waybill.secretFiles" . | fromYaml).files -}}
 {{- $secrets := include "waybill.secretVolumes" . | fromYamlArray -}}
+{{- $configMaps := include "waybill.configMapVolumes" . | fromYamlArray -}}
 {{- $keeps := and (eq .name "eventlog") (not $v.postgresql.existingSecret) }}
 {{- /* The gateway answers probes where it serves. */}}
 {{- $asks := "{path: %s, port: metrics}" -}}
@@ -238,7 +258,7 @@ containers:
       {{- range $secrets }}
       - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
       {{- end }}
-      {{- range $s.configMapVolumes }}
+      {{- range $configMaps }}
       - {name: {{ .name }}, mountPath: {{ .mountPath }}, readOnly: true}
       {{- end }}
       {{- if $keeps }}
@@ -268,7 +288,7 @@ volumes:
         {{- toYaml . | nindent 8 }}
       {{- end }}
   {{- end }}
-  {{- range $s.configMapVolumes }}
+  {{- range $configMaps }}
   - name: {{ .name }}
     configMap: {name: {{ .configMap }}}
   {{- end }}

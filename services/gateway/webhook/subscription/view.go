@@ -193,3 +193,10 @@ func (v *View) All() map[string][]*Entry {
 	}
 	return out
 }
+
+// Of returns the subscriptions of a tenant, ordered by id.
+func (v *View) Of(tenant string) []*Entry {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.all.tenant(tenant)
+}
