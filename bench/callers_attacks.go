@@ -25,7 +25,8 @@ func attacks() []attack {
 		{name: "documents", p99: 500 * time.Millisecond, bounded: true, begin: times(60, readDocument)},
 		{name: "anonymous", p99: 500 * time.Millisecond, bounded: true, begin: times(500, sendUnknown)},
 		{name: "silent", p99: 100 * time.Millisecond, begin: together([]attack{
-			{begin: times(2500, connectOnly)}, {begin: times(2500, announceOnly)},
+			{begin: times(2500, connectOnly)},
+			{begin: times(2500, announceOnly)},
 			{begin: times(1000, readNothing("/v1/runs/%s", "application/json"))},
 			{begin: times(1000, readNothing("/v1/runs/%s/events", "text/event-stream"))},
 		}).begin},

@@ -176,6 +176,7 @@ func codeError(c *coder, v *wire.NodeError) {
 	c.bool(&v.Capacity)
 	integer(c, &v.Retries)
 	pointer(c, &v.Next, codeNextModel)
+	text(c, &v.Turn)
 	text(c, &v.CausationID)
 }
 

@@ -19,7 +19,7 @@ func TestExplain_SuggestsAMember(t *testing.T) {
 		`{"q":1}`:                  "unknown member; allowed: a/b, list, prompt",
 		`{"zzzzzzzz":1}`:           "unknown member; allowed: a/b, list, prompt",
 		`{"a/b":{"refusalmod":1}}`: "unknown member; did you mean refusalMode? allowed: refusalMode",
-		`{"list":[{"modl":"x"}]}`: "unknown member; did you mean model? allowed: model",
+		`{"list":[{"modl":"x"}]}`:  "unknown member; did you mean model? allowed: model",
 	} {
 		found := s.Validate([]byte(doc))
 		require.Len(t, found, 1, doc)

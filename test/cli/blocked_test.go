@@ -131,7 +131,7 @@ func TestDev_SettingsFilesReportAllErrors(t *testing.T) {
 		}},
 		"--provider-settings": {`{"providers":{"sample":{"maxConcurrent":-1,"timeouts":{"callMs":"1h"}},"*":{"requests":1}}}`, []string{
 			`at "/providers/sample/maxConcurrent": -1: want 0 (no limit) or more`, `at "/providers/sample/timeouts/callMs": want a number, got a string`,
-			`at "/providers/*/requests": unknown member; allowed here: api, baseUrl, body, headers, key, maxConcurrent,`,
+			`at "/providers/*/requests": unknown member; allowed here: api, aws, baseUrl, body,`,
 		}},
 	} {
 		file := filepath.Join(t.TempDir(), "limits.json")

@@ -39,7 +39,7 @@ func study(t *testing.T, tool, arguments string) string {
 		node("fetch", "core.mcp.callTool", `{"server":"every","tool":"`+tool+`","arguments":`+arguments+`}`, "")+","+
 			node("read", "core.ai.callPrompt", `{"prompt":"Summarise: {{text}}"}`, "")+","+
 			node("pass", "core.identity", `{}`, ""),
-		edge("fetch", "output", "read", "text")+","+edge("read", "text", "pass", "input"), `{}`)
+		edge("fetch", "output", "read", "text")+","+edge("read", "output", "pass", "input"), `{}`)
 }
 
 // untrustedFrom checks that every event from the end of a node on is untrusted.

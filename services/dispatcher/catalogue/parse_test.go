@@ -80,7 +80,7 @@ func TestParse_NamesEveryFaultWithItsPlace(t *testing.T) {
 		"a member in another case": {model(`"Note":"x"`), []catalogue.Problem{{"/models/0/Note", "note"}}},
 		"a rule's pattern": {
 			`{"version":1,"asOf":"2026-01-31","models":[{"provider":"acme","model":"big","rule":"x*"}]}`,
-			[]catalogue.Problem{{"/models/0/rule", "not allowed"}},
+			[]catalogue.Problem{{"/models/0/rule", "unknown member"}},
 		},
 		"an unknown capability": {
 			model(`"capabilities":["structured-outputs"]`),

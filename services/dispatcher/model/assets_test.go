@@ -211,7 +211,8 @@ func TestClarify_KeepsWhatTheModelSentWithItsQuestion(t *testing.T) {
 	require.Nil(t, list[1].Meta)
 
 	others[0].Kind = "vendor.x.ticket"
-	r = executeTask(t, task(`{"envelopeType":"vendor.x.ticket","expectsStreaming":false}`), acceptAll, mock.Entry{Content: `{"type":"error","payload":{"code":"x","message":"m"}}`})
+	asked := `{"envelopeType":"vendor.x.ticket","turn":"envelopes","expectsStreaming":false}`
+	r = executeTask(t, task(asked), acceptAll, mock.Entry{Content: `{"envelopes":[{"type":"error","payload":{"code":"x","message":"m"}}]}`})
 	require.Contains(t, string(r.result.Output.Ports["output"]), `"b":1`, "the requested kind came with the question")
 
 	r = executeTask(t, task(`{"envelopeContract":{"accepts":["vendor.x.ticket"]},"expectsStreaming":false}`), acceptAll, mock.Entry{Content: "Done."})

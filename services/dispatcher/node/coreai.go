@@ -21,7 +21,7 @@ var coreAI embed.FS
 
 // modelTypes are the host's implementations of the pack's nodes.
 var modelTypes = map[string]Type{
-	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output", "envelopes"}},
+	TypeCallPrompt:       {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output", "envelopes", "error"}},
 	TypeStructuredOutput: {Class: Effect, EmitsEnvelopes: true, Outputs: []string{"output"}},
 }
 
