@@ -188,23 +188,17 @@ func TestTools_AreRefusedWithoutAServer(t *testing.T) {
 	dir := study(t, "echo", `{"message":"m"}`)
 	doc, err := os.ReadFile(filepath.Join(dir, "study.json"))
 	require.NoError(t, err)
-	create := func(h *harness.Host) (code, body string) {
-		c := h.Client("dev-key")
-		a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", string(doc))
+	register := func(h *harness.Host) (code, body string) {
+		a, err := h.Client("dev-key").Do(t.Context(), http.MethodPost, "/v1/workflows", string(doc))
 		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, a.Status/100*100, "%s", a.Body)
-		require.Eventually(t, func() bool { // a stored definition is available a moment later
-			a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"study"}`)
-			code, body = a.Code(), string(a.Body)
-			return err == nil && code != "workflow_not_found"
-		}, 10*time.Second, 10*time.Millisecond)
-		return code, body
+		return a.Code(), string(a.Body)
 	}
-	code, body := create(harness.Start(t))
-	require.Equal(t, "capability_required", code, body)
-	code, body = create(harness.Start(t, "--mcp-server", "other=http://127.0.0.1:1"))
+	code, body := register(harness.Start(t))
 	require.Equal(t, "validation_error", code, body)
-	require.Contains(t, body, "it has [other]")
+	require.Contains(t, body, "this host has no MCP server; add one with --mcp-server")
+	code, body = register(harness.Start(t, "--mcp-server", "other=http://127.0.0.1:1"))
+	require.Equal(t, "validation_error", code, body)
+	require.Contains(t, body, "other")
 
 	out, status := harness.Command(t, "dev", "--data-dir", t.TempDir(), "--mcp-server", "x=ftp://h", "--a2a-agent", "Y=http://h")
 	require.Equal(t, 2, status, out)
