@@ -29,9 +29,9 @@ type CallAdmission struct {
 	Wait  time.Duration
 }
 
-// AdmitCall admits a call if it is within its limits. call is the same for each try of a call. The
-// permits of a process that dies are free once its lease is over. Errors: kv.ErrUnavailable, that of
-// ctx.
+// AdmitCall admits a call if it is within its limits. A refused call leaves no permit and counts
+// against no rate. call is the same for each try of a call. The permits of a process that dies are free
+// once its lease is over. Errors: kv.ErrUnavailable, that of ctx.
 func (s *Scheduler) AdmitCall(ctx context.Context, runID, call string, limits []CallLimit) (CallAdmission, error) {
 	var got []permit
 	release := func() {
@@ -43,26 +43,47 @@ func (s *Scheduler) AdmitCall(ctx context.Context, runID, call string, limits []
 	}
 	process := s.deps.Leases.Process()
 	for i, l := range limits {
-		var (
-			wait time.Duration
-			err  error
-		)
-		id := limitID(append([]string{callLimits}, l.ID...)...)
-		if l.Concurrency > 0 {
-			var p permit
-			if p, err = s.permits.acquire(ctx, permitLimit{id, l.Concurrency}, runID, process); err == nil {
-				got = append(got, p)
-			}
-		} else {
-			wait, err = chargeRate(ctx, s.deps.Rates, rateLimit{id, l.Rate, l.Period}, call, s.deps.Clock)
+		if l.Concurrency == 0 {
+			continue
 		}
-		if err != nil || wait > 0 {
+		p, err := s.permits.acquire(ctx, permitLimit{l.key(), l.Concurrency}, runID, process)
+		if err != nil {
 			release()
 			if errors.Is(err, errLimited) {
 				err = nil
 			}
+			return CallAdmission{Limit: i}, err
+		}
+		got = append(got, p)
+	}
+	// A rate counts only calls that have all permits: they begin now.
+	var charged []rateLimit
+	for i, l := range limits {
+		if l.Rate == 0 {
+			continue
+		}
+		r := rateLimit{l.key(), l.Rate, l.Period}
+		wait, err := chargeRate(ctx, s.deps.Rates, r, call, s.deps.Clock)
+		if err != nil || wait > 0 {
+			for _, c := range charged {
+				s.refund(ctx, c, call)
+			}
+			release()
 			return CallAdmission{Limit: i, Wait: wait}, err
 		}
+		charged = append(charged, r)
 	}
 	return CallAdmission{Release: release}, nil
+}
+
+// key returns the part of keys that identifies the limit.
+func (l CallLimit) key() string { return limitID(append([]string{callLimits}, l.ID...)...) }
+
+// refund takes a charge back. If that fails, the rate allows one call less in this period.
+func (s *Scheduler) refund(ctx context.Context, l rateLimit, call string) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if err := refundRate(bounded, s.deps.Rates, l, call); err != nil {
+		s.deps.Logger.Debug("rate of a call that was not made not reduced", "error", err)
+	}
 }

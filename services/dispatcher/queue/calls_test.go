@@ -36,8 +36,11 @@ func TestAdmitCall_CountsTheCallsOfAllDispatchers(t *testing.T) {
 	require.Nil(t, refused.Release)
 	require.Equal(t, 1, refused.Limit, "the server's limit")
 	first.Release()
-	third := admitted(t, two, "b", charge, server)
-	require.NotNil(t, third.Release)
+	var third queue.CallAdmission
+	eventually(t, "the other dispatcher sees the free permit", func() bool {
+		third = admitted(t, two, "b", charge, server)
+		return third.Release != nil
+	})
 	second.Release()
 	third.Release()
 }
@@ -55,19 +58,29 @@ func TestAdmitCall_PermitsOfADeadDispatcherAreFree(t *testing.T) {
 	eventually(t, "the lease is over", func() bool { return admitted(t, other, "a", limit).Release != nil })
 }
 
-func TestAdmitCall_ARateCountsACallOnce(t *testing.T) {
+func TestAdmitCall_ARateCountsCallsThatBegin(t *testing.T) {
 	t.Parallel()
 	d := inMemory().dispatcher(t, queue.Config{Size: 1}, nil)
 	rate := queue.CallLimit{ID: []string{"a2a", "planner", "rate", ""}, Rate: 1, Period: time.Minute}
 	busy := queue.CallLimit{ID: []string{"a2a", "planner", "concurrency", ""}, Concurrency: 1}
-	other := admitted(t, d, "other", busy)
+	usedUp := queue.CallLimit{ID: []string{"a2a", "all", "rate", ""}, Rate: 1, Period: time.Hour}
+	other := admitted(t, d, "other", busy, usedUp)
 	require.NotNil(t, other.Release)
-	require.Nil(t, admitted(t, d, "a", rate, busy).Release, "the rate counted it, the concurrency refused it")
+	refused := admitted(t, d, "a", rate, busy)
+	require.Nil(t, refused.Release)
+	require.Equal(t, 1, refused.Limit, "the concurrency")
 	other.Release()
-	a := admitted(t, d, "a", rate, busy)
-	require.NotNil(t, a.Release)
-	a.Release()
-	b := admitted(t, d, "b", rate, busy)
-	require.Nil(t, b.Release)
-	require.Greater(t, b.Wait, 50*time.Second)
+	refused = admitted(t, d, "b", rate, busy, usedUp)
+	require.Nil(t, refused.Release)
+	require.Equal(t, 2, refused.Limit, "the last rate")
+	require.Greater(t, refused.Wait, 50*time.Minute)
+	c := admitted(t, d, "c", rate, busy)
+	require.NotNil(t, c.Release, "refused calls do not count, and hold no permit")
+	c.Release()
+	refused = admitted(t, d, "d", rate, busy)
+	require.Nil(t, refused.Release)
+	require.Greater(t, refused.Wait, 50*time.Second)
+	again := admitted(t, d, "c", rate, busy)
+	require.NotNil(t, again.Release, "a call that is tried again counts once")
+	again.Release()
 }

@@ -53,6 +53,35 @@ func chargeRate(ctx context.Context, store kv.Store, l rateLimit, runID string, 
 	}
 }
 
+// refundRate removes a start that chargeRate counted.
+func refundRate(ctx context.Context, store kv.Store, l rateLimit, runID string) error {
+	key := ratePrefix + l.id
+	for ctx.Err() == nil {
+		e, err := store.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		var r rateRecord
+		if err := json.Unmarshal(e.Value, &r); err != nil {
+			return err
+		}
+		i := slices.Index(r.Runs, runID)
+		if i < 0 || len(r.StartsMs) == 0 {
+			return nil
+		}
+		r.Runs = slices.Delete(r.Runs, i, i+1)
+		r.StartsMs = r.StartsMs[:len(r.StartsMs)-1]
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if _, err = store.Update(ctx, key, value, e.Revision); !errors.Is(err, kv.ErrConflict) {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // add counts a start, or returns the time that it must wait.
 func (r *rateRecord) add(l rateLimit, runID string, now time.Time) time.Duration {
 	since := now.Add(-l.period).UnixMilli()
