@@ -59,6 +59,8 @@ func newMetricExporter(ctx context.Context, at target) (sdkmetric.Exporter, erro
 		o := []otlpmetricgrpc.Option{
 			otlpmetricgrpc.WithEndpoint(at.dialTarget()), otlpmetricgrpc.WithTLSCredentials(at.credentials()),
 			otlpmetricgrpc.WithHeaders(at.headers), otlpmetricgrpc.WithTimeout(at.timeout),
+			otlpmetricgrpc.WithTemporalitySelector(sdkmetric.CumulativeTemporalitySelector),
+			otlpmetricgrpc.WithAggregationSelector(sdkmetric.DefaultAggregationSelector),
 		}
 		if at.gzip {
 			o = append(o, otlpmetricgrpc.WithCompressor("gzip"))
@@ -72,6 +74,8 @@ func newMetricExporter(ctx context.Context, at target) (sdkmetric.Exporter, erro
 	return otlpmetrichttp.New(ctx,
 		otlpmetrichttp.WithEndpointURL(at.url.String()), otlpmetrichttp.WithHTTPClient(at.client()),
 		otlpmetrichttp.WithTLSClientConfig(at.tls),
+		otlpmetrichttp.WithTemporalitySelector(sdkmetric.CumulativeTemporalitySelector),
+		otlpmetrichttp.WithAggregationSelector(sdkmetric.DefaultAggregationSelector),
 		otlpmetrichttp.WithHeaders(at.headers), otlpmetrichttp.WithTimeout(at.timeout), otlpmetrichttp.WithCompression(compression))
 }
 

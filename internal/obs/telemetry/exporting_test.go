@@ -222,6 +222,8 @@ func TestExport_DependsOnTheExporterOfEachSignal(t *testing.T) {
 		"the flag wins":                  {flag: true, env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:1"}, spans: true, metrics: true, logs: true},
 		"an endpoint of one":             {env: []string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=URL/v1/metrics"}, metrics: true},
 		"none":                           {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=URL", "OTEL_METRICS_EXPORTER=none", "OTEL_LOGS_EXPORTER=none"}, spans: true},
+		"prometheus":                     {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=URL", "OTEL_METRICS_EXPORTER=prometheus"}, spans: true, logs: true},
+		"prometheus and otlp":            {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=URL", "OTEL_METRICS_EXPORTER=prometheus,otlp"}, spans: true, metrics: true, logs: true},
 		"disabled":                       {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=URL", "OTEL_SDK_DISABLED=true"}},
 		"disabled, with the flag":        {flag: true, env: []string{"OTEL_SDK_DISABLED=true"}},
 		"an empty exporter is the usual": {env: []string{"OTEL_EXPORTER_OTLP_ENDPOINT=URL", "OTEL_TRACES_EXPORTER="}, spans: true, metrics: true, logs: true},
@@ -263,6 +265,7 @@ func TestSampler_FollowsTheFlagElseTheVariables(t *testing.T) {
 		"parentbased off":      {flags: telemetry.Flags{DefaultRatio: 1}, env: []string{"OTEL_TRACES_SAMPLER=parentbased_always_off"}, sampledParent: true},
 		"ratio":                {env: []string{"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=1"}, root: true, sampledParent: true, others: true},
 		"ratio without number": {env: []string{"OTEL_TRACES_SAMPLER=parentbased_traceidratio"}, root: true, sampledParent: true},
+		"an unsupported one":   {flags: telemetry.Flags{DefaultRatio: 1}, env: []string{"OTEL_TRACES_SAMPLER=jaeger_remote", "OTEL_TRACES_SAMPLER_ARG=endpoint=http://h:14250"}, root: true, sampledParent: true},
 		"ratio of 0":           {env: []string{"OTEL_TRACES_SAMPLER=parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG=0"}, sampledParent: true},
 	} {
 		t.Run(name, func(t *testing.T) {

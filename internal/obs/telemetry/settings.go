@@ -114,6 +114,8 @@ type target struct {
 const sendTimeout = 10 * time.Second
 
 // Read reads the settings. It returns all errors, joined; none contains a value that may be secret.
+// A variable without effect is no error: one of signals that are not exported, or any if the SDK is
+// disabled. Nor is a value that the specification has and this host does not support.
 // environ has the form of os.Environ.
 func Read(f Flags, environ []string) (Settings, error) {
 	values := map[string]string{}
@@ -131,16 +133,20 @@ func Read(f Flags, environ []string) (Settings, error) {
 		v.errs = append(v.errs, fmt.Errorf("--otlp-protocol %q: want %s", f.Protocol, list(Protocols())))
 		f.Protocol = ""
 	}
+	v.disabled = v.boolean(varDisabled)
+	exporters := map[signal][]string{}
+	for _, sig := range signals {
+		exporters[sig] = readExporters(f, v, sig)
+	}
 	s.readSampler(f, v)
 	s.readPropagators(v)
 	s.readContent(f, v)
 	s.readLogLimits(v)
 	v.checkRest()
-	disabled := v.boolean(varDisabled)
 	for _, sig := range signals {
-		targets := s.readTargets(f, v, sig)
+		targets := s.readTargets(f, v, sig, exporters[sig])
 		switch {
-		case disabled:
+		case v.disabled:
 		case sig == traces:
 			s.traces = targets
 		case sig == metrics:
@@ -149,11 +155,12 @@ func Read(f Flags, environ []string) (Settings, error) {
 			s.logs = targets
 		}
 	}
-	if disabled && f.Endpoint != "" {
+	if v.disabled && f.Endpoint != "" {
 		s.Warnings = append(s.Warnings, varDisabled+"=true disables the export to --otlp-endpoint")
 	}
 	slices.Sort(s.Secrets)
 	s.Secrets = slices.Compact(s.Secrets)
+	s.Warnings = append(s.Warnings, v.warnings...)
 	slices.Sort(s.Warnings)
 	s.Warnings = slices.Compact(s.Warnings)
 	return s, v.err()
@@ -169,9 +176,12 @@ func ratio(text string) (float64, bool) {
 // §10.1).
 func (s *Settings) readSampler(f Flags, v *variables) {
 	share := f.DefaultRatio
-	name := v.choice(varSampler,
-		"", "always_on", "always_off", "traceidratio",
-		"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")
+	name, other := "", v.unsupported(varSampler)
+	if other == "" {
+		name = v.choice(varSampler,
+			"", "always_on", "always_off", "traceidratio",
+			"parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio")
+	}
 	if arg := v.get(varSamplerArg); arg != "" && strings.HasSuffix(name, "traceidratio") {
 		r, ok := ratio(arg)
 		if !ok {
@@ -187,6 +197,9 @@ func (s *Settings) readSampler(f Flags, v *variables) {
 			v.errs = append(v.errs, fmt.Errorf("--trace-ratio %v: must be a number from 0 to 1", share))
 			share = 0
 		}
+	}
+	if other != "" {
+		v.replace(varSampler, other, fmt.Sprintf("parentbased_traceidratio with %v", share))
 	}
 	switch name {
 	case "always_on":
@@ -236,7 +249,7 @@ func (s *Settings) readPropagators(v *variables) {
 
 // readContent reads whether spans have the texts of model calls.
 func (s *Settings) readContent(f Flags, v *variables) {
-	switch v.choice(varContent, "false", "true", "no_content", "span_only", "span_and_event") {
+	switch v.choice(varContent, "no_content", "false", "true", "span_only", "span_and_event") {
 	case "true", "span_only", "span_and_event":
 		s.Content = true
 	}
@@ -259,32 +272,69 @@ func (s *Settings) readLogLimits(v *variables) {
 	}
 }
 
-// readTargets reads where a signal is sent. Without an exporter and an endpoint it is sent nowhere:
-// a host must not look for a collector that its operator did not name.
-func (s *Settings) readTargets(f Flags, v *variables, sig signal) []target {
-	var out []target
-	names := strings.ToLower(v.get(sig.exporterVariable()))
-	if _, endpoint := v.of(sig, "ENDPOINT"); names == "" && (f.Endpoint != "" || endpoint != "") {
-		names = "otlp"
+// foreign are exporters of the specification that this host does not have.
+var foreign = map[signal][]string{
+	traces:  {"zipkin", "jaeger", "otlp/stdout"},
+	metrics: {"prometheus", "otlp/stdout"},
+	logs:    {"otlp/stdout"},
+}
+
+// readExporters reads which exporters a signal has: otlp, console, both or none. Without an exporter
+// and an endpoint it has none: a host must not look for a collector that its operator did not name.
+func readExporters(f Flags, v *variables, sig signal) []string {
+	variable := sig.exporterVariable()
+	value := strings.ToLower(v.get(variable))
+	if _, endpoint := v.of(sig, "ENDPOINT"); value == "" && (f.Endpoint != "" || endpoint != "") {
+		value = "otlp"
 	}
-	at := s.readTarget(f, v, sig) // also to check the variables of a signal that is not exported
-	if names == "" {
+	if value == "" {
 		return nil
 	}
-	seen := strings.Split(names, ",")
-	for i, name := range seen {
-		switch name = strings.TrimSpace(name); {
-		case name == "none" && len(seen) == 1:
-		case name == "none" || slices.Contains(seen[:i], name):
-			v.refuse(sig.exporterVariable(), "%q: want none, or each of otlp and console at most once", names)
-		case name == "otlp":
-			out = append(out, at)
-		case name == "console" || name == "logging":
-			out = append(out, target{signal: sig, console: true})
-		case name == "prometheus" && sig == metrics:
-			v.refuse(sig.exporterVariable(), "metrics for Prometheus are at --metrics-addr; want otlp, console or none")
+	names := strings.Split(value, ",")
+	var out, missing []string
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+		switch name := names[i]; {
+		case name == "none" && len(names) == 1:
+		case name == "none" || slices.Contains(names[:i], name):
+			v.refuse(variable, "%q: want none, or each of otlp and console at most once", value)
+			v.export(sig) // the operator meant to
+		case name == "otlp" || name == "console":
+			out = append(out, name)
+		case name == "logging":
+			out = append(out, "console")
+		case slices.Contains(foreign[sig], name):
+			missing = append(missing, name)
 		default:
-			v.refuse(sig.exporterVariable(), "%q: want otlp, console or none", name)
+			v.refuse(variable, "%q: want otlp, console or none", name)
+			v.export(sig)
+		}
+	}
+	if len(out) > 0 {
+		v.export(sig)
+	}
+	for _, name := range missing {
+		instead := "none"
+		if len(out) > 0 {
+			instead = strings.Join(out, ",")
+		}
+		if name == "prometheus" {
+			instead += "; metrics for Prometheus are at --metrics-addr"
+		}
+		v.replace(variable, name, instead)
+	}
+	return out
+}
+
+// readTargets reads where a signal is sent.
+func (s *Settings) readTargets(f Flags, v *variables, sig signal, exporters []string) []target {
+	var out []target
+	at := s.readTarget(f, v, sig) // also to check the variables of a signal that is not exported
+	for _, name := range exporters {
+		if name == "console" {
+			out = append(out, target{signal: sig, console: true})
+		} else {
+			out = append(out, at)
 		}
 	}
 	return out
@@ -321,8 +371,12 @@ func (s *Settings) readEndpoint(f Flags, v *variables, at *target) {
 	name, value := v.of(at.signal, "ENDPOINT")
 	own := name != varExporterOTLP+"ENDPOINT" && value != ""
 	label := "environment " + name
+	refuse := func(format string, args ...any) { v.refuse(name, format, args...) }
 	if f.Endpoint != "" {
 		label, value, own = "--otlp-endpoint", f.Endpoint, false
+		refuse = func(format string, args ...any) {
+			v.errs = append(v.errs, fmt.Errorf(label+": "+format, args...))
+		}
 	}
 	if value == "" {
 		if value = "http://localhost:4318"; at.protocol == GRPC {
@@ -341,23 +395,24 @@ func (s *Settings) readEndpoint(f Flags, v *variables, at *target) {
 	u, err := url.Parse(value)
 	switch { // without the value, which may contain a password
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		v.errs = append(v.errs, fmt.Errorf("%s: must be a URL such as http://localhost:4318", label))
+		refuse("must be a URL such as http://localhost:4318")
 		return
 	case u.User != nil:
-		v.errs = append(v.errs, fmt.Errorf("%s: contains a user or password; send them as a header: %sHEADERS=Authorization=Basic%%20BASE64", label, varExporterOTLP))
+		refuse("contains a user or password; send them as a header: %sHEADERS=Authorization=Basic%%20BASE64", varExporterOTLP)
 		return
 	case u.RawQuery != "" || u.Fragment != "":
-		v.errs = append(v.errs, fmt.Errorf("%s: must be a URL without ? and #, such as http://localhost:4318", label))
+		refuse("must be a URL without ? and #, such as http://localhost:4318")
 		return
 	}
 	if err := checkPort(u); err != nil {
-		v.errs = append(v.errs, fmt.Errorf("%s: %w", label, err))
+		refuse("%w", err)
 		return
 	}
-	if at.protocol != GRPC && u.Port() == "4317" {
+	exported := !v.disabled && v.exported[at.signal]
+	if exported && at.protocol != GRPC && u.Port() == "4317" {
 		s.Warnings = append(s.Warnings, label+": port 4317 is the usual one of OTLP over gRPC, and the protocol is "+at.protocol+"; set --otlp-protocol grpc, or use port 4318")
 	}
-	if at.protocol == GRPC && u.Port() == "4318" {
+	if exported && at.protocol == GRPC && u.Port() == "4318" {
 		s.Warnings = append(s.Warnings, label+": port 4318 is the usual one of OTLP over HTTP, and the protocol is grpc; set --otlp-protocol http/protobuf, or use port 4317")
 	}
 	if !own {
@@ -404,9 +459,14 @@ func (s *Settings) readHeaders(v *variables, sig signal) map[string]string {
 		}
 		key, text, ok := strings.Cut(pair, "=")
 		key = strings.TrimSpace(key)
+		raw := strings.TrimSpace(text)
+		if !ok {
+			raw = key // probably a part of a value that contains a comma
+		}
 		text, err := url.PathUnescape(strings.TrimSpace(text))
 		if !ok || err != nil || !httpguts.ValidHeaderFieldName(key) || !httpguts.ValidHeaderFieldValue(text) {
 			v.refuse(name, "header no. %d: want NAME=VALUE, with %%20 for a space and %%2C for a comma in a value", i+1)
+			s.Secrets = append(s.Secrets, raw) // the process starts if the signal is not exported
 			continue
 		}
 		out[key] = text

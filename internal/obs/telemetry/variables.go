@@ -29,6 +29,8 @@ const (
 	varLogCount     = "OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT"
 	varLogLength    = "OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT"
 	varExporterOTLP = "OTEL_EXPORTER_OTLP_"
+	varConfig       = "OTEL_CONFIG_FILE"
+	varConfigOld    = "OTEL_EXPERIMENTAL_CONFIG_FILE"
 )
 
 // counts are variables with a number, and the least valid one. The SDK reads them itself, apart from
@@ -56,12 +58,38 @@ var counts = map[string]int{
 	varLogLength:                             0,
 }
 
-// choices are variables with one of some values. A value that the specification has and this host
-// does not support is missing here, so that the error lists the others.
+// choices are variables with one of some supported values, the default first.
 var choices = map[string][]string{
 	varTemporality: {"cumulative"},
 	varAggregation: {"explicit_bucket_histogram"},
-	varExemplars:   {"always_on", "always_off", "trace_based"},
+	varExemplars:   {"trace_based", "always_on", "always_off"},
+}
+
+// unsupported are values that the specification has and this host does not support. It starts with
+// another one and a warning, because platforms set the same variables for all their programs.
+var unsupported = map[string][]string{
+	varSampler:     {"jaeger_remote", "parentbased_jaeger_remote", "xray"},
+	varTemporality: {"delta", "lowmemory"},
+	varAggregation: {"base2_exponential_bucket_histogram"},
+	varContent:     {"event_only"},
+}
+
+// prefixes are those of variables that do not apply to all signals.
+var prefixes = map[string][]signal{
+	"OTEL_TRACES_":               {traces},
+	"OTEL_BSP_":                  {traces},
+	"OTEL_SPAN_":                 {traces},
+	"OTEL_EVENT_":                {traces},
+	"OTEL_LINK_":                 {traces},
+	varContent:                   {traces},
+	varExporterOTLP + "TRACES_":  {traces},
+	"OTEL_METRIC_":               {metrics},
+	"OTEL_METRICS_":              {metrics},
+	varExporterOTLP + "METRICS_": {metrics},
+	"OTEL_BLRP_":                 {logs},
+	"OTEL_LOGRECORD_":            {logs},
+	varExporterOTLP + "LOGS_":    {logs},
+	"OTEL_ATTRIBUTE_":            {traces, logs},
 }
 
 // perSignal are the suffixes of variables that each signal can override.
@@ -73,8 +101,34 @@ var perSignal = []string{
 // variables reads the environment, and collects what is wrong with it. An empty variable counts as
 // unset, as the specification demands.
 type variables struct {
-	lookup func(string) (string, bool)
-	errs   []error
+	lookup   func(string) (string, bool)
+	errs     []error
+	warnings []string
+	// disabled is true if no signal is exported whatever the other settings are.
+	disabled bool
+	// exported are the signals that are exported, unless disabled.
+	exported map[signal]bool
+}
+
+func (v *variables) export(s signal) {
+	if v.exported == nil {
+		v.exported = map[signal]bool{}
+	}
+	v.exported[s] = true
+}
+
+// applies reports whether a variable has an effect.
+func (v *variables) applies(name string) bool {
+	if name == varDisabled || name == varPropagators || slices.ContainsFunc(signals, func(s signal) bool { return s.exporterVariable() == name }) {
+		return true
+	}
+	of := signals
+	for prefix, some := range prefixes {
+		if strings.HasPrefix(name, prefix) {
+			of = some
+		}
+	}
+	return slices.ContainsFunc(of, func(s signal) bool { return v.exported[s] })
 }
 
 func (v *variables) get(name string) string {
@@ -82,9 +136,34 @@ func (v *variables) get(name string) string {
 	return strings.TrimSpace(value)
 }
 
-// refuse records an error. Its text must not contain a value that may be secret.
+// refuse records an error, or a warning if the variable has no effect. The text must not contain a
+// value that may be secret.
 func (v *variables) refuse(name, format string, args ...any) {
-	v.errs = append(v.errs, fmt.Errorf("environment "+name+": "+format, args...))
+	err := fmt.Errorf("environment "+name+": "+format, args...)
+	switch {
+	case v.disabled && name == varPropagators: // they apply nevertheless, says the specification
+		v.warnings = append(v.warnings, err.Error()+"; used instead: tracecontext")
+	case v.disabled:
+	case v.applies(name):
+		v.errs = append(v.errs, err)
+	default:
+		v.warnings = append(v.warnings, err.Error()+"; ignored, as no signal that it applies to is exported")
+	}
+}
+
+// unsupported returns the value of a variable if only the specification has it, else "".
+func (v *variables) unsupported(name string) string {
+	if value := strings.ToLower(v.get(name)); slices.Contains(unsupported[name], value) {
+		return value
+	}
+	return ""
+}
+
+// replace warns that another value is used.
+func (v *variables) replace(name, value, instead string) {
+	if !v.disabled {
+		v.warnings = append(v.warnings, fmt.Sprintf("environment %s: %s is not supported; used instead: %s", name, value, instead))
+	}
 }
 
 // of returns a variable of a signal: its own if set, else that of all signals.
@@ -109,10 +188,14 @@ func (v *variables) boolean(name string) bool {
 	}
 }
 
-// choice returns one of the values, the first if the variable is unset.
+// choice returns one of the values, the first if the variable is unset or its value is unsupported.
 func (v *variables) choice(name string, allowed ...string) string {
 	value := strings.ToLower(v.get(name))
 	if value == "" {
+		return allowed[0]
+	}
+	if v.unsupported(name) != "" {
+		v.replace(name, value, allowed[0])
 		return allowed[0]
 	}
 	if !slices.Contains(allowed, value) {
@@ -178,9 +261,9 @@ func (v *variables) checkRest() {
 			break
 		}
 	}
-	for _, name := range []string{"OTEL_CONFIG_FILE", "OTEL_EXPERIMENTAL_CONFIG_FILE"} {
+	for _, name := range []string{varConfig, varConfigOld} {
 		if v.get(name) != "" {
-			v.refuse(name, "configuration files of OpenTelemetry are not supported; unset it and use variables or flags")
+			v.replace(name, "a configuration file of OpenTelemetry", "variables and flags")
 		}
 	}
 }
