@@ -68,7 +68,7 @@ func (p *process) serveAssets(s *acceptor.Service, lis net.Listener, o *Acceptor
 func (o *AcceptorProcess) assetGate() *admission.Gate {
 	cfg := o.Assets.Admission
 	cfg.Bytes = o.Assets.Callers.pool(int64(o.Envelopes.MaxMediaBytes), false)
-	return admission.NewGate(cfg, time.Now, admission.Tenants{Of: func(string) string { return "" }})
+	return admission.NewGate(cfg, time.Now, admission.Tenants{Of: func(string) (tenant, keyID string) { return "", "" }})
 }
 
 // assetHandler serves the assets of tokens; all other paths are not found. A path holds a

@@ -206,7 +206,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Ready:        d.Ready,
 	}
 	sole := auth.Sole(cfg.Keys)
-	gate := admission.NewGate(cfg.Admission, d.Clock, admission.Tenants{Of: keys.Tenant, Sole: sole})
+	gate := admission.NewGate(cfg.Admission, d.Clock, admission.Tenants{Of: keys.Identify, Sole: sole})
 	public := engine.Deps{
 		Clients: engine.Clients{
 			Dispatcher: gate.ObserveStarts(d.Dispatcher),

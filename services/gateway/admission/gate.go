@@ -107,8 +107,9 @@ const (
 
 // Tenants tells the gate whose credential a request has.
 type Tenants struct {
-	// Of returns the tenant of a credential; empty for unknown credentials.
-	Of func(credential string) string
+	// Of returns the tenant and the key id of a credential, the same for every spelling of the
+	// credential. Both are empty for unknown credentials.
+	Of func(credential string) (tenant, keyID string)
 	// Sole means that there is one tenant, so that no shares are needed.
 	Sole bool
 }
@@ -181,6 +182,8 @@ const (
 type Caller struct {
 	// tenant is empty for callers without a valid credential, whose name is their address.
 	name, tenant string
+	// keyID identifies the caller's key; empty for callers without a valid credential.
+	keyID string
 }
 
 // unknownName marks the names of addresses in pools. No tenant begins with it.
@@ -189,8 +192,8 @@ const unknownName = "@"
 // Identify returns the caller with a credential, the value of Authorization, at a network
 // address without its port. Callers behind one proxy share the address.
 func (g *Gate) Identify(credential, address string) Caller {
-	if tenant := g.tenants.Of(credential); tenant != "" {
-		return Caller{tenant, tenant}
+	if tenant, keyID := g.tenants.Of(credential); tenant != "" {
+		return Caller{name: tenant, tenant: tenant, keyID: keyID}
 	}
 	return Caller{name: unknownName + address}
 }

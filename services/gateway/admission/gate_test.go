@@ -20,10 +20,10 @@ import (
 )
 
 // one is a host with one tenant.
-var one = admission.Tenants{Of: func(string) string { return "acme" }, Sole: true}
+var one = admission.Tenants{Of: func(string) (tenant, keyID string) { return "acme", "key_1" }, Sole: true}
 
 // byCredential takes a credential for the name of its tenant.
-var byCredential = admission.Tenants{Of: func(credential string) string { return credential }}
+var byCredential = admission.Tenants{Of: func(credential string) (tenant, keyID string) { return credential, credential }}
 
 func clock() time.Time { return time.Unix(1000, 0) }
 
@@ -168,8 +168,8 @@ func TestGate_LearnsFromTheDispatchersAnswers(t *testing.T) {
 func TestGate_RejectsTheTenantAboveItsShare(t *testing.T) {
 	t.Parallel()
 	now := clock()
-	whose := func(credential string) string {
-		return map[string]string{"Bearer a1": "a", "Bearer a2": "a", "Bearer b": "b"}[credential]
+	whose := func(credential string) (tenant, keyID string) {
+		return map[string]string{"Bearer a1": "a", "Bearer a2": "a", "Bearer b": "b"}[credential], credential
 	}
 	g := admission.NewGate(admission.Config{StartDelay: 500 * time.Millisecond}, func() time.Time { return now }, admission.Tenants{Of: whose})
 	d := g.ObserveStarts(slow{begins: time.Second})

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/internal/lru"
 )
 
-// maxNames limits the number of token buckets. An evicted name starts with a full bucket.
+// maxNames limits the number of token buckets in one cache. An evicted name starts with a full bucket.
 const maxNames = 100_000
 
 // RateLimiter limits the rate of events for each name. It is safe for concurrent use.

@@ -2,8 +2,6 @@ package admission
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strings"
@@ -32,6 +30,9 @@ type Rates struct {
 
 	mu      sync.Mutex // guards the fields below
 	buckets *lru.Cache[bucketKey, *rate.Limiter]
+	// unknown has the buckets of callers without a valid credential. It is separate, so that
+	// requests from many addresses cannot evict the buckets of tenants and keys.
+	unknown *lru.Cache[bucketKey, *rate.Limiter]
 	// used is what was admitted since the last report; nil without Share.
 	used    map[bucketKey]int
 	refused *prometheus.CounterVec
@@ -39,8 +40,12 @@ type Rates struct {
 
 // bucketKey identifies a bucket.
 type bucketKey struct {
-	tenant, subject string
-	rule            RateRule
+	// tenant is empty for callers without a valid credential.
+	tenant string
+	// subject is a key id, or the address of a caller without a valid credential. It is empty
+	// for limits of tenants.
+	subject string
+	rule    RateRule
 }
 
 // NewRates makes limits.
@@ -48,6 +53,7 @@ func NewRates(cfg RateConfig, clock func() time.Time) *Rates {
 	r := &Rates{
 		clock:   clock,
 		buckets: lru.New[bucketKey, *rate.Limiter](maxNames),
+		unknown: lru.New[bucketKey, *rate.Limiter](maxNames),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "waybill", Subsystem: "gateway", Name: "rate_limited_total",
 			Help: "Requests over a rate limit (429), by limit.",
@@ -76,7 +82,7 @@ type Quota struct {
 
 // Take counts a request of a caller. An error is meant for the caller: the request is over a limit,
 // and not counted. The quotas are those of all limits that apply.
-func (r *Rates) Take(class RouteClass, from Caller, credential string) ([]Quota, error) {
+func (r *Rates) Take(class RouteClass, from Caller) ([]Quota, error) {
 	rules := r.cfg.Load().of(from.tenant)
 	if len(rules) == 0 {
 		return nil, nil
@@ -92,7 +98,7 @@ func (r *Rates) Take(class RouteClass, from Caller, credential string) ([]Quota,
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, rule := range rules {
-		key, ok := keyOf(rule, from, credential)
+		key, ok := keyOf(rule, from)
 		if !ok || !rule.applies(class) {
 			continue
 		}
@@ -124,7 +130,7 @@ func (r *Rates) Take(class RouteClass, from Caller, credential string) ([]Quota,
 }
 
 // keyOf returns the bucket of a caller; ok is false if the rule does not apply to it.
-func keyOf(rule RateRule, from Caller, credential string) (key bucketKey, ok bool) {
+func keyOf(rule RateRule, from Caller) (key bucketKey, ok bool) {
 	key = bucketKey{tenant: from.tenant, rule: rule}
 	switch {
 	case rule.Scope == PerTenant:
@@ -132,17 +138,20 @@ func keyOf(rule RateRule, from Caller, credential string) (key bucketKey, ok boo
 	case from.tenant == "": // by its address: guessed keys share a limit
 		key.subject = from.name
 	default:
-		sum := sha256.Sum256([]byte(credential))
-		key.subject = hex.EncodeToString(sum[:8])
+		key.subject = from.keyID
 	}
 	return key, true
 }
 
 func (r *Rates) bucket(key bucketKey) *rate.Limiter {
-	b, ok := r.buckets.Get(key)
+	buckets := r.buckets
+	if key.tenant == "" {
+		buckets = r.unknown
+	}
+	b, ok := buckets.Get(key)
 	if !ok {
 		b = rate.NewLimiter(rate.Limit(key.rule.perSecond()), key.rule.Burst)
-		r.buckets.Put(key, b, 1)
+		buckets.Put(key, b, 1)
 	}
 	return b
 }
@@ -200,8 +209,7 @@ func (r *Rates) check(ctx context.Context, gate *Gate, method string) error {
 	if strings.HasPrefix(method, unlimited) || ClassOf(method) == Free && !r.LimitsDiscovery() {
 		return nil
 	}
-	credential := auth.Credential(ctx)
-	_, err := r.Take(RouteClassOf(method), gate.Identify(credential, PeerAddress(ctx)), credential)
+	_, err := r.Take(RouteClassOf(method), gate.Identify(auth.Credential(ctx), PeerAddress(ctx)))
 	return err
 }
 

@@ -14,12 +14,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"waybill.dev/waybill/internal/notify"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/admission"
+	"waybill.dev/waybill/services/gateway/auth"
 )
 
 func rules(t *testing.T, texts ...string) []admission.RateRule {
@@ -29,17 +32,19 @@ func rules(t *testing.T, texts ...string) []admission.RateRule {
 	return out
 }
 
-// callers returns callers of a gate whose tenants are the credentials up to a slash.
-func callers(credential string) admission.Caller {
-	gate := admission.NewGate(admission.Config{}, time.Now, admission.Tenants{Of: func(c string) string {
-		tenant, _, _ := strings.Cut(c, "/")
-		return tenant
-	}})
-	return gate.Identify(credential, "203.0.113.7")
+// callerAt returns a caller with a credential TENANT/KEY at an address. Without a tenant it is unknown.
+func callerAt(credential, address string) admission.Caller {
+	return tenantGate.Identify(credential, address)
 }
 
+// tenantGate identifies callers by credentials TENANT/KEY.
+var tenantGate = admission.NewGate(admission.Config{}, time.Now, admission.Tenants{Of: func(c string) (tenant, keyID string) {
+	tenant, keyID, _ = strings.Cut(c, "/")
+	return tenant, keyID
+}})
+
 func take(r *admission.Rates, class admission.RouteClass, credential string) error {
-	_, err := r.Take(class, callers(credential), credential)
+	_, err := r.Take(class, callerAt(credential, "203.0.113.7"))
 	return err
 }
 
@@ -143,6 +148,50 @@ waybill_gateway_rate_limited_total{limit="tenant-start"} 1
 `)))
 }
 
+// Requests from many addresses evict no bucket of a key or a tenant.
+func TestTake_UnknownCallersDoNotEvictOthers(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	r := admission.NewRates(admission.RateConfig{Rules: rules(t, "key=1/d", "tenant=2/d")}, func() time.Time { return now })
+	require.NoError(t, take(r, admission.ReadRoutes, "acme/1"))
+	require.NoError(t, take(r, admission.ReadRoutes, "acme/2"))
+	for i := range 100_001 {
+		_, err := r.Take(admission.ReadRoutes, callerAt("", fmt.Sprintf("2001:db8::%x", i)))
+		require.NoError(t, err)
+	}
+	require.ErrorContains(t, take(r, admission.ReadRoutes, "acme/1"), "the limit of this")
+	require.ErrorContains(t, take(r, admission.ReadRoutes, "acme/3"), "the limit of this tenant is 2 per day")
+}
+
+// A key has one bucket, however its Authorization header is spelled.
+func TestTake_CountsEverySpellingOfAKeyTogether(t *testing.T) {
+	t.Parallel()
+	keys, err := auth.NewKeys([]auth.Spec{
+		{Key: "secret", Tenant: "acme", All: true},
+		{Key: "SECRET", Tenant: "acme", All: true},
+	})
+	require.NoError(t, err)
+	gate := admission.NewGate(admission.Config{}, time.Now, admission.Tenants{Of: keys.Identify})
+	for _, spelling := range []string{
+		"Bearer secret", "bearer secret", "BEARER secret", "bEaReR secret",
+		"Bearer  secret", "Bearer secret ", "Bearer \t secret\t ",
+	} {
+		now := time.Unix(1000, 0)
+		r := admission.NewRates(admission.RateConfig{Rules: rules(t, "key=1/d")}, func() time.Time { return now })
+		call := func(credential string) error {
+			ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", credential))
+			_, err := r.Unary(gate)(ctx, nil, &grpc.UnaryServerInfo{FullMethod: openwopv1.Engine_GetRun_FullMethodName},
+				func(context.Context, any) (any, error) { return nil, nil })
+			return err
+		}
+		require.NoError(t, call("Bearer secret"))
+		require.Equal(t, fault.RateLimited, fault.CodeOf(call(spelling)), "%q", spelling)
+		require.NoError(t, call("Bearer SECRET"), "another key")
+		require.NoError(t, call("Bearer unknown"), "an unknown caller")
+		require.Equal(t, fault.RateLimited, fault.CodeOf(call("Basic unknown")), "unknown callers are limited by address")
+	}
+}
+
 // Two gateways admit the limit together, within a tenth, however requests are distributed.
 func TestShare_LimitsGatewaysTogether(t *testing.T) {
 	t.Parallel()
@@ -231,7 +280,7 @@ func TestParseRateFile_ReportsEveryProblemWithItsPlace(t *testing.T) {
 func TestHeaders_ListAllLimitsThatApply(t *testing.T) {
 	t.Parallel()
 	r := admission.NewRates(admission.RateConfig{Rules: rules(t, "key=50/s", "tenant:start=600/m,burst=20", "tenant:read=1/s")}, func() time.Time { return time.Unix(1, 0) })
-	quotas, err := r.Take(admission.StartRoutes, callers("acme/1"), "acme/1")
+	quotas, err := r.Take(admission.StartRoutes, callerAt("acme/1", "203.0.113.7"))
 	require.NoError(t, err)
 	policy, limit := admission.Headers(quotas)
 	require.Equal(t, `"key";q=50;w=1, "tenant-start";q=600;w=60`, policy)

@@ -228,11 +228,12 @@ func Sole(specs []Spec) bool {
 	return true
 }
 
-// Tenant returns the tenant of an Authorization header; empty if the credential is unknown.
-func (k *Keys) Tenant(header string) string {
+// Identify returns the tenant and the key id of an Authorization header, however the header is
+// spelled. Both are empty if the credential is unknown.
+func (k *Keys) Identify(header string) (tenant, keyID string) {
 	p, err := k.Authenticate(header)
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return p.Tenant
+	return p.Tenant, p.KeyID
 }

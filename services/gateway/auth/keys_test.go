@@ -131,6 +131,24 @@ func TestAuthenticate_FindsThePrincipalOfAKey(t *testing.T) {
 	require.True(t, p.May("anything:else"))
 }
 
+func TestIdentify_IgnoresTheSpellingOfTheHeader(t *testing.T) {
+	t.Parallel()
+	spec := auth.Spec{Key: "secret", Tenant: "acme", All: true}
+	keys, err := auth.NewKeys([]auth.Spec{spec})
+	require.NoError(t, err)
+	for header, want := range map[string][2]string{
+		"Bearer secret":      {"acme", spec.ID()},
+		"bearer secret":      {"acme", spec.ID()},
+		"BEARER  secret \t ": {"acme", spec.ID()},
+		"Bearer SECRET":      {},
+		"Basic secret":       {},
+		"":                   {},
+	} {
+		tenant, keyID := keys.Identify(header)
+		require.Equal(t, want, [2]string{tenant, keyID}, "%q", header)
+	}
+}
+
 func TestAuthenticate_RejectsAllOthersWithTheSameError(t *testing.T) {
 	t.Parallel()
 	k := ring(t, "one=acme:runs:read")

@@ -8,9 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/rpc/rpctest"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/admission"
+	"waybill.dev/waybill/services/gateway/session"
 )
 
 func TestHandler_ChecksInTheContractsOrder(t *testing.T) {
@@ -203,6 +206,38 @@ func TestHandler_LimitsTheRateOfEachCredential(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, h.as(t, reader, "POST", "/v1/runs", "{}").Code, "each credential has its own")
 	refused(t, h.as(t, full, "DELETE", "/v1/nowhere", ""), fault.RateLimited)
 	require.Equal(t, http.StatusOK, h.as(t, full, "GET", "/.well-known/openwop", "").Code)
+}
+
+// REST and gRPC share the bucket of a key, however its Authorization header is spelled.
+func TestHandler_LimitsEverySpellingOfACredentialTogether(t *testing.T) {
+	t.Parallel()
+	key := strings.TrimPrefix(full, "Bearer ")
+	for _, spelling := range []string{full, "bearer " + key, "BEARER " + key, "bEARER   " + key, full + "  "} {
+		t.Run(spelling, func(t *testing.T) {
+			t.Parallel()
+			h := rateLimited(t, "key=1/d")
+			require.Equal(t, http.StatusOK, h.as(t, full, "GET", "/v1/runs", "").Code)
+			refused(t, h.as(t, spelling, "GET", "/v1/runs", ""), fault.RateLimited)
+			conn, _ := rpctest.Serve(t, h.svc.Server())
+			_, err := openwopv1.NewEngineClient(conn).GetRun(bearing(t, spelling), &openwopv1.GetRunRequest{RunId: "run_1"})
+			require.Equal(t, fault.RateLimited, fault.CodeOf(err), "%v", err)
+		})
+	}
+}
+
+func TestHandler_LimitsConsoleSessionsByTheirKey(t *testing.T) {
+	t.Parallel()
+	parsed, err := admission.ParseRateRules([]string{"key=2/d"})
+	require.NoError(t, err)
+	h := newHost(t, func(c *gateway.Config) { c.Rates.Rules, c.Console = parsed, &session.Config{Mode: session.Dev} })
+	for range 2 { // two sessions of one key
+		w := h.do(t, "POST", "/console/session", `{"key":" full "}`, "Content-Type", "application/json")
+		require.Equal(t, http.StatusNoContent, w.Code, w.Body)
+		cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
+		require.Equal(t, http.StatusOK, h.do(t, "GET", "/v1/runs", "", "Cookie", cookie).Code)
+	}
+	refused(t, h.as(t, full, "GET", "/v1/runs", ""), fault.RateLimited)
+	require.Equal(t, http.StatusOK, h.as(t, reader, "GET", "/v1/runs", "").Code, "another key")
 }
 
 func TestHandler_LimitsEachClassOfRoutes(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // limitRate applies the rate limits, and reports their state in the answer.
 func (h *Handler) limitRate(w http.ResponseWriter, r *http.Request, route *Route, from admission.Caller) error {
-	quotas, err := h.deps.Rates.Take(h.routeClass(r, route), from, r.Header.Get("Authorization"))
+	quotas, err := h.deps.Rates.Take(h.routeClass(r, route), from)
 	if len(quotas) > 0 {
 		policy, limit := admission.Headers(quotas)
 		w.Header().Set("RateLimit-Policy", policy)
