@@ -153,10 +153,10 @@ const scheme = "data:"
 // recorded in the log, since the asset step replaces base64 only. The bytes are
 // decoded, so that the redact step finds secrets in them.
 func (e *execution) checkDataURL(address string) *Refusal {
-	if len(address) < len(scheme) || !strings.EqualFold(address[:len(scheme)], scheme) {
+	if !hasDataScheme(address) {
 		return nil
 	}
-	e.dataURLBytes = decodeDataURL(address[len(scheme):])
+	e.dataURLBytes = decodeDataURL(address)
 	if n := len(address) - len(scheme); n*3/4 > e.policy.MaxInlineBytes {
 		return mediaTooLarge("url", fmt.Sprintf("is a data: URL of %d characters; put an asset of more than %d bytes into base64", n, e.policy.MaxInlineBytes))
 	}
@@ -181,10 +181,10 @@ func (e *execution) checkURL(address string) *Refusal {
 	return mediaMismatch("url", "format", "must be an https:, http: or data: URL")
 }
 
-// decodeDataURL decodes a data: URL (RFC 2397) after its scheme. It is lenient, since
+// decodeDataURL decodes a text that begins with data: (RFC 2397). It is lenient, since
 // other readers may accept a malformed URL.
-func decodeDataURL(rest string) []byte {
-	head, body, _ := strings.Cut(rest, ",")
+func decodeDataURL(address string) []byte {
+	head, body := cutDataURL(address)
 	if plain, err := url.PathUnescape(body); err == nil {
 		body = plain
 	}

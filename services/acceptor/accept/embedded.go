@@ -44,7 +44,7 @@ func (e *execution) findEmbedded() *Refusal {
 		if _, known := e.embedded[text]; known {
 			return text
 		}
-		a := &embeddedAsset{path: path, data: decodeDataURL(text[len(scheme):])}
+		a := &embeddedAsset{path: path, data: decodeDataURL(text)}
 		if e.embedded == nil {
 			e.embedded = map[string]*embeddedAsset{}
 		}
@@ -64,8 +64,32 @@ func (e *execution) tooLarge(a *embeddedAsset) *Refusal {
 	return r
 }
 
-func isDataURL(text string) bool {
+// dataURLHead matches a data: URL up to its data (RFC 2397 §3). A media type and parameters are optional.
+// White space is allowed in quoted values only: "Data: 3 customers, 2 orders" is ordinary text.
+// Some readers decode base64 after any media type, so the last alternative accepts every type.
+var dataURLHead = regexp.MustCompile(`(?i)^data:(?:` +
+	`(?:` + urlToken + `/` + urlToken + `)?(?:;` + urlToken + `(?:=(?:"[^"]*"|[^",;\s]*))?)*` +
+	`|[^,\s]*;base64),`)
+
+// urlToken matches a type, or the name of a parameter, with its percent-encoded characters.
+const urlToken = "[\\w.+!#$&^*'%~|`-]+"
+
+// isDataURL reports whether a text is a data: URL. Any other text is ordinary text.
+func isDataURL(text string) bool { return hasDataScheme(text) && dataURLHead.MatchString(text) }
+
+// hasDataScheme reports whether a text begins with data: in any case.
+func hasDataScheme(text string) bool {
 	return len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme)
+}
+
+// cutDataURL splits a text that begins with data: into the part between scheme and data, and the data.
+// A quoted value in a data: URL may contain a comma. Malformed URLs end their head at the first comma.
+func cutDataURL(text string) (head, body string) {
+	if n := len(dataURLHead.FindString(text)); n > 0 {
+		return text[len(scheme) : n-len(",")], text[n:]
+	}
+	head, body, _ = strings.Cut(text[len(scheme):], ",")
+	return head, body
 }
 
 // findEmbeddedSecrets searches the bytes of the data: URLs for secrets. The redactor has searched the
@@ -108,13 +132,15 @@ func (e *execution) storeEmbedded(ctx context.Context) error {
 	if len(e.embedded) == 0 {
 		return nil
 	}
+	changed := e.embeddedChanged()
 	var failed error
 	payload := mapTexts(e.env.Payload, "", func(_, text string) string {
 		a, ok := e.embedded[text]
 		switch {
-		case failed != nil || !isDataURL(text):
-		case !ok: // the redactor has removed a secret from the text, and a gap makes the asset useless
+		case failed != nil:
+		case !ok && changed && isRedactedDataURL(text): // a gap makes the asset useless
 			return firstMarker(text)
+		case !ok:
 		case a.secret != "":
 			return a.secret
 		case e.assets != nil && len(a.data) > e.policy.MaxInlineBytes:
@@ -134,10 +160,30 @@ func (e *execution) storeEmbedded(ctx context.Context) error {
 	return nil
 }
 
+// embeddedChanged reports whether the redactor has removed a secret from the text of a data: URL.
+func (e *execution) embeddedChanged() bool {
+	found := map[string]bool{}
+	mapTexts(e.env.Payload, "", func(_, text string) string {
+		if _, ok := e.embedded[text]; ok {
+			found[text] = true
+		}
+		return text
+	})
+	return len(found) < len(e.embedded)
+}
+
+// isRedactedDataURL reports whether a text with a marker may have been a data: URL. The marker may
+// replace any part of the head, so the rest need not match dataURLHead.
+func isRedactedDataURL(text string) bool {
+	return hasDataScheme(text) && strings.Contains(text, markerPrefix) &&
+		!strings.ContainsAny(text[len(scheme):len(scheme)+1], " \t\r\n")
+}
+
 // typeOfDataURL returns the media type of a data: URL; empty if it has none.
 func typeOfDataURL(text string) string {
-	head, _, _ := strings.Cut(text[len(scheme):], ",")
-	typ, _, err := mime.ParseMediaType(strings.TrimSuffix(head, ";base64"))
+	head, _ := cutDataURL(text)
+	head, _, _ = strings.Cut(head, ";") // parameters may be malformed
+	typ, _, err := mime.ParseMediaType(head)
 	if err != nil || !strings.Contains(typ, "/") {
 		return ""
 	}

@@ -67,4 +67,89 @@ func TestEmbedded_ASecretRemovesTheAsset(t *testing.T) {
 	}
 }
 
+// Ordinary text may begin with "data:". Its secrets are redacted as in any text, and the rest stays.
+func TestEmbedded_TextThatIsNoDataURLStays(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat(" and more", 300)
+	for _, text := range []string{
+		"Data: 3 customers, 2 orders",
+		"data: a/b, c",
+		"DATA: [1, 2]",
+		"Data:\nfirst, second",
+		"data:",
+		"data: ,",
+		"data:three customers, two orders",
+		"data:3, 4",
+		"data:/x,y",
+		"data:a/b ;base64,AAAA",
+		"data: text/plain;base64,AAAA",
+		"data:a/b;x=1 2,y",
+		"data:a/b;x=\"1,y",
+		" data:,x",
+		"data:a/b without a comma",
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			for _, store := range []bool{false, true} {
+				f, s := newFixture(t), &shelf{}
+				f.policy.MaxInlineBytes = 1000
+				if store {
+					f.assets = s
+				}
+				res := f.accept(doc(note, fmt.Sprintf(`{"text":%q,"more":{"a":%q,"b":"data:,x"}}`, text+long, text+" "+canary+" end")))
+				require.Nil(t, res.Refusal, "%s", res.Outcome)
+				require.JSONEq(t, fmt.Sprintf(`{"text":%q,"more":{"a":%q,"b":"data:,x"}}`, text+long, text+" "+marker+" end"), string(res.Payload))
+				require.Empty(t, s.saved)
+			}
+		})
+	}
+}
+
+func TestEmbedded_EveryFormOfADataURLIsStored(t *testing.T) {
+	t.Parallel()
+	plain := strings.Repeat("x", 2000)
+	for head, mime := range map[string]string{
+		"data:,":                                     "",
+		"DATA:,":                                     "",
+		"data:;base64,":                              "",
+		"data:;charset=utf-8,":                       "",
+		"data:text/plain,":                           "text/plain",
+		"data:text/plain;charset=US-ASCII,":          "text/plain",
+		"Data:image/svg+xml;BASE64,":                 "image/svg+xml",
+		"data:application/vnd.a-b.c+json;v=1;b=,":    "application/vnd.a-b.c+json",
+		`data:text/plain;name="a, b";base64,`:        "text/plain",
+		"data:text/plain;name=a%20b;base64,":         "text/plain",
+		"data:anything;base64,":                      "",
+		`data:application/x;profile="urn:a;b:c",`:    "application/x",
+		"data:text/plain;charset=iso-8859-1;base64,": "text/plain",
+	} {
+		t.Run(head, func(t *testing.T) {
+			t.Parallel()
+			body := plain
+			if strings.HasSuffix(strings.ToLower(head), ";base64,") {
+				body = base64Text(plain)
+			}
+			f, s := newFixture(t), &shelf{}
+			f.assets, f.policy.MaxInlineBytes = s, 1000
+			res := f.accept(doc(note, fmt.Sprintf(`{"text":%q}`, head+body)))
+			require.Nil(t, res.Refusal, "%s", res.Outcome)
+			require.JSONEq(t, `{"text":"https://host.example/corr-1"}`, string(res.Payload))
+			require.Equal(t, plain, string(s.saved[0].Data))
+			require.Equal(t, mime, s.saved[0].MimeType)
+		})
+	}
+}
+
+// A secret in the head changes the text, and its bytes may hold another secret. Ordinary text in the
+// same payload stays.
+func TestEmbedded_ASecretInTheHeadRemovesTheAsset(t *testing.T) {
+	t.Parallel()
+	for _, head := range []string{"data:text/" + canary + ";base64,", `data:text/plain;name="a ` + canary + `";base64,`, "data:" + canary + ";base64,"} {
+		f := newFixture(t)
+		res := f.accept(doc(note, fmt.Sprintf(`{"text":%q,"more":{"a":%q,"b":"data:x, y"}}`, head+base64Text(canary), "Data: 3, "+canary)))
+		require.Nil(t, res.Refusal, "%s", res.Outcome)
+		require.JSONEq(t, fmt.Sprintf(`{"text":%q,"more":{"a":%q,"b":"data:x, y"}}`, marker, "Data: 3, "+marker), string(res.Payload), head)
+	}
+}
+
 func base64Text(s string) string { return base64Encode([]byte(s)) }

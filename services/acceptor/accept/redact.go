@@ -164,9 +164,12 @@ func possibleTexts(data []byte) []string {
 	return out
 }
 
+// markerPrefix begins every marker.
+const markerPrefix = "[REDACTED"
+
 // firstMarker returns the first marker in a redacted text.
 func firstMarker(text string) string {
-	const begin, unnamed = "[REDACTED:", "[REDACTED]"
+	const begin, unnamed = markerPrefix + ":", markerPrefix + "]"
 	_, rest, found := strings.Cut(text, begin)
 	id, _, closed := strings.Cut(rest, "]")
 	if !found || !closed {
