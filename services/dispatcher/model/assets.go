@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
+	"net/url"
+	"path"
 	"strings"
-	"sync"
 
+	"waybill.dev/waybill/internal/share"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/subject"
@@ -22,10 +24,62 @@ const (
 	// maxPromptAssets limits the assets of one prompt, in bytes. Vendors accept about as much in one
 	// request.
 	maxPromptAssets = 20 << 20
+	// maxStoredAsset is the size of the largest asset that a host stores.
+	maxStoredAsset = 6 << 20
 	// maxAssetBytes limits the assets of all prompts of this process, in bytes. A call holds its share
 	// until its node ends, and others wait.
 	maxAssetBytes = 256 << 20
 )
+
+// assetMemory divides maxAssetBytes among tenants.
+type assetMemory struct {
+	pool *share.Pool
+	// turns admits the prompts of a tenant to the pool one after another, so that a large one is not
+	// overtaken forever.
+	turns *share.Turns
+}
+
+func newAssetMemory() assetMemory {
+	return assetMemory{pool: share.New(maxAssetBytes, false), turns: share.NewTurns(1)}
+}
+
+// reserve waits for n bytes of a tenant. Zero bytes are not waited for.
+func (a assetMemory) reserve(ctx context.Context, tenant string, n int64) (*assetShare, error) {
+	if n == 0 {
+		return &assetShare{}, nil
+	}
+	end, err := a.turns.Take(ctx, tenant)
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	defer end()
+	switch {
+	case a.pool.Wait(ctx, tenant, n):
+		return &assetShare{pool: a.pool, tenant: tenant, held: n}, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	default:
+		return nil, fault.New(fault.ServiceUnavailable, "too many images, sounds and files are waiting for memory; try again")
+	}
+}
+
+// assetShare is the memory that a prompt holds. The zero value holds none. It is not safe for concurrent
+// use.
+type assetShare struct {
+	pool   *share.Pool
+	tenant string
+	held   int64
+}
+
+// shrink gives back all but n bytes.
+func (a *assetShare) shrink(n int64) {
+	if n < a.held {
+		a.pool.Give(a.tenant, a.held-n)
+		a.held = n
+	}
+}
+
+func (a *assetShare) release() { a.shrink(0) }
 
 // loadedAssets are the assets of a prompt, by their address, and what they occupy.
 type loadedAssets struct {
@@ -43,37 +97,41 @@ func (l *Loop) newMaterial(ctx context.Context, t Task) (*material, *wire.NodeEr
 		return nil, node.Invalid("/inputs/%s: want an image, a sound or a file, {bytes, mimeType, url or base64}, "+
 			"an envelope, or a list of these", media.PortMedia), nil
 	}
-	refs := m.references()
-	if len(m.items)+len(refs) == 0 {
+	refs, inline := m.references()
+	if len(m.items)+len(refs) == 0 && inline == 0 {
 		return m, nil, nil
 	}
-	share := m.estimate(refs)
-	if err := l.assetBytes.Acquire(ctx, share); err != nil {
-		return nil, nil, context.Cause(ctx)
+	if inline > maxPromptAssets {
+		return nil, tooLarge(), nil
 	}
-	m.assets.release = sync.OnceFunc(func() { l.assetBytes.Release(share) })
-	bad, err := l.loadAssets(ctx, t, m, refs)
+	held, err := l.assetMemory.reserve(ctx, t.Tenant, l.largest(refs, inline))
+	if err != nil {
+		return nil, nil, err
+	}
+	size, bad, err := l.loadAssets(ctx, t, m, refs, inline)
 	if bad != nil || err != nil {
-		m.assets.release()
+		held.release()
 		return nil, bad, err
 	}
+	held.shrink(size)
+	m.assets.release = held.release
 	return m, nil, nil
 }
 
-// estimate returns the bytes that the assets of the prompt take at most: their declared sizes, and for a
-// part of a message the largest asset that is stored.
-func (m *material) estimate(refs []reference) int64 {
-	const largest = 6 << 20
-	var n int64
-	for _, i := range m.items {
-		n += min(max(i.Bytes, int64(base64.StdEncoding.DecodedLen(len(i.Base64)))), largest)
+// largest returns the bytes that the assets of a prompt take at most. The declared size of a stored asset
+// may be wrong, so each counts as the largest one.
+func (l *Loop) largest(refs []reference, inline int64) int64 {
+	if l.deps.Assets == nil { // none is loaded
+		return inline
 	}
-	for _, r := range refs {
-		if !r.item {
-			n += largest
-		}
+	return min(inline+int64(len(refs))*maxStoredAsset, maxPromptAssets)
+}
+
+func tooLarge() *wire.NodeError {
+	return &wire.NodeError{
+		Code:    string(fault.ContentTooLong),
+		Message: fmt.Sprintf("the images, sounds and files of the prompt have more than %d bytes; pass fewer or smaller ones", maxPromptAssets),
 	}
-	return min(max(n, 0), maxPromptAssets)
 }
 
 // reference is an address of an asset in a node's inputs.
@@ -83,12 +141,18 @@ type reference struct {
 	item bool
 }
 
-// references returns the addresses of the assets, those in messages included.
-func (m *material) references() []reference {
-	var out []reference
+// references returns the addresses to load, those in messages included, and the size of the assets that
+// the inputs contain. An address is repeated for each part of the prompt that has it.
+func (m *material) references() (refs []reference, inline int64) {
 	for _, i := range m.items {
-		if i.URL != "" && !isData(i.URL) {
-			out = append(out, reference{url: i.URL, from: i.From, item: true})
+		switch {
+		case isData(i.URL):
+			_, data, _ := strings.Cut(i.URL, ",")
+			inline += int64(base64.StdEncoding.DecodedLen(len(data)))
+		case i.URL != "":
+			refs = append(refs, reference{url: i.URL, from: i.From, item: true})
+		default:
+			inline += int64(base64.StdEncoding.DecodedLen(len(i.Base64)))
 		}
 	}
 	var messages []struct {
@@ -97,15 +161,23 @@ func (m *material) references() []reference {
 	_ = strictjson.Read(m.in.Ports[portMessages], &messages) // reported when the messages are read
 	for n, g := range messages {
 		eachPart(g.Content, func(_ int, p provider.Part) {
-			if p.URL != "" {
-				out = append(out, reference{url: p.URL, from: fmt.Sprintf("/inputs/%s/%d/content", portMessages, n)})
+			inline += int64(len(p.Data))
+			if mayBeStored(p.URL) {
+				refs = append(refs, reference{url: p.URL, from: fmt.Sprintf("/inputs/%s/%d/content", portMessages, n)})
 			}
 		})
 	}
-	return out
+	return refs, inline
 }
 
-func isData(url string) bool { return len(url) >= 5 && strings.EqualFold(url[:5], "data:") }
+// mayBeStored reports whether an address has the path of a stored asset: /v1/, any folders, assets/ and a
+// token. The vendor fetches any other.
+func mayBeStored(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && strings.Contains(u.Path, "/v1/") && path.Base(path.Dir(u.Path)) == "assets"
+}
+
+func isData(address string) bool { return len(address) >= 5 && strings.EqualFold(address[:5], "data:") }
 
 // eachPart calls visit for each readable part of a message's content. Servers may support parts that
 // cannot be read.
@@ -122,42 +194,40 @@ func eachPart(content json.RawMessage, visit func(index int, p provider.Part)) {
 	}
 }
 
-// loadAssets loads the assets of this host. It never requests another address: an envelope must not
-// make the host fetch one (OpenWOP envelope contract §12).
-func (l *Loop) loadAssets(ctx context.Context, t Task, m *material, refs []reference) (*wire.NodeError, error) {
+// loadAssets loads the assets of this host, and returns the size of all assets of the prompt, each as
+// often as the prompt has it. It never requests another address: an envelope must not make the host fetch
+// one (OpenWOP envelope contract §12). It stops at the asset that exceeds maxPromptAssets.
+func (l *Loop) loadAssets(
+	ctx context.Context, t Task, m *material, refs []reference, inline int64,
+) (size int64, bad *wire.NodeError, err error) {
 	m.assets.byURL = map[string]Asset{}
-	size := 0
-	for _, i := range m.items {
-		size += base64.StdEncoding.DecodedLen(len(i.Base64))
-	}
+	foreign := map[string]bool{}
+	size = inline
 	for _, r := range refs {
-		if _, known := m.assets.byURL[r.url]; known {
-			continue
+		a, ours := m.assets.byURL[r.url]
+		if !ours && !foreign[r.url] {
+			a, ours, err = l.loadAsset(ctx, t, r.url)
 		}
-		a, ours, err := l.loadAsset(ctx, t, r.url)
 		switch {
 		case fault.CodeOf(err) == fault.NotFound:
-			return &wire.NodeError{
+			return 0, &wire.NodeError{
 				Code:    string(fault.NotFound),
 				Message: r.from + ": there is no such asset for this run",
 			}, nil
 		case err != nil:
-			return nil, err
+			return 0, nil, err
 		case !ours && r.item:
-			return node.Invalid("%s: its url is not an asset of this host, which fetches no other address; pass the bytes as base64", r.from), nil
+			return 0, node.Invalid("%s: its url is not an asset of this host, which fetches no other address; pass the bytes as base64", r.from), nil
 		case !ours:
+			foreign[r.url] = true
 			continue
 		}
+		if size += int64(len(a.Data)); size > maxPromptAssets {
+			return 0, tooLarge(), nil
+		}
 		m.assets.byURL[r.url] = a
-		size += len(a.Data)
 	}
-	if size > maxPromptAssets {
-		return &wire.NodeError{
-			Code:    string(fault.ContentTooLong),
-			Message: fmt.Sprintf("the images, sounds and files of the prompt have %d bytes, the limit is %d; pass fewer or smaller ones", size, maxPromptAssets),
-		}, nil
-	}
-	return m.checkTypes(), nil
+	return size, m.checkTypes(), nil
 }
 
 func (l *Loop) loadAsset(ctx context.Context, t Task, url string) (a Asset, ours bool, err error) {

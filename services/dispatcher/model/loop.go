@@ -14,8 +14,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -100,8 +98,8 @@ type Loop struct {
 	reasonings       reasonings
 	configs          configs
 	refusedForms     refusedForms
-	// assetBytes limits the assets of prompts in memory.
-	assetBytes *semaphore.Weighted
+	// assetMemory limits the assets of prompts in memory.
+	assetMemory assetMemory
 }
 
 // New makes a loop.
@@ -115,7 +113,7 @@ func New(cfg Config, d Deps) *Loop {
 	if d.Jitter == nil {
 		d.Jitter = rand.N[time.Duration]
 	}
-	return &Loop{cfg: cfg, deps: d, assetBytes: semaphore.NewWeighted(maxAssetBytes)}
+	return &Loop{cfg: cfg, deps: d, assetMemory: newAssetMemory()}
 }
 
 // Run executes a model node: it settles what the calls have in common, then makes the calls.
