@@ -124,7 +124,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "log">)
       )}
       {call.failure?.reason === "parse-error" && (
         <section aria-label="No document">
-          <h3>No JSON document to check: <Name text={call.failure.words} /></h3>
+          <h3>No JSON document to check: <Name text={call.failure.words ?? "no JSON document"} /></h3>
           {call.failure.detail && <p><Name text={call.failure.detail} /></p>}
           {execution.exhaustedAfter && execution.error && call === execution.calls.at(-1) ? (
             <Explanation code={execution.error.code} message={execution.error.message} />
@@ -135,7 +135,7 @@ function CallNotes({ execution, column: { call }, context }: Omit<Props, "log">)
       )}
       {call.recovery && (
         <p className="ladder-note">
-          <strong><Name text={call.recovery.words} /></strong> (<Name text={call.recovery.path} />
+          <strong><Name text={call.recovery.words ?? "extracted from surrounding text"} /></strong> (<Name text={call.recovery.path} />
           {call.recovery.byteOffset === undefined ? "" : `, JSON begins at byte ${call.recovery.byteOffset}`}): no attempt was used.
         </p>
       )}

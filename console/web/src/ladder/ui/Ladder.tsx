@@ -143,8 +143,8 @@ function Ramp({ column: { call }, open }: { column: Column; open: boolean }): Re
       </span>
     );
   }
-  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, <Name text={call.failure.words} /></span>;
-  if (call.recovery) return <span className="ramp-text">complete, <Name text={call.recovery.words} /></span>;
+  if (call.failure?.reason === "parse-error") return <span className="ramp-text bad">complete, <Name text={call.failure.words ?? "no JSON document"} /></span>;
+  if (call.recovery) return <span className="ramp-text">complete, <Name text={call.recovery.words ?? "extracted from surrounding text"} /></span>;
   if (call.cause === "handed-in") return <span className="ramp-text">submitted</span>;
   if (!call.usage) return <span className="ramp-text">{open ? "in progress" : "no answer"}</span>;
   return <span className="ramp-text">{call.envelopes.length > 0 ? "complete" : "complete, plain text"}</span>;
