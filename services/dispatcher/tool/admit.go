@@ -18,6 +18,8 @@ const (
 	minPause    = 50 * time.Millisecond
 	firstWindow = 250 * time.Millisecond
 	maxWindow   = 10 * time.Second
+	// longestWindow is that of the lowest priorities.
+	longestWindow = time.Minute
 )
 
 // admit admits a call within the operator's limits. A refused call is not made: its node waits as for
@@ -32,7 +34,7 @@ func (m Router) admit(ctx context.Context, r Runner, t model.Task) (release func
 	if l, ok := r.(Limited); ok {
 		c.Arguments = l.Arguments(t.Input)
 	}
-	limits := m.Limits().Of(c)
+	limits, priority := m.Limits().Of(c)
 	if len(limits) == 0 {
 		return none, nil
 	}
@@ -50,14 +52,20 @@ func (m Router) admit(ctx context.Context, r Runner, t model.Task) (release func
 		Message:    fmt.Sprintf("the operator's limit of the %s is used up; no call was made", limits[a.Limit].Name),
 		Retryable:  true,
 		Capacity:   true,
-		RetryAfter: a.Wait + pause(t.Waits),
+		RetryAfter: a.Wait + pause(t.Waits, priority),
 	}}
 }
 
-func pause(waits int) time.Duration {
+// pause returns a random pause. Two levels of priority halve the window, or double it.
+func pause(waits, priority int) time.Duration {
 	window := maxWindow
 	if waits < 6 {
 		window = min(firstWindow<<max(waits, 0), maxWindow)
+	}
+	if levels := (max(priority, -priority) + 1) / 2; priority > 0 {
+		window >>= levels
+	} else {
+		window = min(window<<levels, longestWindow)
 	}
 	return minPause + rand.N(window) //nolint:gosec // G404: jitter
 }

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ import (
 //	   "*": {"concurrency": {"limit": 32}}},
 //	 "a2aAgents": {"planner": {"rate": {"key": "tenant", "limit": 60, "periodMs": 60000}}}}
 //
-// A server or agent without an entry has that of "*". The limits of a server and of its tool both
+// Calls of a higher priority try again sooner. A server or agent without an entry has that of "*". The limits of a server and of its tool both
 // apply. The nil Limits has none. They are immutable and safe for concurrent use.
 type Limits struct {
 	servers map[string]serverLimit
@@ -35,6 +36,8 @@ type Limits struct {
 
 // Limit limits the calls of a server, a tool or an agent.
 type Limit struct {
+	// Priority is that of the calls among those that wait for the same limit, -10 to 10.
+	Priority    int          `json:"priority"`
 	Concurrency *Concurrency `json:"concurrency"`
 	Rate        *Rate        `json:"rate"`
 }
@@ -110,6 +113,7 @@ func checkPeer(f *settings.File, at, id, flag string, known []string) {
 
 // check reports values out of range to f.
 func (l Limit) check(f *settings.File, at string, arguments bool) {
+	f.Range(at+"/priority", int64(l.Priority), -workflow.MaxPriority, workflow.MaxPriority)
 	if c := l.Concurrency; c != nil {
 		f.Range(at+"/concurrency/limit", int64(c.Limit), 1, workflow.MaxConcurrency)
 		checkKey(f, at+"/concurrency/key", c.Key, arguments)
@@ -152,10 +156,11 @@ type Call struct {
 	Arguments json.RawMessage
 }
 
-// Of returns the limits of a call: those of the tool before those of its server.
-func (l *Limits) Of(c Call) (out []CallLimit) {
+// Of returns the limits of a call, those of the tool before those of its server, and its priority: that
+// of the tool, else of the server.
+func (l *Limits) Of(c Call) (out []CallLimit, priority int) {
 	if l == nil {
-		return nil
+		return nil, 0
 	}
 	var config struct {
 		Server string `json:"server"`
@@ -163,7 +168,7 @@ func (l *Limits) Of(c Call) (out []CallLimit) {
 		Agent  string `json:"agent"`
 	}
 	if strictjson.Read(c.Config, &config) != nil {
-		return nil // such a node calls nothing
+		return nil, 0 // such a node calls nothing
 	}
 	switch c.TypeID {
 	case node.TypeMCPCallTool:
@@ -173,14 +178,15 @@ func (l *Limits) Of(c Call) (out []CallLimit) {
 		}
 		out = own.Tools[config.Tool].of(out, c, "mcp", config.Server, config.Tool)
 		out = own.of(out, c, "mcp", config.Server)
+		priority = cmp.Or(own.Tools[config.Tool].Priority, own.Priority)
 	case node.TypeA2ASendMessage:
 		own, ok := l.agents[config.Agent]
 		if !ok {
 			own = l.agents[anyPeer]
 		}
-		out = own.of(out, c, "a2a", config.Agent)
+		out, priority = own.of(out, c, "a2a", config.Agent), own.Priority
 	}
-	return out
+	return out, priority
 }
 
 // of appends the limits of a call of a peer.

@@ -25,6 +25,7 @@ func TestParseLimits_NamesWhatIsWrong(t *testing.T) {
 		"limit":                {`{"mcpServers":{"bank":{"concurrency":{"limit":0}}}}`, `at "/mcpServers/bank/concurrency/limit": 0: want 1 to 10000`},
 		"rate":                 {`{"mcpServers":{"bank":{"rate":{"limit":5000,"periodMs":1000}}}}`, `at "/mcpServers/bank/rate/limit": 5000: want 1 to 1000`},
 		"period":               {`{"a2aAgents":{"*":{"rate":{"limit":5,"periodMs":1}}}}`, `at "/a2aAgents/*/rate/periodMs": 1: want 1000 to 86400000`},
+		"priority":             {`{"mcpServers":{"bank":{"priority":11}}}`, `at "/mcpServers/bank/priority": 11: want -10 to 10`},
 		"a server's key":       {`{"mcpServers":{"bank":{"concurrency":{"limit":1,"key":"arguments.id"}}}}`, `at "/mcpServers/bank/concurrency/key": "arguments.id": want tenant`},
 		"a tool's key":         {`{"mcpServers":{"bank":{"tools":{"charge":{"rate":{"limit":1,"periodMs":1000,"key":"inputs.id"}}}}}}`, `want tenant or arguments.NAME`},
 		"a key without a name": {`{"mcpServers":{"bank":{"tools":{"charge":{"concurrency":{"limit":1,"key":"arguments."}}}}}}`, `want tenant or arguments.NAME`},
@@ -46,7 +47,8 @@ func TestLimits_OfACall(t *testing.T) {
 		"a2aAgents":{"planner":{"rate":{"limit":60,"periodMs":60000}}}}`)
 	require.NoError(t, err)
 	of := func(typeID, config, arguments string) (names, groups []string) {
-		for _, c := range l.Of(tool.Call{TypeID: typeID, Tenant: "acme", Config: json.RawMessage(config), Arguments: json.RawMessage(arguments)}) {
+		limits, _ := l.Of(tool.Call{TypeID: typeID, Tenant: "acme", Config: json.RawMessage(config), Arguments: json.RawMessage(arguments)})
+		for _, c := range limits {
 			names, groups = append(names, c.Name), append(groups, c.ID[len(c.ID)-1])
 		}
 		return names, groups
@@ -67,5 +69,24 @@ func TestLimits_OfACall(t *testing.T) {
 	require.Equal(t, []string{"rate of a2a:planner"}, names)
 	names, _ = of("core.noop", `{"server":"bank"}`, ``)
 	require.Empty(t, names)
-	require.Empty(t, (*tool.Limits)(nil).Of(tool.Call{TypeID: node.TypeMCPCallTool}))
+	none, priority := (*tool.Limits)(nil).Of(tool.Call{TypeID: node.TypeMCPCallTool})
+	require.Empty(t, none)
+	require.Zero(t, priority)
+}
+
+func TestLimits_PriorityOfACall(t *testing.T) {
+	t.Parallel()
+	l, err := parseLimits(`{"mcpServers":{"bank":{"priority":-2,"tools":{"charge":{"priority":5},"read":{}}},"*":{"priority":1}},"a2aAgents":{"planner":{"priority":3}}}`)
+	require.NoError(t, err)
+	for config, want := range map[string]int{
+		`{"server":"bank","tool":"charge"}`:  5,
+		`{"server":"bank","tool":"read"}`:    -2,
+		`{"server":"bank","tool":"other"}`:   -2,
+		`{"server":"files","tool":"charge"}`: 1,
+	} {
+		_, got := l.Of(tool.Call{TypeID: node.TypeMCPCallTool, Config: json.RawMessage(config)})
+		require.Equal(t, want, got, config)
+	}
+	_, got := l.Of(tool.Call{TypeID: node.TypeA2ASendMessage, Config: json.RawMessage(`{"agent":"planner"}`)})
+	require.Equal(t, 3, got)
 }
