@@ -220,6 +220,9 @@ func (c *Client) Get(ctx context.Context, path string) (*Answer, error) {
 
 // encode does not escape HTML characters.
 func encode(v any) ([]byte, error) {
+	if doc, ok := v.(json.RawMessage); ok { // sent as it is written
+		return doc, nil
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

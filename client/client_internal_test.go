@@ -311,3 +311,13 @@ func TestExchange_ReturnsEveryResponseUnchanged(t *testing.T) {
 	require.JSONEq(t, `{"a":1}`, string(a.Body))
 	require.EqualValues(t, 1, requests.Load())
 }
+
+// A document keeps its bytes: a definition comes back as its author wrote it, and two ways to register
+// it are the same definition.
+func TestEncode_SendsADocumentAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	doc := "{\n  \"id\": \"a\"\n}\n"
+	b, err := encode(json.RawMessage(doc))
+	require.NoError(t, err)
+	require.Equal(t, doc, string(b))
+}

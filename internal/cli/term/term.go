@@ -68,9 +68,11 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// EscapeJSON escapes the same characters in a JSON document without changing its value.
+// EscapeJSON escapes the same characters in a JSON document without changing its value. Line ends and
+// tabs between its tokens remain.
 func EscapeJSON(doc string) string {
-	hidden := func(r rune) bool { return r != '\n' && invisible(r) }
+	doc = strings.ReplaceAll(doc, "\r\n", "\n") // white space: a string cannot contain it
+	hidden := func(r rune) bool { return r != '\n' && r != '\t' && invisible(r) }
 	if strings.IndexFunc(doc, hidden) < 0 {
 		return doc
 	}

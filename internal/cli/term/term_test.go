@@ -31,6 +31,7 @@ func TestEscapeJSON_KeepsTheValue(t *testing.T) {
 	require.Equal(t, "{\n  \"a\": \"x\\u202e\\u009b\\udb40\\udc41ü\"\n}", escaped)
 	require.JSONEq(t, doc, escaped)
 	require.Equal(t, `{"a":1}`, term.EscapeJSON(`{"a":1}`))
+	require.Equal(t, "{\n\t\"a\": 1\n}", term.EscapeJSON("{\r\n\t\"a\": 1\n}"))
 }
 
 func TestColored_DefaultsToTerminals(t *testing.T) {

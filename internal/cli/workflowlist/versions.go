@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +43,7 @@ func Get(s *session.Session) *cobra.Command {
 				return err
 			}
 			return p.Document(doc, args[0], func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s\n", term.Clean(string(doc)))
+				_, err := fmt.Fprintf(w, "%s\n", term.EscapeJSON(strings.TrimSuffix(string(doc), "\n")))
 				return err
 			})
 		},
