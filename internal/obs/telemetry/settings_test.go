@@ -176,6 +176,7 @@ func TestRead_WarnsOfValuesThatOnlyTheSpecificationHas(t *testing.T) {
 		"OTEL_METRICS_EXPORTER=Prometheus, otlp":                      "otlp; metrics for Prometheus are at --metrics-addr",
 		"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=Delta":     "cumulative",
 		"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=lowmemory": "cumulative",
+
 		"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION=base2_exponential_bucket_histogram": "explicit_bucket_histogram",
 		"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=EVENT_ONLY":                               "no_content",
 		"OTEL_CONFIG_FILE=otel.yaml":              "variables and flags",

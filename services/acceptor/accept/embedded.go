@@ -68,11 +68,11 @@ func (e *execution) tooLarge(a *embeddedAsset) *Refusal {
 // White space is allowed in quoted values only: "Data: 3 customers, 2 orders" is ordinary text.
 // Some readers decode base64 after any media type, so the last alternative accepts every type.
 var dataURLHead = regexp.MustCompile(`(?i)^data:(?:` +
-	`(?:` + urlToken + `/` + urlToken + `)?(?:;` + urlToken + `(?:=(?:"[^"]*"|[^",;\s]*))?)*` +
+	`(?:` + urlPart + `/` + urlPart + `)?(?:;` + urlPart + `(?:=(?:"[^"]*"|[^",;\s]*))?)*` +
 	`|[^,\s]*;base64),`)
 
-// urlToken matches a type, or the name of a parameter, with its percent-encoded characters.
-const urlToken = "[\\w.+!#$&^*'%~|`-]+"
+// urlPart matches a type, or the name of a parameter, with its percent-encoded characters.
+const urlPart = "[\\w.+!#$&^*'%~|`-]+"
 
 // isDataURL reports whether a text is a data: URL. Any other text is ordinary text.
 func isDataURL(text string) bool { return hasDataScheme(text) && dataURLHead.MatchString(text) }

@@ -128,6 +128,9 @@ func finish(t *testing.T, results <-chan model.Result, count int) {
 // A prompt with too many assets is rejected at the asset that exceeds the limit, not after the last one.
 func TestAssets_AreNotLoadedAboveTheLimitOfAPrompt(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, encodes hundreds of megabytes: run without -short")
+	}
 	r := newAssetRig(t, 6<<20)
 	close(r.shelf.open)
 	close(r.model.open)
@@ -208,6 +211,9 @@ func TestAssets_HoldTheirSizeOnceLoaded(t *testing.T) {
 
 func TestAssets_HoldMemoryUntilTheCallEnds(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, encodes hundreds of megabytes: run without -short")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		r := newAssetRig(t, 5<<20)
 		close(r.shelf.open)
