@@ -60,3 +60,38 @@ func TestToolLimits_AreThoseOfAllDispatchers(t *testing.T) {
 	}
 	require.Equal(t, 3, most)
 }
+
+// A dispatcher that is killed leaves an unknown outcome of the call that it had in flight only: its runs
+// that waited for the tool's limit go on elsewhere.
+func TestToolLimits_WaitingCallsSurviveAKill(t *testing.T) {
+	together(t)
+	file := filepath.Join(t.TempDir(), "limits.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers":{"bank":{"concurrency":{"limit":1}}}}`), 0o600))
+	const runs = 16
+	s := size{16, runs, 50 * time.Millisecond}
+	r := newRig(t, pick(t, s, s), same(2, "--tool-limits", file, "--lease", "1s")...)
+	release := r.hold() // one call is in flight, the others wait for the limit
+	r.start(t, charge, runs)
+	require.Eventually(t, func() bool { return r.active(name(0))+r.active(name(1)) == 1 }, time.Minute, 5*time.Millisecond)
+	killed := 0
+	if r.active(name(0)) == 0 {
+		killed = 1
+	}
+	cut := r.calls(func(c call) bool { return c.ended.IsZero() })
+	r.dispatchers[killed].Kill()
+	release()
+	completed := 0
+	for id, run := range r.ids {
+		events, err := r.end(t.Context(), run)
+		require.NoError(t, err)
+		last := events[len(events)-1]
+		if id == cut[0].id {
+			require.Equal(t, "run.failed", last.Type, "the outcome of its call is unknown")
+			continue
+		}
+		require.Equal(t, "run.completed", last.Type, "%s: %s", id, last.Payload)
+		completed++
+	}
+	require.Equal(t, runs-1, completed)
+	require.Len(t, r.calls(nil), runs, "each call is made once")
+}

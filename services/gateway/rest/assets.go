@@ -40,7 +40,7 @@ func (a *Assets) Serve(w http.ResponseWriter, r *http.Request, token string) err
 	if err != nil {
 		return err
 	}
-	// The caller may read slowly, and its bytes stay in memory meanwhile.
+	// The asset stays in memory until the caller has read it, which may take long.
 	if err := accountOf(r.Context()).Take(int64(len(res.GetData()))); err != nil {
 		return err
 	}
