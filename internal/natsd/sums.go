@@ -154,6 +154,6 @@ func (m *mender) compareFile(name string, want fileSum) error {
 			return errors.Join(m.journal.add(d, was), os.WriteFile(path, content, 0o600)) //nolint:gosec // G703: in the data directory
 		}
 	}
-	d.What = "its content is not what was written: the server begins it anew"
+	d.What = "its content is not what was written: the server starts a new one"
 	return errors.Join(m.journal.add(d, was), os.Remove(path))
 }
