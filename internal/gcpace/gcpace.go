@@ -21,7 +21,7 @@ type pacer struct {
 	most int
 }
 
-// beat is garbage from the start: its finalizer runs at each collection. It has a pointer, because
+// beat is garbage from the start: its cleanup runs at each collection. It has a pointer, because
 // small values without one share their memory with others.
 type beat struct{ _ *pacer }
 
