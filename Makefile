@@ -233,8 +233,13 @@ ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of 
 include deploy/deploy.mk
 include console/console.mk
 
+# The module leaves out headers of other projects. Debian has two of them (nlohmann-json3-dev,
+# libstb-dev), and another module the third.
+MINIAUDIO := github.com/gen2brain/malgo@v0.11.23
 $(OLLAMA):
-	CGO_ENABLED=1 GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/ollama/ollama@$(patsubst .bin/ollama-%,%,$@)
+	mkdir -p .bin/include/miniaudio
+	cp -f "$$(GOWORK=off go mod download -json $(MINIAUDIO) | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')/miniaudio.h" .bin/include/miniaudio
+	CGO_ENABLED=1 CGO_CXXFLAGS="-O2 -I$(CURDIR)/.bin/include" GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/ollama/ollama@$(patsubst .bin/ollama-%,%,$@)
 	mv .bin/ollama $@
 
 $(NATSCLI):
