@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -111,7 +110,7 @@ func TestOllama(t *testing.T) {
 			Tags            []string
 		}
 		require.NoError(t, json.Unmarshal([]byte(r.output), &got), r.output)
-		require.Regexp(t, regexp.MustCompile(`^[A-Z]{2}-[0-9]{3}$`), got.Code)
+		require.Regexp(t, `^[A-Z]{2}-[0-9]{3}$`, got.Code)
 		require.Len(t, got.Tags, 2)
 		require.Regexp(t, `^\d{4}-\d\d-\d\d$`, got.Day)
 	})

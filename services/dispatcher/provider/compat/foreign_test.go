@@ -317,7 +317,7 @@ func TestForeign_Errors(t *testing.T) {
 			if via != provider.ViaObject {
 				req.Schema = []byte(`{"type":"object"}`)
 			}
-			_, err := tc.served.call(t, compat.Config{}, req, nil)
+			_, err := tc.call(t, compat.Config{}, req, nil)
 			e, ok := provider.As(err)
 			require.True(t, ok, err)
 			require.Equal(t, tc.code, e.Code, "%s %s", e.Message, e.Quote)
