@@ -11,6 +11,16 @@ func (t EventType) MayPrecede() bool {
 // model got the schema of its answer. Its field schemaForm is the form.
 const ReasonSchemaForm = "schema_form"
 
+// Reasons in the fields of log.appended events about the call of a tool.
+const (
+	// ReasonToolProgress: the tool reports progress. The field progress is how far it is, total, if
+	// there is one, what it goes up to.
+	ReasonToolProgress = "tool_progress"
+	// ReasonOutputUnchecked: the result is not checked, because the schema of the tool's output
+	// cannot be applied.
+	ReasonOutputUnchecked = "output_schema_unusable"
+)
+
 // ProviderUsage is the payload of provider.usage (OpenWOP envelope contract §19.1).
 type ProviderUsage struct {
 	Provider         string   `json:"provider"`
