@@ -108,8 +108,11 @@ endef
 faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault, FLIPS=10000 flipped bits; ONLY=kills|steps|dedup: one process
 	$(call part,faults)
 
+# RUNLEVEL keeps the package from starting a server of its own.
+install-pgbouncer = @test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/null || { test "$$(id -u)" = 0 || { echo "pgbouncer is missing: install it" >&2; exit 1; }; apt-get update -q && RUNLEVEL=1 apt-get install -qy --no-install-recommends pgbouncer; }
 # npm has the binaries of PostgreSQL for each platform.
 define integration.postgres
+$(install-pgbouncer)
 WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres
 endef
 # The readers over NATS of examples/subscribe, also those in JavaScript and the shell.
@@ -225,6 +228,7 @@ CI_TESTS := test WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=30 DEDUP
 .PHONY: ci
 ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of each step
 	$(install-shells)
+	$(install-pgbouncer)
 	tools/lanes.sh '$(CI_TESTS)'
 	tools/lanes.sh 'gen-check'
 	tools/lanes.sh 'race' 'lint; trace; console-check; deploy-check'

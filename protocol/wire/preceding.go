@@ -69,6 +69,16 @@ func ParseUsageNote(payload []byte) (n UsageNote, ok bool) {
 	return n, tokens >= 0 && n == NewUsageNote(n.NodeID, tokens)
 }
 
+// Reasons in the fields of log.appended events about the call of a tool.
+const (
+	// ReasonToolProgress: the tool reports progress. The field progress is how far it is, total, if
+	// there is one, what it goes up to.
+	ReasonToolProgress = "tool_progress"
+	// ReasonOutputUnchecked: the result is not checked, because the schema of the tool's output
+	// cannot be applied.
+	ReasonOutputUnchecked = "output_schema_unusable"
+)
+
 // ProviderUsage is the payload of provider.usage (OpenWOP envelope contract §19.1).
 type ProviderUsage struct {
 	Provider         string   `json:"provider"`
