@@ -15,10 +15,14 @@ func withErrors(out object, method string) object {
 	scopes, _ := auth.ScopesOf(method)
 	for status := range errorCodes() {
 		if len(scopes) > 0 || status != http.StatusUnauthorized && status != http.StatusForbidden {
-			out[strconv.Itoa(status)] = object{"$ref": "#/components/responses/" + errorName(status)}
+			out[strconv.Itoa(status)] = errorRef(status)
 		}
 	}
 	return out
+}
+
+func errorRef(status int) object {
+	return object{"$ref": "#/components/responses/" + errorName(status)}
 }
 
 func errorName(status int) string { return "Error" + strconv.Itoa(status) }

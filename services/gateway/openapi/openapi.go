@@ -355,6 +355,9 @@ func (b *builder) responses(r rest.Route, m protoreflect.MethodDescriptor) objec
 	if r.Conditional {
 		all["304"] = object{"description": "the version of If-None-Match is still valid"}
 	}
+	if r.ByToken() { // the question may require more than a token
+		all["403"] = errorRef(http.StatusForbidden)
+	}
 	return withErrors(all, r.Method)
 }
 

@@ -100,7 +100,7 @@ func (b *builder) structure(t reflect.Type) object {
 		if options != "omitempty" {
 			required = append(required, member)
 			if f.Type.Kind() == reflect.Pointer {
-				s["type"] = []any{s["type"], "null"}
+				s = nullable(s)
 			}
 		}
 		props[member] = s
@@ -115,6 +115,15 @@ func (b *builder) structure(t reflect.Type) object {
 		out["required"] = required
 	}
 	return b.define(name, out)
+}
+
+// nullable returns a schema that also allows null.
+func nullable(s object) object {
+	if s["$ref"] != nil {
+		return object{"anyOf": []object{s, {"type": "null"}}}
+	}
+	s["type"] = []any{s["type"], "null"}
+	return s
 }
 
 // componentOf names the component of a struct. Those of packages with many small types begin with the

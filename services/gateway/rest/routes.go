@@ -262,9 +262,12 @@ var Routes = []Route{
 // tokenPath is the prefix of routes whose token is the credential.
 const tokenPath = "/v1/interrupts/"
 
+// ByToken reports whether a token in the path is the credential.
+func (r *Route) ByToken() bool { return r.Path == tokenPath+"{token}" }
+
 // token returns the token in the path of a route that needs no other credential.
 func (r *Route) token(path string) (string, bool) {
-	if r.Path != tokenPath+"{token}" {
+	if !r.ByToken() {
 		return "", false
 	}
 	return strings.TrimPrefix(path, tokenPath), true
