@@ -99,8 +99,8 @@ func (b *builder) structure(t reflect.Type) object {
 		}
 		if options != "omitempty" {
 			required = append(required, member)
-			if f.Type.Kind() == reflect.Pointer {
-				s = nullable(s)
+			if f.Type.Kind() == reflect.Pointer && s["$ref"] == nil { // structs are always set
+				s["type"] = []any{s["type"], "null"}
 			}
 		}
 		props[member] = s
@@ -115,15 +115,6 @@ func (b *builder) structure(t reflect.Type) object {
 		out["required"] = required
 	}
 	return b.define(name, out)
-}
-
-// nullable returns a schema that also allows null.
-func nullable(s object) object {
-	if s["$ref"] != nil {
-		return object{"anyOf": []object{s, {"type": "null"}}}
-	}
-	s["type"] = []any{s["type"], "null"}
-	return s
 }
 
 // componentOf names the component of a struct. Those of packages with many small types begin with the
