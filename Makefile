@@ -124,6 +124,10 @@ define integration.collector
 GOWORK=off go -C tools/collector build -ldflags "-s -w" -o $(CURDIR)/.bin/collector .
 WAYBILL_COLLECTOR=$(CURDIR)/.bin/collector $(GOTEST) -timeout 5m ./test/collector
 endef
+# Clients that are generated from the API description, and the validator of the AsyncAPI document.
+define integration.clients
+$(GOTEST) -timeout 5m ./test/clients
+endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
 define integration.shells
@@ -146,11 +150,15 @@ $(integration.shells)
 $(integration.readers)
 $(integration.postgres)
 $(integration.collector)
+$(integration.clients)
 endef
 READERS := $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json
+CLIENTS := test/clients/ts/node_modules/.package-lock.json
+# $(call needs,PART,PROGRAMS) is the programs of a part of `integration`.
+needs = $(if $(filter all $(1),$(or $(ONLY),all)),$(2))
 
 .PHONY: integration
-integration: build $(if $(filter-out readers shells collector ollama aimock,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells collector ollama aimock,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector; by hand alone: ollama|aimock
+integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz
@@ -226,7 +234,7 @@ trace: ## print rule → code → test of each rule of the contract, and fail on
 # that others compile: these run alone.
 CI_TESTS := test WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=30 DEDUP_IDS=2000
 .PHONY: ci
-ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of each step
+ci: build $(POSTGRES) $(READERS) $(CLIENTS) ## what CI runs, in lanes, with the seconds of each step
 	$(install-shells)
 	$(install-pgbouncer)
 	tools/lanes.sh '$(CI_TESTS)'
@@ -267,5 +275,6 @@ $(CODEGEN):
 	rm -f .bin/codegen-*
 	touch $@
 
-examples/subscribe/js/node_modules/.package-lock.json: examples/subscribe/js/package-lock.json
-	npm ci --ignore-scripts --no-audit --no-fund --prefix examples/subscribe/js
+examples/subscribe/js/node_modules/.package-lock.json test/clients/ts/node_modules/.package-lock.json: %/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --prefix $*
+	touch $@
