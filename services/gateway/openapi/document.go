@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"math/big"
 	"reflect"
 	"strings"
@@ -10,12 +11,20 @@ import (
 )
 
 // documents are the types of documents that this host defines, by the method that returns them.
-var documents = map[string]reflect.Type{hostv1.Host_GetRunView_FullMethodName: reflect.TypeFor[view.Run]()}
+var documents = map[string]reflect.Type{
+	hostv1.Host_GetRunView_FullMethodName:   reflect.TypeFor[view.Run](),
+	hostv1.Host_GetNodeInput_FullMethodName: reflect.TypeFor[view.NodeInput](),
+}
 
 // document returns the schema of a Go type as encoding/json renders it. Structs become components
 // that are named after the package and the type.
 func (b *builder) document(t reflect.Type) object {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return object{} // any value
+	}
 	switch t.Kind() {
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": b.document(t.Elem())}
 	case reflect.Pointer:
 		return b.document(t.Elem())
 	case reflect.Slice:
