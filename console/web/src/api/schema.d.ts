@@ -38,6 +38,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/answers:read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read answer
+         * @description Needs the scope runs:read.
+         */
+        post: operations["readAnswer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/audit": {
         parameters: {
             query?: never;
@@ -378,6 +398,26 @@ export interface paths {
          * @description Needs the scope approvals:respond.
          */
         post: operations["resolveInterruptByRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{runId}/nodes/{nodeId}/input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get node input
+         * @description Needs the scope runs:read.
+         */
+        get: operations["getNodeInput"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -730,6 +770,14 @@ export interface components {
             eventId?: string;
             nodeId?: string;
         };
+        AnswerDocument: {
+            byteOffset: number;
+            document?: unknown;
+            envelope: boolean;
+            found: string;
+            kind: string;
+            path: string;
+        };
         AuditAnomaly: {
             actualPrevHash: string;
             atSeq: number;
@@ -952,6 +1000,16 @@ export interface components {
             tries: number;
             workflowId: string;
         };
+        ReadAnswerRequest: {
+            accepts: string[];
+            kind: string;
+            text: string;
+        };
+        ReadAnswerResponse: {
+            detail: string;
+            documents: components["schemas"]["AnswerDocument"][];
+            reason: string;
+        };
         RegisterWebhookRequest: {
             events: string[];
             secret?: string;
@@ -1063,11 +1121,13 @@ export interface components {
         };
         ViewBar: {
             attempt: number;
+            ended?: number;
             from: number;
             parts: components["schemas"]["ViewPart"][];
             sequence: number;
             status: string;
             to?: number;
+            usage?: components["schemas"]["ViewSum"];
         };
         ViewCall: {
             attempt: number;
@@ -1078,12 +1138,18 @@ export interface components {
             end: string;
             envelopes: components["schemas"]["ViewEnvelope"][];
             failure?: components["schemas"]["ViewFailure"];
+            firstMs?: number;
             from: number;
+            partial?: number;
+            prompt?: number;
             recovery?: components["schemas"]["ViewRecovery"];
             refusal?: components["schemas"]["ViewRefusal"];
+            thoughts?: number[];
             to: number;
+            tokensPerSecond?: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
+            tookMs?: number;
             truncated?: components["schemas"]["ViewTruncation"];
             usage?: components["schemas"]["ViewUsage"];
         };
@@ -1137,6 +1203,7 @@ export interface components {
         };
         ViewExecution: {
             calls: components["schemas"]["ViewCall"][];
+            choice?: string;
             code?: string;
             detail?: string;
             error?: components["schemas"]["ViewError"];
@@ -1147,7 +1214,7 @@ export interface components {
             insufficient?: components["schemas"]["ViewInsufficient"];
             nodeId: string;
             /** @enum {string} */
-            result: "open" | "waiting" | "completed" | "failed" | "retried" | "cancelled";
+            result: "open" | "waiting" | "completed" | "failed" | "retried" | "branched" | "cancelled";
             substitution?: components["schemas"]["ViewSubstitution"];
             to: number;
             /** @enum {string} */
@@ -1181,8 +1248,10 @@ export interface components {
         };
         ViewLane: {
             bars: components["schemas"]["ViewBar"][];
+            children?: string[];
             marks: components["schemas"]["ViewMark"][];
             nodeId: string;
+            questions?: components["schemas"]["ViewQuestion"][];
             status: string;
             typeId?: string;
         };
@@ -1197,6 +1266,19 @@ export interface components {
             model: string;
             provider: string;
         };
+        ViewNodeInput: {
+            config: unknown;
+            error?: components["schemas"]["ViewError"];
+            inputs: {
+                [key: string]: unknown;
+            };
+            nodeId: string;
+            request?: unknown;
+            runId: string;
+            sequence: number;
+            typeId: string;
+            untrusted: string[];
+        };
         ViewPart: {
             from: number;
             /** @enum {string} */
@@ -1207,6 +1289,11 @@ export interface components {
             instancePointer?: string;
             message: string;
             schemaPointer?: string;
+        };
+        ViewQuestion: {
+            requested: number;
+            resolved?: number;
+            votes?: number[];
         };
         ViewRecovery: {
             byteOffset?: number;
@@ -1245,7 +1332,9 @@ export interface components {
             lanes: components["schemas"]["ViewLane"][];
             last: number;
             marks: components["schemas"]["ViewMark"][];
+            retries: number;
             run: components["schemas"]["ViewBar"];
+            waitedMs: number;
         };
         ViewTruncation: {
             outputTokens?: number;
@@ -1460,6 +1549,158 @@ export interface operations {
             };
             /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error, log_damaged */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    readAnswer: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadAnswerRequest"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadAnswerResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4441,6 +4682,157 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResolveInterruptByRunResponse"];
+                };
+            };
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description method_not_allowed */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone, run_expired */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description client_version_unsupported */
+            426: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description rate_limited */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal_error, log_damaged */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description capability_not_provided */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getNodeInput: {
+        parameters: {
+            query?: {
+                at?: number;
+            };
+            header?: never;
+            path: {
+                runId: string;
+                nodeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewNodeInput"];
                 };
             };
             /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
