@@ -261,7 +261,7 @@ test("the panel of a node shows what its model was sent and said, and what it co
   await host.workflow(
     "panel",
     [
-      { id: "sort", typeId: "core.ai.callPrompt", config: { provider: "mock", model: "mock-mini", system: "Be brief.", prompt: "Sort this mail: {{mail}}", envelopeType: kind, expectsStreaming: true } },
+      { id: "sort", typeId: "core.ai.callPrompt", config: { provider: "mock", model: "mock-mini", system: "Be brief.", prompt: "Sort this mail: {{mail}}", envelopeType: kind, expectsStreaming: true }, inputs: { mail: { type: "variable", variableName: "mail" } } },
       { id: "check", typeId: "core.approvalGate", config: { title: "Send it?", actions: ["accept", "reject"] } },
     ],
     [{ name: "mail", type: "string" }],

@@ -23,7 +23,7 @@ test.each<[string, Given, Reading | undefined, string, string?]>([
   ["a bare payload of the kind asked for", bare, read(bare), "++++...."],
   ["a member too many", given({ ...note, extra: 1 }), read(given({ ...note, extra: 1 })), "x.......", "invalid_envelope_shape"],
   ["meta that is no object", given({ ...note, meta: 3 }), read(given({ ...note, meta: 3 })), "x.......", "invalid_envelope_shape"],
-  ["a kind that nobody knows", given({ ...note, type: "vendor.x.other" }), read(given({ ...note, type: "vendor.x.other" }), "vendor.x.other"), "+x......", "unknown_envelope_kind"],
+  ["an unknown kind", given({ ...note, type: "vendor.x.other" }), read(given({ ...note, type: "vendor.x.other" }), "vendor.x.other"), "+x......", "unknown_envelope_kind"],
   ["a version above", given({ ...note, schemaVersion: 3 }), read(given({ ...note, schemaVersion: 3 })), "++x.....", "unknown_schema_version"],
   ["a payload that breaks the schema", given({ ...note, payload: { text: 1 } }), read(given({ ...note, payload: { text: 1 } })), "++x.....", "envelope_invalid"],
   ["an exact number within the bound", given('{"type":"vendor.x.note","payload":{"text":"a","n":1.10}}'), read(given('{"type":"vendor.x.note","payload":{"text":"a","n":1.10}}')), "++++...."],
