@@ -19,8 +19,8 @@ export default defineConfig<object, { basePath: string }>({
   reporter: [["list"]],
   projects: [
     { name: "root" },
-    // The same below a path (C13), but for the pictures: these are looked at.
-    { name: "below a path", use: { basePath: "/a/b" }, grepInvert: /pictures/ },
+    // The same below a path (C13), but for the pictures, which are looked at, and what no path changes.
+    { name: "below a path", use: { basePath: "/a/b" }, grepInvert: /pictures|@root/ },
   ],
   use: {
     viewport: { width: 1280, height: 800 },

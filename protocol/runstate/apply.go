@@ -28,6 +28,10 @@ const NoCapacity = "no_capacity"
 // node nor an execution of the run.
 const ModelFailed = "model_failed"
 
+// Branched is the reason of an attempt of a branch that starts in place of one that the copied
+// history contains in part. It uses up neither a retry of the node nor an execution of the run.
+const Branched = "branched"
+
 // nextModel returns the model that the next attempt calls; nil for the node's own.
 func (p payload) nextModel() *wire.NextModel {
 	if p.LastError == nil || p.LastError.Details["reason"] != ModelFailed {
@@ -268,6 +272,9 @@ func (s *State) applyRetried(e wire.Event, p payload) {
 	case p.lacksCapacity():
 		n.Waits++
 		n.TimeoutMs = left
+		n.Spared++
+		s.Executions--
+	case p.Reason == Branched:
 		n.Spared++
 		s.Executions--
 	case p.lost():

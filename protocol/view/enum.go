@@ -5,7 +5,7 @@ import "reflect"
 // Enums lists the values of the string types, for a description of the documents.
 var Enums = map[reflect.Type][]string{
 	reflect.TypeFor[Tone]():     texts(Good, Bad, Open, Note),
-	reflect.TypeFor[Result]():   texts(ResultOpen, ResultWaiting, ResultCompleted, ResultFailed, ResultRetried, ResultCancelled),
+	reflect.TypeFor[Result]():   texts(ResultOpen, ResultWaiting, ResultCompleted, ResultFailed, ResultRetried, ResultBranched, ResultCancelled),
 	reflect.TypeFor[Cause]():    texts(CauseFirst, CauseRetry, CauseProse, CauseNextTurn, CauseAfterAnswer, CauseHandedIn),
 	reflect.TypeFor[Form]():     texts(FormEnvelope, FormValue),
 	reflect.TypeFor[Outcome]():  texts(OutcomeAccepted, OutcomeCached, OutcomeRefused, OutcomeDiscarded),

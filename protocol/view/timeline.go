@@ -6,6 +6,10 @@ import "math/big"
 type Timeline struct {
 	// Last is the time of the last event.
 	Last int64 `json:"last"`
+	// Retries counts the repeated attempts of nodes and of model answers. WaitedMs sums the waits of the
+	// run that have ended, without the time before its start.
+	Retries  int   `json:"retries"`
+	WaitedMs int64 `json:"waitedMs"`
 	// Run is the bar of the run itself, and Marks are its marks.
 	Run   *Bar    `json:"run"`
 	Marks []*Mark `json:"marks"`
@@ -20,6 +24,20 @@ type Lane struct {
 	Status string  `json:"status"`
 	Bars   []*Bar  `json:"bars"`
 	Marks  []*Mark `json:"marks"`
+	// Children are the runs that the node started, in their order.
+	Children []string `json:"children,omitempty"`
+	// Questions are those that the node asked people or other systems, in their order.
+	Questions []*Question `json:"questions,omitempty"`
+}
+
+// Question names the events of a question that a node asked.
+type Question struct {
+	// Requested is the sequence of interrupt.requested.
+	Requested int `json:"requested"`
+	// Resolved is the sequence of interrupt.resolved; nil while it is open.
+	Resolved *int `json:"resolved,omitempty"`
+	// Votes are the sequences of the decisions that led to it.
+	Votes []int `json:"votes,omitempty"`
 }
 
 // Bar is one attempt of a node, or a part of one between two waits.
@@ -30,9 +48,13 @@ type Bar struct {
 	Sequence int   `json:"sequence"`
 	From     int64 `json:"from"`
 	// To is nil while the attempt continues.
-	To     *int64  `json:"to,omitempty"`
+	To *int64 `json:"to,omitempty"`
+	// Ended is the sequence of the event that ended it, which has the outputs or the error.
+	Ended  *int    `json:"ended,omitempty"`
 	Status string  `json:"status"`
 	Parts  []*Part `json:"parts"`
+	// Usage sums the model calls of the bar; nil without any.
+	Usage *Sum `json:"usage,omitempty"`
 }
 
 // PartKind is what a part of a bar was spent on.

@@ -55,6 +55,7 @@ const (
 	ResultCompleted Result = "completed"
 	ResultFailed    Result = "failed"
 	ResultRetried   Result = "retried"
+	ResultBranched  Result = "branched" // a branch starts within it, and the node runs again
 	ResultCancelled Result = "cancelled"
 )
 
@@ -67,7 +68,9 @@ type Execution struct {
 	// Number counts the executions of the node, from 1.
 	Number int `json:"execution"`
 	// Turn is the form of the answer if the host chose it: payload or envelopes.
-	Turn         string        `json:"turn,omitempty"`
+	Turn string `json:"turn,omitempty"`
+	// Choice says why this model was called.
+	Choice       string        `json:"choice,omitempty"`
 	Substitution *Substitution `json:"substitution,omitempty"`
 	Insufficient *Insufficient `json:"insufficient,omitempty"`
 	Calls        []*Call       `json:"calls"`
@@ -133,14 +136,25 @@ type Call struct {
 	// Because is the failure that caused a retry.
 	Because *Failure `json:"because,omitempty"`
 	// End and Tone say how the call ended.
-	End       string      `json:"end"`
-	Tone      Tone        `json:"tone"`
-	Usage     *Usage      `json:"usage,omitempty"`
-	Truncated *Truncation `json:"truncated,omitempty"`
-	Refusal   *Refusal    `json:"refusal,omitempty"`
-	Recovery  *Recovery   `json:"recovery,omitempty"`
-	Failure   *Failure    `json:"failure,omitempty"`
-	Envelopes []*Envelope `json:"envelopes"`
+	End  string `json:"end"`
+	Tone Tone   `json:"tone"`
+	// Prompt is the sequence of prompt.composed with the messages as sent; nil if it was not recorded.
+	Prompt *int `json:"prompt,omitempty"`
+	// Thoughts are the sequences of agent.reasoned.
+	Thoughts []int `json:"thoughts,omitempty"`
+	// Partial is the sequence of the chunk with the latest valid part of the answer, while it arrives.
+	Partial *int `json:"partial,omitempty"`
+	// FirstMs is the time from the start of the call to its first text, TookMs to its end.
+	FirstMs *int64 `json:"firstMs,omitempty"`
+	TookMs  *int64 `json:"tookMs,omitempty"`
+	// TokensPerSecond is the rate after the first text.
+	TokensPerSecond *float64    `json:"tokensPerSecond,omitempty"`
+	Usage           *Usage      `json:"usage,omitempty"`
+	Truncated       *Truncation `json:"truncated,omitempty"`
+	Refusal         *Refusal    `json:"refusal,omitempty"`
+	Recovery        *Recovery   `json:"recovery,omitempty"`
+	Failure         *Failure    `json:"failure,omitempty"`
+	Envelopes       []*Envelope `json:"envelopes"`
 	// From and To are the sequences of its first and last event. Its streamed text is in the
 	// output.chunk events of the node between them.
 	From int `json:"from"`
@@ -175,6 +189,22 @@ type Recovery struct {
 	// Words are the path in words.
 	Words      string `json:"words"`
 	ByteOffset *int64 `json:"byteOffset,omitempty"`
+}
+
+// Recovered says how the document of an answer was found.
+func Recovered(path string) string {
+	switch path {
+	case "markdown-fence":
+		return "JSON found in a fenced block"
+	case "brace-walker":
+		return "JSON found in other text"
+	case "jsonrepair":
+		return "broken JSON repaired"
+	case "direct":
+		return "the whole answer is JSON"
+	default:
+		return "JSON found in a string"
+	}
 }
 
 // Form is what a document was checked as.

@@ -58,7 +58,7 @@ var catalogue = map[EventType]TypeRow{
 	"node.suspended":                          {GroupNode, "The node waits for an external answer."},
 	"node.suspend-failed":                     {GroupNode, "The node could not be suspended."},
 	"node.resumed":                            {GroupNode, "The node continues with the received answer."},
-	"node.retried":                            {GroupNode, "An attempt failed, and another one follows."},
+	"node.retried":                            {GroupNode, "An attempt failed, or a branch starts within it, and another one follows."},
 	"node.skipped":                            {GroupNode, "The node is not executed: no edge to it matches, or its gate is closed."},
 	"node.cancelled":                          {GroupNode, "The node was cancelled before it ended."},
 	"node.dispatched":                         {GroupNode, "The node started a child run."},

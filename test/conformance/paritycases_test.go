@@ -236,6 +236,19 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("as of an event", true, false, call{path: at, query: query("at", "2")}),
 			fixed("before the first event", false, true, call{path: at, query: query("at", "-1")}),
 		}, ofNone("")...),
+		hostv1.Host_GetNodeInput_FullMethodName: append([]parityCase{
+			fixed("of a node", true, false, call{path: params{"run_id": done, "node_id": "a"}}),
+			fixed("as of an event", true, false, call{path: params{"run_id": done, "node_id": "a"}, query: query("at", "100")}),
+			fixed("before it started", false, true, call{path: params{"run_id": done, "node_id": "a"}, query: query("at", "0")}),
+			fixed("before the first event", false, true, call{path: params{"run_id": done, "node_id": "a"}, query: query("at", "-1")}),
+			fixed("of no node", false, true, call{path: params{"run_id": done, "node_id": "ghost"}}),
+		}, ofNoRun(s, "", params{"node_id": "a"})...),
+		hostv1.Host_ReadAnswer_FullMethodName: {
+			fixed("an envelope", true, false, call{body: `{"text":"Here: {\"type\":\"error\",\"payload\":{\"code\":\"x\",\"message\":\"y\"}}"}`}),
+			fixed("a payload", true, false, call{body: `{"text":"{\"n\":9007199254740993}","kind":"error","accepts":["error"]}`}),
+			fixed("prose", true, false, call{body: `{"text":"no"}`}),
+			fixed("of an unknown kind", false, true, call{body: `{"text":"{}","kind":"vendor.x.none"}`}),
+		},
 		hostv1.Host_PollRunEvents_FullMethodName: append([]parityCase{
 			fixed("all", true, false, call{path: at}),
 			fixed("the rest", true, false, call{path: at, query: query("lastSequence", "3", "limit", "2")}),

@@ -98,7 +98,7 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 	shift := map[string]int{}
 	for i := 0; i < len(log); i++ {
 		e := log[i]
-		if e.Type == wire.EventNodeRetried && strings.Contains(string(e.Payload), `"reason":"`+runstate.ExecutorLost+`"`) {
+		if e.Type == wire.EventNodeRetried && startsAgain(e) {
 			lost++
 			shift[e.NodeID]++
 			out = cutShort(out, e.NodeID)
@@ -117,6 +117,12 @@ func whole(log []wire.Event) (out []wire.Event, lost int) {
 		out = append(out, e)
 	}
 	return out, lost
+}
+
+// startsAgain reports whether an attempt follows that is none of the node's retries.
+func startsAgain(e wire.Event) bool {
+	return strings.Contains(string(e.Payload), `"reason":"`+runstate.ExecutorLost+`"`) ||
+		strings.Contains(string(e.Payload), `"reason":"`+runstate.Branched+`"`)
 }
 
 // counted lists the events that carry an attempt number.

@@ -1,4 +1,5 @@
 import { expect, expectAccessible, test } from "./fixtures";
+import { says } from "./host";
 import { asking, kind, program, triage } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
 
@@ -14,7 +15,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   await expect(dialog.getByRole("radio", { name: "Replay" })).toHaveAccessibleDescription(/no model calls, no external calls, no webhooks\. Taken from the record: 1 model call/);
   await expect(dialog.getByRole("radio", { name: "Branch" })).toHaveAccessibleDescription(/models are called and billed/);
   await expect(dialog.getByRole("region", { name: "Inherited events" })).toContainText("Inherited: 2 events");
-  await expect(dialog.getByLabel("configurable, as JSON")).toHaveCount(0);
+  await expect(dialog.getByLabel("Run options (configurable), as JSON")).toHaveCount(0);
   await expect(dialog.getByRole("region", { name: "The request" })).toContainText(`-d '{"mode":"replay","fromSeq":2}' ${host.url}/v1/runs/${runId}:fork`);
   await expect(dialog.getByRole("region", { name: "The request" })).toContainText("$WAYBILL_TOKEN");
   await expectAccessible(page);
@@ -31,7 +32,7 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   await expect(page.getByRole("heading", { level: 1 })).toContainText("c8a");
   await page.keyboard.press("f");
   await dialog.getByRole("radio", { name: "Branch" }).check();
-  await dialog.getByLabel("tags, separated by commas").fill("second try");
+  await dialog.getByLabel("Tags, separated by commas").fill("second try");
   await expect(dialog.getByRole("region", { name: "The request" })).toContainText('"runOptionsOverlay":{"tags":["second try"]}');
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Branch from #2" }).click();
@@ -41,7 +42,25 @@ test("C8a a fork names its effects, edits only a branch, and begins with the sam
   const snapshot = await host.json<{ tags: string[]; fork: object }>("GET", `/v1/runs/${branch}`);
   expect(snapshot).toMatchObject({ tags: ["second try"], fork: { sourceRunId: runId, mode: "branch", fromSeq: 2 } });
   const own = await host.events(branch);
+  expect(own.map((e) => e.type)).not.toContain("node.retried");
   expect(own.slice(0, 2).map((e) => [e.type, e.nodeId])).toEqual(source.slice(0, 2).map((e) => [e.type, e.nodeId]));
+});
+
+test("a branch within a node is shown as a branch, and the comparison shows only what was run again", { tag: "@root" }, async ({ signedIn: page, host }) => {
+  const runId = await host.runUntil("talk", ["completed"], says(["one ", "two ", "three"]));
+  const chunk = (await host.events(runId)).findLast((e) => e.type === "output.chunk")?.sequence ?? 0;
+  const { runId: branch } = await host.json<{ runId: string }>("POST", `/v1/runs/${runId}:fork`, { mode: "branch", fromSeq: chunk });
+  await host.until(branch, ["completed"]);
+  const retried = (await host.events(branch)).find((e) => e.type === "node.retried");
+  expect(retried?.payload).toMatchObject({ reason: "branched" });
+  await page.goto(`${host.console}runs/${branch}`);
+  await expect(page.getByRole("gridcell", { name: /^ai: the branch starts here/ })).toBeVisible();
+  await expect(page.getByRole("gridcell", { name: /^ai: branched/ })).toBeVisible();
+  await expect(page.locator("dl.metrics")).toContainText("Retries0");
+  await expect(page.locator("main")).not.toContainText(/executor|dispatcher stopped|outcome_unknown/);
+  await page.goto(`${host.console}runs/${runId}/diff/${branch}`);
+  const made = await page.locator(".diff-events summary").allTextContents();
+  expect(made.filter((row) => !/node\.(retried|started)|output\.chunk/.test(row))).toEqual([]);
 });
 
 test("C8b the comparison begins at the first divergence and matches the API", async ({ signedIn: page, host }) => {

@@ -42,7 +42,7 @@ export class Host {
     writeFileSync(secrets, `canary: ${secret}\n`, { mode: 0o600 });
     const port = this.url ? new URL(this.url).port : "0";
     const args = ["dev", "--data-dir", join(this.dir, "data"), "--http-addr", `127.0.0.1:${port}`, "--grpc-addr", "127.0.0.1:0", "--ready-file", ready];
-    args.push("--test-seams", "--durability", "process", "--secrets-file", secrets, "--packs", packs);
+    args.push("--test-seams", "--durability", "process", "--secrets-file", secrets, "--packs", packs, "--prompt-observability", "full");
     args.push("--api-key", `${key}=default:*`, "--api-key", `${readKey}=default:runs:read,manifest:read`);
     if (this.basePath) args.push("--base-path", this.basePath);
     const child = spawn(binary, [...args, ...this.#args], { stdio: ["ignore", "pipe", "pipe"] });

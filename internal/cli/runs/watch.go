@@ -36,7 +36,7 @@ func watchCommand(s *session.Session) *cobra.Command {
 line per node, with a bar per attempt. Otherwise, or with --lines, it prints one line per event:
 sequence, time, type, node and details.
 
-Signs: ↻ retried  ✂ truncated  ⃠ refused by the model  ⌁ JSON repaired  NL answered in prose first
+Signs: ↻ retried  ⑂ branched within the node  ✂ truncated  ⃠ refused by the model  ⌁ JSON repaired  NL answered in prose first
 A→B model substituted  ∅ no capable model  ⛔ limit reached  ? waits for an answer
 
 ` + exit.Help,

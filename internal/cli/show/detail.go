@@ -13,6 +13,7 @@ import (
 
 	"waybill.dev/waybill/internal/cli/term"
 	"waybill.dev/waybill/protocol/a2ui"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -167,6 +168,9 @@ var details = map[wire.EventType]func(payload) string{
 		return text
 	},
 	"node.retried": func(p payload) string {
+		if p.s("reason") == runstate.Branched {
+			return fmt.Sprintf("the branch starts here, attempt %d follows", p.n("attempt")+1)
+		}
 		next := p.in("lastError").in("details").in("next").model()
 		return join(", ", fmt.Sprintf("attempt %d follows in %d ms", p.n("attempt")+1, p.n("delayMs")),
 			after("with ", next), after("after ", p.failure("lastError")))

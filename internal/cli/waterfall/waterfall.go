@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/cli/show"
 	"waybill.dev/waybill/internal/cli/term"
 	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/wire"
 )
 
@@ -65,6 +66,17 @@ var marks = map[wire.EventType]string{
 	"interrupt.requested":           "?",
 }
 
+// markOf returns the sign of an event; empty for none.
+func markOf(e wire.Event) string {
+	var p struct {
+		Reason string `json:"reason"`
+	}
+	if e.Type == wire.EventNodeRetried && json.Unmarshal(e.Payload, &p) == nil && p.Reason == runstate.Branched {
+		return "⑂"
+	}
+	return marks[e.Type]
+}
+
 // ends are the statuses of a node after an event.
 var ends = map[wire.EventType]string{
 	"node.completed": "completed", "node.failed": "failed", "node.skipped": "skipped", "node.cancelled": "cancelled",
@@ -99,7 +111,7 @@ func (c *Chart) Add(e wire.Event) {
 		return
 	}
 	n := c.node(e.NodeID)
-	if m, ok := marks[e.Type]; ok {
+	if m := markOf(e); m != "" {
 		n.marks = append(n.marks, m)
 	}
 	switch e.Type {

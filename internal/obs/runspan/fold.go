@@ -299,7 +299,12 @@ func (f *Fold) startAttempt(p event, at time.Time, seq int) {
 
 // endAttempt ends the span of an attempt that is retried.
 func (f *Fold) endAttempt(nodeID string, at time.Time, code string) {
-	if n := f.nodes[nodeID]; n != nil && n.attempt != nil && !n.attempt.Ended() {
+	n := f.nodes[nodeID]
+	switch {
+	case n == nil || n.attempt == nil || n.attempt.Ended():
+	case code == "": // a branch starts within it: nothing failed
+		f.finish(n.attempt, at, OK, "")
+	default:
 		f.finish(n.attempt, at, Error, code)
 	}
 }

@@ -107,10 +107,12 @@ func (m *Machine) maxRetries(id string, e *wire.NodeError) int64 {
 }
 
 type retriedPayload struct {
-	NodeID    string          `json:"nodeId"`
-	Attempt   int             `json:"attempt"`
-	DelayMs   int64           `json:"delayMs"`
-	LastError *wire.NodeError `json:"lastError"`
+	NodeID  string `json:"nodeId"`
+	Attempt int    `json:"attempt"`
+	DelayMs int64  `json:"delayMs"`
+	// Reason is runstate.Branched, or empty after a failed attempt, which has an error.
+	Reason    string          `json:"reason,omitempty"`
+	LastError *wire.NodeError `json:"lastError,omitempty"`
 }
 
 func (m *Machine) failNode(now time.Time, id string, e *wire.NodeError, attempt int, trust wire.Trust) {

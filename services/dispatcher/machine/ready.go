@@ -176,6 +176,12 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 	return in, trust, nil
 }
 
+// Input returns what a node would be given now, and its type.
+func (m *Machine) Input(id string) (in node.Input, typeID string, bad *wire.NodeError) {
+	in, _, bad = m.gatherInput(id)
+	return in, m.step(id).Node.TypeID, bad
+}
+
 // originOf returns the external origin of a node's output; the zero Mark for no node.
 func (m *Machine) originOf(id string) untrusted.Mark {
 	if _, ok := m.plan.Graph.Lookup(id); !ok {

@@ -56,7 +56,9 @@ func (m *Machine) isOutcomeUnknown(now time.Time, id string, n *runstate.Node) b
 func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t node.Type) {
 	policy := t.OnUnknownOutcome(m.step(id).Node)
 	switch {
-	case n.Held || policy == workflow.OutcomeRetry:
+	case n.Held:
+		m.startBranched(now, id, n)
+	case policy == workflow.OutcomeRetry:
 		m.repeatCall(now, id, n, t)
 	case policy == workflow.OutcomeAsk:
 		m.askUnknown(now, id, n, t)
@@ -82,6 +84,17 @@ func (m *Machine) repeatCall(now time.Time, id string, n *runstate.Node, t node.
 	lost.Retryable = true
 	next := n.Attempt + 1
 	m.emitData(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{NodeID: id, Attempt: next, LastError: lost})
+	m.startNode(now, id, next)
+}
+
+// startBranched starts a node of a branch again whose attempt the copied history contains in part:
+// what a model writes now does not continue the copied chunks. Nothing failed, and the new attempt
+// uses none of the node's retries.
+func (m *Machine) startBranched(now time.Time, id string, n *runstate.Node) {
+	next := n.Attempt + 1
+	m.emitData(now, wire.EventNodeRetried, id, wire.Trusted, retriedPayload{
+		NodeID: id, Attempt: next, Reason: runstate.Branched,
+	})
 	m.startNode(now, id, next)
 }
 

@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,4 +79,30 @@ func forked(t *testing.T, plan machine.Plan, rec *wire.RunRecord, source []wire.
 	require.Empty(t, m.Advance(now))
 	events, _ := m.Pending()
 	return m, append(own, events...)
+}
+
+// A branch that starts within a node whose model has written a part runs the node again. That is no
+// failure, and uses no retry.
+func TestFork_ABranchWithinAStreamStartsTheNodeAgain(t *testing.T) {
+	t.Parallel()
+	p := calling(t, one("a", "core.ai.callPrompt", "{}", "{}", `{"maxRetries":0}`), "")
+	l := lost(t, p, about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"hm","isLast":false}`))
+	rec := record(func(r *wire.RunRecord) {
+		r.RunID, r.CreatedAt = "run_2", wire.FormatTime(at)
+		r.Fork = &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkBranch, FromSeq: len(l.events), Head: len(l.events), Since: wire.FormatTime(at)}
+	})
+	own := make([]wire.Event, len(l.events))
+	for i, e := range l.events {
+		own[i] = machine.CopyEvent(rec, e, at)
+	}
+	m := machine.NewBranch(p, limits, runstate.Fold(rec, own), machine.NewHistory(*rec.Fork, l.events, own))
+	effects := m.Advance(at)
+	require.Len(t, effects, 1)
+	require.Equal(t, 1, effects[0].Attempt)
+	require.Equal(t, "node.retried@a node.started@a", strings.Join(names(m), " "))
+	require.JSONEq(t, `{"nodeId":"a","attempt":1,"delayMs":0,"reason":"branched"}`, payloadOf(t, m, wire.EventNodeRetried))
+	st := m.State()
+	require.Equal(t, 1, st.Executions)
+	require.Nil(t, st.Nodes["a"].Error)
+	require.Equal(t, 1, st.Nodes["a"].Spared)
 }

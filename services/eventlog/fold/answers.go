@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/view"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -33,6 +34,11 @@ type node struct {
 	recorded map[int]recording
 	// reasoning is the count that was reported for the next usage; nil for none.
 	reasoning *big.Int
+	// at is the time of the event that is read, since when the next call counts, and began when the
+	// last one did.
+	at, since, began int64
+	// instead says why the node's attempts call another model than its own; empty for its own.
+	instead string
 }
 
 type recording struct {
@@ -53,12 +59,13 @@ func (a *answers) view() []*view.Execution {
 	return out
 }
 
-func (a *answers) add(e wire.Event, p *payload, id string) {
+func (a *answers) add(e wire.Event, p *payload, id string, at int64) {
 	n, ok := a.nodes[id]
 	if !ok {
 		n = &node{id: id, answers: a, recorded: map[int]recording{}}
 		a.nodes[id] = n
 	}
+	n.at = at
 	n.read(e, p)
 	if n.current != nil {
 		n.current.To = e.Sequence
@@ -84,8 +91,10 @@ func (n *node) read(e wire.Event, p *payload) {
 			x = n.begin(e)
 		}
 		x.TypeID = p.TypeID
+		x.Choice = n.choice()
+		n.since = n.at
 	case "node.retried":
-		n.end(view.ResultRetried, cmp.Or(p.LastError, p.Error))
+		n.retried(p)
 	case "node.suspended":
 		if n.current != nil && n.current.Result == view.ResultOpen {
 			n.current.Result = view.ResultWaiting
@@ -95,6 +104,7 @@ func (n *node) read(e wire.Event, p *payload) {
 			n.current.Result = view.ResultOpen
 		}
 		n.waiting = true
+		n.since = n.at
 	case "node.cancelled":
 		n.end(view.ResultCancelled, nil)
 	case "node.completed":
@@ -103,6 +113,36 @@ func (n *node) read(e wire.Event, p *payload) {
 		n.failed(e, p)
 	default:
 		n.answered(e, p)
+	}
+}
+
+// retried ends an attempt that another one follows, maybe with the next model of a list.
+func (n *node) retried(p *payload) {
+	if p.branched() {
+		n.end(view.ResultBranched, nil)
+		return
+	}
+	err := cmp.Or(p.LastError, p.Error)
+	switch {
+	case err != nil && err.Details.Reason == runstate.ModelFailed && err.Details.Next != nil:
+		n.instead = fmt.Sprintf("Called because the model before it failed: %s.", cmp.Or(err.Message, err.Code))
+	case err == nil || err.Details.Reason != runstate.NoCapacity && err.Details.Reason != runstate.ExecutorLost:
+		n.instead = ""
+	}
+	n.end(view.ResultRetried, err)
+}
+
+// choice says why the model of an execution is called.
+func (n *node) choice() string {
+	s := n.current.Substitution
+	switch {
+	case s != nil && s.Hidden:
+		return fmt.Sprintf("Called instead of %s/%s, which lacks %s. The host does not name the model.",
+			s.From.Provider, s.From.Model, strings.Join(s.Missing, ", "))
+	case s != nil:
+		return fmt.Sprintf("Called instead of %s/%s, which lacks %s.", s.From.Provider, s.From.Model, strings.Join(s.Missing, ", "))
+	default:
+		return n.instead
 	}
 }
 
@@ -166,17 +206,58 @@ func (n *node) open(e wire.Event, cause view.Cause, attempt int, because *view.F
 	}
 	x.Calls = append(x.Calls, c)
 	n.waiting = false
+	n.began = n.since
+	if cause == view.CauseRetry || cause == view.CauseProse {
+		n.began = n.at
+	}
 	return c
+}
+
+// spoke notes the first text of a call.
+func (n *node) spoke(c *view.Call) {
+	if c.FirstMs == nil {
+		ms := n.at - n.began
+		c.FirstMs = &ms
+	}
+}
+
+// finished notes the usage of a call, with which it ends.
+func (n *node) finished(c *view.Call, u view.Usage) {
+	took := n.at - n.began
+	c.Usage, c.TookMs, c.Partial = &u, &took, nil
+	n.since = n.at
+	if c.FirstMs == nil || u.OutputTokens == nil || took <= *c.FirstMs {
+		return
+	}
+	tokens, _ := new(big.Float).SetInt(u.OutputTokens).Float64()
+	rate := tokens * 1000 / float64(took-*c.FirstMs)
+	c.TokensPerSecond = &rate
 }
 
 func (n *node) answered(e wire.Event, p *payload) {
 	switch e.Type {
+	case "prompt.composed":
+		c := n.call(e, n.ended(), "")
+		c.Prompt, n.began = &e.Sequence, n.at
+	case "agent.reasoning.delta":
+		if n.current != nil && !n.handedIn {
+			n.spoke(n.call(e, n.ended(), ""))
+		}
+	case "agent.reasoned":
+		if n.current != nil && !n.handedIn {
+			c := n.call(e, n.ended(), "")
+			n.spoke(c)
+			c.Thoughts = append(c.Thoughts, e.Sequence)
+		}
 	case "output.chunk":
-		n.call(e, n.ended(), "")
+		c := n.call(e, n.ended(), "")
+		n.spoke(c)
+		if p.Partial.IsPartial {
+			c.Partial = &e.Sequence
+		}
 	case "provider.usage":
-		usage := usageOf(p, n.reasoning)
+		n.finished(n.call(e, n.ended(), ""), usageOf(p, n.reasoning))
 		n.reasoning = nil
-		n.call(e, n.ended(), "").Usage = &usage
 	case "envelope.truncated":
 		n.last(e).Truncated = &view.Truncation{
 			StopReason: cmp.Or(p.StopReason, "unknown"), OutputTokens: integer(p.OutputTokenCount), Partial: p.PartialAvailable,
@@ -185,7 +266,7 @@ func (n *node) answered(e wire.Event, p *payload) {
 		n.last(e).Refusal = &view.Refusal{Text: p.RefusalText, Category: p.SafetyCategory}
 	case "envelope.recovery.applied":
 		path := cmp.Or(p.Path, "custom")
-		n.last(e).Recovery = &view.Recovery{Path: path, Words: recovered(path), ByteOffset: integer(p.ByteOffset)}
+		n.last(e).Recovery = &view.Recovery{Path: path, Words: view.Recovered(path), ByteOffset: integer(p.ByteOffset)}
 	case "envelope.retry.attempted":
 		why := failure(p.Reason, p.PreviousError)
 		n.fails(n.last(e), why)

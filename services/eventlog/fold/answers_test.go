@@ -330,3 +330,71 @@ func FuzzAdd(f *testing.F) {
 		require.NotEmpty(t, rendered(t, fold.Of("r", "", []wire.Event{e, again})))
 	})
 }
+
+func TestAnswers_NameThePromptTheThoughtsAndTheTimesOfACall(t *testing.T) {
+	t.Parallel()
+	v := run(t,
+		step{0, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt"}`},
+		step{100, "prompt.composed", `{"nodeId":"b","hash":"sha256:1"}`},
+		step{300, "agent.reasoned", `{"nodeId":"b","reasoning":"hm"}`},
+		step{400, "output.chunk", `{"nodeId":"b","chunk":"{","partial":{"isPartial":true,"index":0,"total":-1},"payload":{}}`},
+		step{500, "output.chunk", `{"nodeId":"b","chunk":"}","isLast":true}`},
+		step{1100, "provider.usage", `{"nodeId":"b","provider":"p","model":"m","inputTokens":10,"outputTokens":40}`},
+		step{1100, "envelope.retry.attempted", `{"nodeId":"b","attempt":2,"reason":"schema-violation","previousError":"no"}`},
+		step{1200, "prompt.composed", `{"nodeId":"b","hash":"sha256:2"}`},
+		step{1500, "output.chunk", `{"nodeId":"b","chunk":"{\"a\":","partial":{"isPartial":true,"index":0,"total":-1},"payload":{}}`},
+	)
+	calls := v.Answers[0].Calls
+	require.Len(t, calls, 2)
+	require.Equal(t, 2, *calls[0].Prompt)
+	require.Equal(t, []int{3}, calls[0].Thoughts)
+	require.EqualValues(t, 200, *calls[0].FirstMs)
+	require.EqualValues(t, 1000, *calls[0].TookMs)
+	require.InDelta(t, 50, *calls[0].TokensPerSecond, 1e-9)
+	require.Nil(t, calls[0].Partial, "the answer is complete")
+	require.Equal(t, 8, *calls[1].Prompt)
+	require.Equal(t, 9, *calls[1].Partial)
+	require.EqualValues(t, 300, *calls[1].FirstMs)
+	require.Nil(t, calls[1].TookMs)
+}
+
+// A call whose server never answered has its prompt, and its story is the error.
+func TestAnswers_OfACallWithoutAnAnswerIsItsError(t *testing.T) {
+	t.Parallel()
+	v := run(t,
+		step{0, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt"}`},
+		step{20, "prompt.composed", `{"nodeId":"b","hash":"sha256:1"}`},
+		step{30, "node.failed", `{"nodeId":"b","error":{"code":"provider_unavailable","message":"down"}}`},
+	)
+	x := v.Answers[0]
+	require.Equal(t, view.Story{Tone: view.Bad, Headline: "No answer received", Code: "provider_unavailable", Detail: "down"}, x.Story)
+	require.Equal(t, 2, *x.Calls[0].Prompt)
+}
+
+func TestAnswers_SayWhyAnotherModelWasCalled(t *testing.T) {
+	t.Parallel()
+	const lost = `{"nodeId":"b","attempt":2,"lastError":{"code":"outcome_unknown","details":{"reason":"executor_lost"}}}`
+	v := run(t,
+		step{0, "run.started", ""},
+		step{10, "model.capability.substituted", `{"nodeId":"b","originalProvider":"p","originalModel":"m","fallbackProvider":"q","fallbackModel":"n","missingCapabilities":["vision-input"]}`},
+		step{10, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt"}`},
+		step{20, "node.retried", `{"nodeId":"b","attempt":1,"lastError":{"code":"rate_limited","message":"busy","details":{"reason":"model_failed","next":{"provider":"q","model":"o"}}}}`},
+		step{20, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt","attempt":1}`},
+		step{30, "node.retried", lost},
+		step{30, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt","attempt":2}`},
+		step{40, "node.retried", `{"nodeId":"b","attempt":3,"lastError":{"code":"x"}}`},
+		step{50, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt","attempt":3}`},
+	)
+	var choices []string
+	for _, x := range v.Answers {
+		choices = append(choices, x.Choice)
+	}
+	require.Equal(t, []string{
+		"Called instead of p/m, which lacks vision-input.",
+		"Called because the model before it failed: busy.",
+		"Called because the model before it failed: busy.",
+		"",
+	}, choices)
+}

@@ -19,13 +19,16 @@ type costs struct {
 type costNode struct {
 	// attempt is the node's attempt, calls the number of its calls with usage.
 	attempt, calls int
+	// branched counts the attempts within which a branch starts: the next one is no retry.
+	branched int
 	// silent is a finished answer whose usage is not reported yet.
 	silent *view.CostCall
 	// reasoning is the count that was reported for the next usage; nil for none.
 	reasoning *big.Int
 }
 
-func (c *costs) add(e wire.Event, p *payload, id string) {
+// add returns the call that the event reports; nil for other events.
+func (c *costs) add(e wire.Event, p *payload, id string) *view.CostCall {
 	n, ok := c.nodes[id]
 	if !ok {
 		n = &costNode{}
@@ -38,7 +41,11 @@ func (c *costs) add(e wire.Event, p *payload, id string) {
 	}
 	switch e.Type {
 	case "node.started":
-		n.attempt, n.calls = whole(p.Attempt), 0
+		n.attempt, n.calls = whole(p.Attempt)-n.branched, 0
+	case "node.retried":
+		if p.branched() {
+			n.branched++
+		}
 	case "output.chunk":
 		if p.IsLast {
 			n.silent = call(view.Usage{Provider: p.Meta.Provider, Model: p.Meta.Model})
@@ -50,12 +57,14 @@ func (c *costs) add(e wire.Event, p *payload, id string) {
 		c.calls = append(c.calls, call(usageOf(p, n.reasoning)))
 		n.reasoning = nil
 		n.calls++
+		return c.calls[len(c.calls)-1]
 	case "envelope.retry.attempted", "node.completed", "node.failed":
 		if n.silent != nil {
 			c.calls = append(c.calls, n.silent)
 		}
 		n.silent = nil
 	}
+	return nil
 }
 
 // usageOf returns the usage of a call. reasoning was reported before it; nil for none.

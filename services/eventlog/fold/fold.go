@@ -50,10 +50,12 @@ func (f *Fold) Add(e wire.Event) {
 	}
 	p := parse(e.Payload)
 	id := cmp.Or(e.NodeID, p.NodeID)
-	f.timeline.add(e, p, id)
-	f.cost.add(e, p, id)
+	at := f.timeline.add(e, p, id)
+	if call := f.cost.add(e, p, id); call != nil {
+		f.timeline.called(id, call)
+	}
 	if id != "" {
-		f.answers.add(e, p, id)
+		f.answers.add(e, p, id, at)
 	}
 	f.run.Sequence = e.Sequence
 }

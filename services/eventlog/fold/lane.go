@@ -12,17 +12,30 @@ import (
 // readLane applies an event of a node to its lane.
 func readLane(l *view.Lane, e wire.Event, p *payload, at int64) {
 	b := lastBar(l)
+	askedBy(l, e)
 	switch e.Type {
 	case "node.started":
 		l.TypeID = cmp.Or(p.TypeID, l.TypeID)
 		// A node is idle while it waits for a retry.
-		if b != nil && b.Status == retried && b.To != nil && at > *b.To {
+		if b != nil && (b.Status == retried || b.Status == branched) && b.To != nil && at > *b.To {
 			b.Parts = append(b.Parts, &view.Part{Kind: view.PartWait, From: *b.To, To: &at})
 		}
 		startBar(l, e.Sequence, whole(p.Attempt), at, running)
+		if whole(p.DelayMs) > 0 { // a timer
+			lastBar(l).Parts[0].Kind = view.PartWait
+		}
 	case "node.retried":
+		status := retried
+		if p.branched() {
+			status = branched
+		}
 		if b != nil {
-			endBar(l, b, at, retried)
+			endBar(l, b, at, status)
+			b.Ended = &e.Sequence
+		}
+	case "node.dispatched":
+		if p.ChildRunID != "" {
+			l.Children = append(l.Children, p.ChildRunID)
 		}
 	case "node.suspended":
 		turnBar(l, b, at, e.Sequence, suspended)
@@ -40,9 +53,29 @@ func readLane(l *view.Lane, e wire.Event, p *payload, at int64) {
 		case b != nil && b.To == nil:
 			endBar(l, b, at, status)
 		default:
-			l.Bars = append(l.Bars, &view.Bar{Sequence: e.Sequence, From: at, To: &at, Status: status, Parts: []*view.Part{}})
+			b = &view.Bar{Sequence: e.Sequence, From: at, To: &at, Status: status, Parts: []*view.Part{}}
+			l.Bars = append(l.Bars, b)
 		}
+		b.Ended = &e.Sequence
 		l.Status = status
+	}
+}
+
+// askedBy notes the events of the questions of a node.
+func askedBy(l *view.Lane, e wire.Event) {
+	if e.Type == wire.EventInterruptRequested {
+		l.Questions = append(l.Questions, &view.Question{Requested: e.Sequence})
+		return
+	}
+	if len(l.Questions) == 0 {
+		return
+	}
+	q := l.Questions[len(l.Questions)-1]
+	switch e.Type {
+	case wire.EventInterruptResolved:
+		q.Resolved = &e.Sequence
+	case "approval.received", "approval.overridden":
+		q.Votes = append(q.Votes, e.Sequence)
 	}
 }
 
@@ -120,6 +153,9 @@ func markOf(e wire.Event, p *payload) *view.Mark {
 	}
 	switch e.Type {
 	case "node.retried":
+		if p.branched() {
+			return mark("run", "⑂", "the branch starts here, and the node runs again")
+		}
 		n := whole(p.Attempt) + 1
 		return mark("ask", fmt.Sprintf("↻%d", n), "retry, attempt %d", n)
 	case "envelope.retry.attempted":
@@ -133,7 +169,7 @@ func markOf(e wire.Event, p *payload) *view.Mark {
 	case "envelope.refusal":
 		return mark("bad", "✋", "the model refused")
 	case "envelope.recovery.applied":
-		return mark("swap", "⌁", "%s", recovered(p.Path))
+		return mark("swap", "⌁", "%s", view.Recovered(p.Path))
 	case "envelope.nlToFormat.engaged":
 		return mark("swap", "NL", "plain text converted to the schema")
 	case "model.capability.substituted":

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/view"
 )
 
@@ -32,6 +33,7 @@ type payload struct {
 	ByteOffset       json.RawMessage `json:"byteOffset"`
 
 	Attempt       json.RawMessage `json:"attempt"`
+	DelayMs       json.RawMessage `json:"delayMs"`
 	Reason        string          `json:"reason"`
 	PreviousError string          `json:"previousError"`
 	TotalAttempts json.RawMessage `json:"totalAttempts"`
@@ -51,6 +53,10 @@ type payload struct {
 	CacheReadTokens json.RawMessage `json:"cacheReadTokens"`
 	CostEstimateUSD json.RawMessage `json:"costEstimateUsd"`
 	Currency        string          `json:"currency"`
+
+	Partial struct {
+		IsPartial bool `json:"isPartial"`
+	} `json:"partial"`
 
 	Error     *nodeError                 `json:"error"`
 	LastError *nodeError                 `json:"lastError"`
@@ -94,8 +100,14 @@ type nodeError struct {
 	Details struct {
 		AcceptedTypes []string `json:"acceptedTypes"`
 		RefusedType   string   `json:"refusedType"`
+		// Reason and Next say that another model is called after this error.
+		Reason string      `json:"reason"`
+		Next   *view.Model `json:"next"`
 	} `json:"details"`
 }
+
+// branched reports that node.retried records where a branch starts, and no failure.
+func (p *payload) branched() bool { return p.Reason == runstate.Branched }
 
 // view returns the error as it is shown; nil without a code.
 func (e *nodeError) view() *view.Error {

@@ -57,22 +57,6 @@ func wordsOf(reason, detail string) [3]string {
 
 func inWords(reason, detail string) string { return wordsOf(reason, detail)[0] }
 
-// recovered describes how the document of an answer was found.
-func recovered(path string) string {
-	switch path {
-	case "markdown-fence":
-		return "JSON found in a fenced block"
-	case "brace-walker":
-		return "JSON found in other text"
-	case "jsonrepair":
-		return "broken JSON repaired"
-	case "direct":
-		return "the whole answer is JSON"
-	default:
-		return "JSON found in a string"
-	}
-}
-
 var numbers = []string{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
 
 func plural(n int, one, more string) string {
@@ -159,7 +143,10 @@ func storyOfExecution(x *view.Execution) view.Story {
 			Headline: fmt.Sprintf("Not called: %s/%s lacks %s", s.Provider, s.Model, strings.Join(s.Missing, ", ")),
 		}
 	}
-	if len(x.Calls) == 0 {
+	if x.Result == view.ResultBranched {
+		return view.Story{Tone: view.Note, Headline: "The branch starts within this attempt, and the node ran again"}
+	}
+	if !slices.ContainsFunc(x.Calls, isAnswered) {
 		if x.Error != nil {
 			return view.Story{Tone: view.Bad, Headline: "No answer received", Code: x.Error.Code, Detail: x.Error.Message}
 		}
@@ -194,6 +181,12 @@ func storyOfExecution(x *view.Execution) view.Story {
 	default:
 		return view.Story{Tone: view.Good, Headline: fmt.Sprintf("Accepted on attempt %d%s", last.Attempt, after)}
 	}
+}
+
+// isAnswered reports whether anything of an answer arrived.
+func isAnswered(c *view.Call) bool {
+	return c.Usage != nil || c.FirstMs != nil || c.Failure != nil || c.Truncated != nil || c.Refusal != nil ||
+		len(c.Envelopes) > 0 || c.Cause == view.CauseHandedIn
 }
 
 // stopped describes an execution that ended without an answer.

@@ -14,6 +14,7 @@ const (
 	cancelled = "cancelled"
 	suspended = "suspended"
 	retried   = "retried"
+	branched  = "branched"
 )
 
 // ends maps the events that end a node to its status.
@@ -57,8 +58,9 @@ func newTimeline() timeline {
 
 func (t *timeline) view() view.Timeline { return t.out }
 
-func (t *timeline) add(e wire.Event, p *payload, id string) {
-	at := t.at(e)
+// add returns the time of the event.
+func (t *timeline) add(e wire.Event, p *payload, id string) (at int64) {
+	at = t.at(e)
 	run := t.out.Run
 	if e.Type == wire.EventRunStarted {
 		if at > 0 {
@@ -71,6 +73,7 @@ func (t *timeline) add(e wire.Event, p *payload, id string) {
 		t.endRun(at, status)
 	}
 	if status, ok := turns[e.Type]; ok && run.To == nil {
+		t.endWait(at)
 		closePart(run, at)
 		run.Parts = append(run.Parts, &view.Part{Kind: kindOf(status), From: at})
 		run.Status = status
@@ -84,6 +87,31 @@ func (t *timeline) add(e wire.Event, p *payload, id string) {
 	if m := markOf(e, p); m != nil {
 		m.Sequence, m.At = e.Sequence, at
 		*marks = append(*marks, m)
+	}
+	if e.Type == wire.EventNodeRetried && !p.branched() || e.Type == wire.EventEnvelopeRetryAttempted {
+		t.out.Retries++
+	}
+	return at
+}
+
+// called adds the usage of a call to the node's bar.
+func (t *timeline) called(id string, call *view.CostCall) {
+	l := t.lanes[id]
+	if l == nil || len(l.Bars) == 0 {
+		return
+	}
+	b := lastBar(l)
+	if b.Usage == nil {
+		b.Usage = &view.Sum{}
+	}
+	addTo(b.Usage, call)
+}
+
+// endWait counts the run's wait that ends now. The first part is the time before its start.
+func (t *timeline) endWait(at int64) {
+	parts := t.out.Run.Parts
+	if n := len(parts); n > 1 && parts[n-1].Kind == view.PartWait && parts[n-1].To == nil {
+		t.out.WaitedMs += at - parts[n-1].From
 	}
 }
 
@@ -114,6 +142,7 @@ func (t *timeline) lane(id string) *view.Lane {
 
 // endRun ends the run, and all open bars with it.
 func (t *timeline) endRun(at int64, status string) {
+	t.endWait(at)
 	t.out.Run.To, t.out.Run.Status = &at, status
 	closePart(t.out.Run, at)
 	if status != completed {

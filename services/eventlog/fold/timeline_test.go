@@ -124,3 +124,90 @@ func TestTimeline_ReadsTimesThatAreNone(t *testing.T) {
 	line := fold.Of("r", "also yesterday", []wire.Event{e}).Timeline
 	require.Equal(t, []string{"0 0-0 skipped"}, bars(line.Lanes[0]))
 }
+
+func TestTimeline_ABranchWithinANodeIsNoRetry(t *testing.T) {
+	t.Parallel()
+	v := run(t,
+		step{0, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt","attempt":0}`},
+		step{20, "output.chunk", `{"nodeId":"b","chunk":"half"}`},
+		step{30, "node.retried", `{"nodeId":"b","attempt":1,"reason":"branched"}`},
+		step{30, "node.started", `{"nodeId":"b","typeId":"core.ai.callPrompt","attempt":1}`},
+		step{40, "output.chunk", `{"nodeId":"b","chunk":"whole","isLast":true}`},
+		step{50, "provider.usage", `{"nodeId":"b","provider":"p","model":"m","inputTokens":10,"outputTokens":5,"costEstimateUsd":0.5}`},
+		step{60, "node.completed", `{"nodeId":"b","outputs":{"output":"whole"}}`},
+	)
+	require.Zero(t, v.Timeline.Retries)
+	require.Equal(t, []string{"0 10-30 branched", "1 30-60 completed"}, bars(v.Timeline.Lanes[0]))
+	require.Equal(t, "⑂", v.Timeline.Lanes[0].Marks[0].Sign)
+	require.Len(t, v.Cost.Calls, 1)
+	require.False(t, v.Cost.Calls[0].Retry)
+	require.Zero(t, v.Cost.Retries.Calls)
+	require.Equal(t, view.ResultBranched, v.Answers[0].Result)
+	require.Equal(t, view.Note, v.Answers[0].Tone)
+	require.Nil(t, v.Answers[0].Error)
+}
+
+func TestTimeline_BarsHaveTheirUsageAndTheEventThatEndedThem(t *testing.T) {
+	t.Parallel()
+	const usage = `{"nodeId":"b","provider":"p","model":"m","inputTokens":10,"outputTokens":5,"costEstimateUsd":0.5}`
+	v := run(t,
+		step{0, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"b","attempt":0}`},
+		step{20, "provider.usage", usage},
+		step{30, "provider.usage", usage},
+		step{40, "node.retried", `{"nodeId":"b","attempt":1,"lastError":{"code":"x"}}`},
+		step{50, "node.started", `{"nodeId":"b","attempt":1}`},
+		step{60, "provider.usage", usage},
+		step{70, "node.failed", `{"nodeId":"b","error":{"code":"x"}}`},
+	)
+	first, second := v.Timeline.Lanes[0].Bars[0], v.Timeline.Lanes[0].Bars[1]
+	require.Equal(t, 2, first.Usage.Calls)
+	require.Equal(t, "20", first.Usage.InputTokens.String())
+	require.InDelta(t, 1.0, *first.Usage.Cost, 1e-9)
+	require.Equal(t, 4, *first.Ended)
+	require.Equal(t, 1, second.Usage.Calls)
+	require.Equal(t, 7, *second.Ended)
+	require.Equal(t, 1, v.Timeline.Retries)
+}
+
+func TestTimeline_ADelayIsAWait(t *testing.T) {
+	t.Parallel()
+	v := run(t,
+		step{5, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"n","typeId":"core.delay","delayMs":500}`},
+		step{510, "node.completed", `{"nodeId":"n"}`},
+	)
+	require.Equal(t, []string{"wait 10-510"}, parts(v.Timeline.Lanes[0].Bars[0]))
+}
+
+func TestTimeline_NamesTheRunsThatANodeStarted(t *testing.T) {
+	t.Parallel()
+	v := run(t,
+		step{5, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"n"}`},
+		step{20, "node.dispatched", `{"nodeId":"n","childRunId":"run_1"}`},
+		step{30, "node.dispatched", `{"nodeId":"n","childRunId":"run_2"}`},
+	)
+	require.Equal(t, []string{"run_1", "run_2"}, v.Timeline.Lanes[0].Children)
+}
+
+func TestTimeline_NamesQuestionsVotesAndAnswersAndSumsWaits(t *testing.T) {
+	t.Parallel()
+	v := run(t,
+		step{5, "run.started", ""},
+		step{10, "node.started", `{"nodeId":"g"}`},
+		step{20, "node.suspended", `{"nodeId":"g"}`},
+		step{20, "interrupt.requested", `{"nodeId":"g","kind":"approval"}`},
+		step{50, "approval.received", `{"nodeId":"g","action":"accept"}`},
+		step{70, "interrupt.resolved", `{"nodeId":"g","outcome":"accepted"}`},
+		step{80, "interrupt.requested", `{"nodeId":"g","kind":"approval"}`},
+	)
+	q := v.Timeline.Lanes[0].Questions
+	require.Len(t, q, 2)
+	require.Equal(t, 3, q[0].Requested)
+	require.Equal(t, []int{4}, q[0].Votes)
+	require.Equal(t, 5, *q[0].Resolved)
+	require.Nil(t, q[1].Resolved)
+	require.EqualValues(t, 50, v.Timeline.WaitedMs)
+}

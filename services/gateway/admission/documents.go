@@ -33,6 +33,7 @@ var documents = map[string]bool{
 	openwopv1.Engine_GetRun_FullMethodName:      true,
 	openwopv1.Engine_GetWorkflow_FullMethodName: true,
 	hostv1.Host_GetRunView_FullMethodName:       true,
+	hostv1.Host_GetNodeInput_FullMethodName:     true,
 	hostv1.Host_GetDebugBundle_FullMethodName:   true,
 	hostv1.Host_DiffRuns_FullMethodName:         true,
 	hostv1.Host_ListRuns_FullMethodName:         true,

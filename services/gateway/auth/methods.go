@@ -66,6 +66,8 @@ var methods = map[string]rule{
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   {scope: RunsCancel},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	hostv1.Host_GetRunView_FullMethodName:          {scope: RunsRead},
+	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead},
+	hostv1.Host_ReadAnswer_FullMethodName:          {scope: RunsRead},
 	// gRPC tooling. Health contains no tenant data.
 	"/grpc.health.v1.Health/Check": {public: true},
 	"/grpc.health.v1.Health/Watch": {public: true},

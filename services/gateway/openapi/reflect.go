@@ -20,7 +20,7 @@ import (
 // reflected are the documents that are Go types of the gateway or the protocol.
 var reflected = []reflect.Type{
 	discovery.DocumentType, reflect.TypeFor[runstate.Snapshot](), reflect.TypeFor[runview.DiffReport](),
-	reflect.TypeFor[engine.Annotation](), reflect.TypeFor[view.Run](),
+	reflect.TypeFor[engine.Annotation](), reflect.TypeFor[view.Run](), reflect.TypeFor[view.NodeInput](),
 }
 
 // names are the components of types that are not called as in Go.

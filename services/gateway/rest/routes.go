@@ -203,6 +203,17 @@ var Routes = []Route{
 		Success:  200,
 	},
 	{
+		HTTP:     http.MethodGet,
+		Path:     "/v1/runs/{run_id}/nodes/{node_id}/input",
+		Method:   hostv1.Host_GetNodeInput_FullMethodName,
+		Document: "input",
+		Success:  200,
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/answers:read", Method: hostv1.Host_ReadAnswer_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.ReadAnswerRequest{} },
+	},
+	{
 		HTTP:    http.MethodGet,
 		Path:    "/v1/runs/{run_id}/events/poll",
 		Method:  hostv1.Host_PollRunEvents_FullMethodName,

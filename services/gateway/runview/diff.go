@@ -1,10 +1,9 @@
 package runview
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
-
-	"waybill.dev/waybill/protocol/wire"
+	"slices"
 )
 
 // DiffOp says how an event differs.
@@ -40,30 +39,28 @@ type DiffReport struct {
 const (
 	maxEventDiffs = 1000
 	maxEventBytes = 4 << 20
+	// maxLogBytes limits the events of one log that are compared.
+	maxLogBytes = 64 << 20
 )
 
-// Comparer compares the logs of two runs, event by event, and then their states (OpenWOP
-// host contract §2.9).
+// Comparer compares the logs of two runs, node by node, and then their states (OpenWOP host
+// contract §2.9).
 //
-// It aligns events by sequence and compares type, node and payload. It ignores what the
-// host generates for each run: ids, and times that it measures. Two runs of one workflow
-// that took the same path are therefore equal, and so are a replay and its source. A
-// replay.diverged event is reported, but does not shift the alignment.
+// It pairs the events of a node so that as many as possible are equal, and compares type, node and
+// payload. The chunks of one answer count as one event, however many there are. It ignores what the
+// host generates for each run: ids, times that it measures, and the order of events of different
+// nodes. Two runs of one workflow that took the same path are therefore equal, and so are a replay
+// and its source.
 type Comparer struct {
 	report DiffReport
-	a, b   namer
-	// heldA and heldB are events without a counterpart so far. The first of each is at seqA
-	// and seqB.
-	heldA, heldB [][]byte
-	seqA, seqB   int64
-	bytes        int
+	a, b   logReader
 }
 
 // NewComparer starts the comparison of two runs.
 func NewComparer(a, b string) *Comparer {
 	return &Comparer{
 		report: DiffReport{A: a, B: b, EventDiffs: []EventDiff{}, StateDiff: map[string]ValueDiff{}},
-		a:      newNamer(a), b: newNamer(b),
+		a:      newLogReader(a), b: newLogReader(b),
 	}
 }
 
@@ -75,115 +72,87 @@ func (c *Comparer) SetAncestors(a, b []string) *Comparer {
 }
 
 // Add adds the events at the next sequence. An event is nil if its log has ended. It returns
-// false if the report is full.
+// false if no more events can be compared.
 func (c *Comparer) Add(a, b []byte) bool {
-	if a != nil {
-		c.heldA = append(c.heldA, a)
-	}
-	if b != nil {
-		c.heldB = append(c.heldB, b)
-	}
-	return c.compareHeld(a == nil, b == nil)
+	c.report.Truncated = !c.a.add(a) || !c.b.add(b)
+	return !c.report.Truncated
 }
 
-// compareHeld compares held events that have a counterpart, or whose counterpart's log has
-// ended.
-func (c *Comparer) compareHeld(endA, endB bool) bool {
-	for {
-		replayEventA, replayEventB := len(c.heldA) > 0 && isReplayEvent(c.heldA[0]), len(c.heldB) > 0 && isReplayEvent(c.heldB[0])
-		var a, b []byte
-		switch {
-		case replayEventA != replayEventB:
-			if replayEventA {
-				a = popFirst(&c.heldA)
-			} else {
-				b = popFirst(&c.heldB)
-			}
-		case len(c.heldA) > 0 && len(c.heldB) > 0:
-			a, b = popFirst(&c.heldA), popFirst(&c.heldB)
-		case len(c.heldA) > 0 && endB:
-			a = popFirst(&c.heldA)
-		case len(c.heldB) > 0 && endA:
-			b = popFirst(&c.heldB)
-		default:
-			return true
-		}
-		if !c.comparePair(a, b) {
-			return false
-		}
-	}
-}
-
-func popFirst(held *[][]byte) []byte {
-	e := (*held)[0]
-	*held = (*held)[1:]
-	return e
-}
-
-// isReplayEvent reports an event that only a replay records, so that its source has no
-// counterpart.
-func isReplayEvent(doc []byte) bool {
-	var e event
-	return bytes.Contains(doc, []byte(wire.EventReplayDiverged)) && json.Unmarshal(doc, &e) == nil && e.Type == string(wire.EventReplayDiverged)
-}
-
-// comparePair compares two events; nil means no counterpart. A difference is reported at the
-// sequence in a, or in b if a has no event.
-func (c *Comparer) comparePair(a, b []byte) bool {
-	seq := c.seqA
-	if a != nil {
-		c.seqA++
-	} else {
-		seq = c.seqB
-	}
-	if b != nil {
-		c.seqB++
-	}
-	d := EventDiff{Seq: seq, AEvent: a, BEvent: b}
-	switch {
-	case a == nil:
-		d.Op = Added
-	case b == nil:
-		d.Op = Removed
-	case c.same(a, b):
-		return true
-	default:
-		d.Op = Changed
-	}
-	if c.report.DivergedAtSeq == nil {
-		c.report.DivergedAtSeq = &seq
-	}
-	c.bytes += len(a) + len(b)
-	if len(c.report.EventDiffs) == maxEventDiffs || c.bytes > maxEventBytes {
-		c.report.Truncated = true
-		return false
-	}
-	c.report.EventDiffs = append(c.report.EventDiffs, d)
-	return true
-}
-
-// event is the part of an event that is compared.
-type event struct {
-	Type    string          `json:"type"`
-	NodeID  string          `json:"nodeId"`
-	Payload json.RawMessage `json:"payload"`
-}
-
-func (c *Comparer) same(a, b []byte) bool {
-	var x, y event
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
-		return false
-	}
-	return x.Type == y.Type && x.NodeID == y.NodeID && c.a.payload(x.Payload) == c.b.payload(y.Payload)
-}
-
-// Report compares the snapshots and returns the report. inFlight means that a run is not
-// finished, so that only the events both have so far were compared.
+// Report compares the logs and the snapshots and returns the report. inFlight means that a run is
+// not finished, so that only what both have so far was compared: events after the last one that both
+// have may still follow in the other.
 func (c *Comparer) Report(a, b []byte, inFlight bool) DiffReport {
-	if !inFlight && !c.report.Truncated {
-		c.compareHeld(true, true)
-	}
-	stateTruncated := c.states(a, b)
-	c.report.Truncated = c.report.Truncated || inFlight || stateTruncated
+	c.events(inFlight || c.report.Truncated)
+	statesTruncated := c.states(a, b)
+	c.report.Truncated = c.report.Truncated || inFlight || statesTruncated
 	return c.report
+}
+
+// events reports the differences of the events in the order of a. An event that only b has follows
+// the events of a that precede it in b. open means that the logs do not end where they were read to.
+func (c *Comparer) events(open bool) {
+	c.a.closeAll()
+	c.b.closeAll()
+	for node, of := range c.a.nodes {
+		pairUp(of, c.b.nodes[node])
+	}
+	lastA, lastB := lastPaired(c.a.entries), lastPaired(c.b.entries)
+	var found []placedDiff
+	for _, e := range c.a.entries {
+		switch {
+		case e.pair == nil && open && e.seq > lastA:
+		case e.pair == nil:
+			found = append(found, placedDiff{e.seq, -1, EventDiff{Seq: e.seq, Op: Removed, AEvent: e.document()}})
+		case e.sum != e.pair.sum:
+			found = append(found, placedDiff{e.seq, -1, EventDiff{
+				Seq: e.seq, Op: Changed, AEvent: e.document(), BEvent: e.pair.document(),
+			}})
+		}
+	}
+	after := int64(-1)
+	for _, e := range c.b.entries {
+		switch {
+		case e.pair != nil:
+			after = max(after, e.pair.seq)
+		case open && e.seq > lastB:
+		default:
+			found = append(found, placedDiff{after, e.seq, EventDiff{Seq: e.seq, Op: Added, BEvent: e.document()}})
+		}
+	}
+	slices.SortStableFunc(found, func(x, y placedDiff) int {
+		return cmp.Or(cmp.Compare(x.after, y.after), cmp.Compare(x.then, y.then))
+	})
+	c.keep(found)
+}
+
+// placedDiff is a difference and its place: after an event of a, and then in the order of b.
+type placedDiff struct {
+	after, then int64
+	diff        EventDiff
+}
+
+// lastPaired is the sequence of the last event that the other log has, too; -1: none.
+func lastPaired(entries []*entry) int64 {
+	for _, e := range slices.Backward(entries) {
+		if e.pair != nil {
+			return e.seq
+		}
+	}
+	return -1
+}
+
+// keep puts as many differences into the report as it may have.
+func (c *Comparer) keep(found []placedDiff) {
+	size := 0
+	for i, f := range found {
+		if i == 0 {
+			c.report.DivergedAtSeq = &found[0].diff.Seq
+		}
+		size += len(f.diff.AEvent) + len(f.diff.BEvent)
+		if len(c.report.EventDiffs) == maxEventDiffs || size > maxEventBytes {
+			c.report.Truncated = true
+			return
+		}
+		c.report.EventDiffs = append(c.report.EventDiffs, f.diff)
+	}
 }

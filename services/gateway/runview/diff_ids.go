@@ -25,20 +25,33 @@ var measured = map[string]bool{
 	"timestamp":   true,
 }
 
-// namer replaces the ids of one run by their order of first appearance. Two runs are equal
-// if they are equal after the replacement.
+// namer replaces the ids of one run: by their order in the event in which they appear first, and by
+// that event in later ones. Two runs are equal if they are equal after the replacement. An id has no
+// number over the run, so that one more id does not rename the later ones.
 type namer struct {
 	// runIDs are the run's id and those of its ancestors, which copied events contain.
 	runIDs []string
-	names  map[string]string
+	names  map[string]firstPlace
+	place  string
+	// here counts the ids that appeared first at the place.
+	here int
+}
+
+// firstPlace is the event in which an id appears first, and its order there.
+type firstPlace struct {
+	place string
+	order int
 }
 
 func newNamer(runID string) namer {
-	return namer{runIDs: []string{runID}, names: map[string]string{}}
+	return namer{runIDs: []string{runID}, names: map[string]firstPlace{}}
 }
 
+// at sets the place of the ids that follow.
+func (n *namer) at(place string) { n.place, n.here = place, 0 }
+
 // text replaces the ids in a text.
-func (n namer) text(s string) string {
+func (n *namer) text(s string) string {
 	if !strings.Contains(s, "_") {
 		return s
 	}
@@ -46,16 +59,23 @@ func (n namer) text(s string) string {
 		s = strings.ReplaceAll(s, id, "run")
 	}
 	return generatedID.ReplaceAllStringFunc(s, func(id string) string {
-		if n.names[id] == "" {
-			kind, _, _ := strings.Cut(id, "_")
-			n.names[id] = kind + "#" + strconv.Itoa(len(n.names)+1)
+		first, known := n.names[id]
+		if !known {
+			n.here++
+			first = firstPlace{n.place, n.here}
+			n.names[id] = first
 		}
-		return n.names[id]
+		kind, _, _ := strings.Cut(id, "_")
+		place := first.place
+		if place == n.place {
+			place = "here"
+		}
+		return kind + "@" + place + "#" + strconv.Itoa(first.order)
 	})
 }
 
 // payload returns the canonical form of a payload without members that are not compared.
-func (n namer) payload(doc json.RawMessage) string {
+func (n *namer) payload(doc json.RawMessage) string {
 	v, err := decode(doc)
 	if err != nil {
 		return n.text(string(doc))
@@ -71,7 +91,7 @@ func (n namer) payload(doc json.RawMessage) string {
 }
 
 // canonical encodes a value in one way: sorted members, numbers as written.
-func (n namer) canonical(v any) string {
+func (n *namer) canonical(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return ""

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,38 +84,118 @@ func TestDiff_OfARunAndItselfOrItsTwinIsEmpty(t *testing.T) {
 	})
 }
 
-func TestDiff_PartsAtTheSamePlaceFromBothSides(t *testing.T) {
+func TestDiff_IsTheSameFromBothSides(t *testing.T) {
 	t.Parallel()
-	mirror := map[runview.DiffOp]runview.DiffOp{
-		runview.Added:   runview.Removed,
-		runview.Removed: runview.Added,
-		runview.Changed: runview.Changed,
-	}
 	rapid.Check(t, func(t *rapid.T) {
 		sa, sb := steps.Draw(t, "a"), steps.Draw(t, "b")
 		ab, ba := compare(made(runA, sa), made(runB, sb)), compare(made(runB, sb), made(runA, sa))
-		require.Equal(t, ab.DivergedAtSeq, ba.DivergedAtSeq)
-		require.Len(t, ba.EventDiffs, len(ab.EventDiffs))
-		for i, d := range ab.EventDiffs {
-			m := ba.EventDiffs[i]
-			require.Equal(t, runview.EventDiff{Seq: d.Seq, Op: mirror[d.Op], AEvent: d.BEvent, BEvent: d.AEvent}, m)
-		}
-		// The result agrees with the steps.
-		var want []int64
-		for i := range max(len(sa), len(sb)) {
-			if i >= len(sa) || i >= len(sb) || sa[i] != sb[i] {
-				want = append(want, int64(i))
+		count := func(r runview.DiffReport) map[runview.DiffOp]int {
+			n := map[runview.DiffOp]int{}
+			for _, d := range r.EventDiffs {
+				n[d.Op]++
 			}
+			return n
 		}
-		var got []int64
-		for _, d := range ab.EventDiffs {
-			got = append(got, d.Seq)
-		}
-		require.Equal(t, want, got)
-		if len(want) > 0 {
-			require.Equal(t, want[0], *ab.DivergedAtSeq)
-		}
+		n, m := count(ab), count(ba)
+		require.Equal(t, n[runview.Added], m[runview.Removed])
+		require.Equal(t, n[runview.Removed], m[runview.Added])
+		require.Equal(t, n[runview.Changed], m[runview.Changed])
+		require.Equal(t, ab.DivergedAtSeq == nil, len(ab.EventDiffs) == 0)
 	})
+}
+
+// The difference of logs is no larger than the changes that make one of the other.
+func TestDiff_OfARemovedEventIsThatEvent(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := steps.Filter(func(s []step) bool { return len(s) > 0 }).Draw(t, "steps")
+		i := rapid.IntRange(0, len(s)-1).Draw(t, "removed")
+		shorter := slices.Delete(slices.Clone(s), i, i+1)
+		r := compare(made(runA, s), made(runB, shorter))
+		require.Len(t, r.EventDiffs, 1)
+		require.Equal(t, runview.Removed, r.EventDiffs[0].Op)
+		require.Contains(t, string(r.EventDiffs[0].AEvent), fmt.Sprintf(`"type":%q,"nodeId":%q`, s[i].typ, s[i].node))
+	})
+}
+
+// piece is a chunk of the text of a node's model.
+func piece(node, text string, last bool) string {
+	return fmt.Sprintf(`{"type":"output.chunk","nodeId":%q,"payload":{"nodeId":%q,"chunk":%q,"isLast":%t}}`, node, node, text, last)
+}
+
+func docs(events ...string) (out [][]byte) {
+	for _, e := range events {
+		out = append(out, []byte(e))
+	}
+	return out
+}
+
+func TestDiff_IgnoresHowATextWasCutIntoChunks(t *testing.T) {
+	t.Parallel()
+	const done = `{"type":"node.completed","nodeId":"n","payload":{"v":1}}`
+	one := log{id: runA, events: docs(piece("n", "Hello ", false), piece("m", "x", true), piece("n", "world", true), done)}
+	other := log{id: runB, events: docs(piece("n", "He", false), piece("n", "llo world", false), piece("n", "", true), piece("m", "x", true), done)}
+	require.Empty(t, compare(one, other).EventDiffs)
+	require.Nil(t, compare(one, other).DivergedAtSeq)
+}
+
+func TestDiff_ReportsADifferentTextAsOneEvent(t *testing.T) {
+	t.Parallel()
+	const begun, done = `{"type":"node.started","nodeId":"n","payload":{}}`, `{"type":"node.completed","nodeId":"n","payload":{"v":1}}`
+	a := log{id: runA, events: docs(begun, piece("n", "one ", false), piece("n", "two", true), done)}
+	b := log{id: runB, events: docs(begun, piece("n", "one ", false), piece("n", "thr", false), piece("n", "ee", false), piece("n", "", true), done)}
+	r := compare(a, b)
+	require.Len(t, r.EventDiffs, 1)
+	d := r.EventDiffs[0]
+	require.Equal(t, runview.Changed, d.Op)
+	require.EqualValues(t, 1, d.Seq)
+	require.JSONEq(t, piece("n", "one two", true), string(d.AEvent))
+	require.JSONEq(t, piece("n", "one three", true), string(d.BEvent))
+}
+
+func TestDiff_ComparesTwoAnswersOfANodeOneByOne(t *testing.T) {
+	t.Parallel()
+	a := log{id: runA, events: docs(piece("n", "one", true), piece("n", "two", true))}
+	b := log{id: runB, events: docs(piece("n", "one", true), piece("n", "2", true))}
+	r := compare(a, b)
+	require.Len(t, r.EventDiffs, 1)
+	require.EqualValues(t, 1, r.EventDiffs[0].Seq)
+}
+
+// A node that was repeated in one run adds its own events only, whatever ids follow.
+func TestDiff_OfARepeatedNodeIsItsRepetition(t *testing.T) {
+	t.Parallel()
+	event := func(typ, node, payload string) string {
+		return fmt.Sprintf(`{"type":%q,"nodeId":%q,"payload":%s}`, typ, node, payload)
+	}
+	made := func(node, id string) string {
+		return event("artifact.created", node, `{"artifactId":"env_`+strings.Repeat(id, 24)+`"}`)
+	}
+	a := log{id: runA, events: docs(
+		event("node.started", "n", `{"attempt":0}`), event("node.completed", "n", `{}`), made("m", "1"), made("o", "2"),
+	)}
+	b := log{id: runB, events: docs(
+		event("node.started", "n", `{"attempt":0}`), made("n", "3"), event("node.retried", "n", `{}`),
+		event("node.started", "n", `{"attempt":1}`), event("node.completed", "n", `{}`), made("o", "4"), made("m", "5"),
+	)}
+	r := compare(a, b)
+	require.Len(t, r.EventDiffs, 3)
+	for i, d := range r.EventDiffs {
+		require.Equal(t, runview.Added, d.Op)
+		require.EqualValues(t, i+1, d.Seq)
+	}
+}
+
+// What follows the common part of a live run may still come.
+func TestDiff_OfALiveRunIgnoresWhatMayFollow(t *testing.T) {
+	t.Parallel()
+	event := func(n int) []byte { return fmt.Appendf(nil, `{"type":"x","nodeId":"n%d","payload":{}}`, n) }
+	c := runview.NewComparer(runA, runB)
+	require.True(t, c.Add(event(1), event(1)))
+	require.True(t, c.Add(event(2), event(3)))
+	r := c.Report(nil, nil, true)
+	require.Empty(t, r.EventDiffs)
+	require.True(t, r.Truncated)
 }
 
 func TestDiff_OfOneMoreEventIsOneAdded(t *testing.T) {

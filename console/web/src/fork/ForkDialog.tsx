@@ -85,7 +85,7 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
         />
       </fieldset>
       <div className="field">
-        <label htmlFor={`${id}from`}>First new event</label>
+        <label htmlFor={`${id}from`}>Start again from event</label>
         <input id={`${id}from`} inputMode="numeric" value={from} autoComplete="off" aria-invalid={wrong !== undefined} onChange={(e) => setFrom(e.target.value)} />
         {wrong && <p className="wrong">{wrong}</p>}
       </div>
@@ -93,12 +93,12 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
       {mode === "branch" ? (
         <fieldset className="overlay">
           <legend>Changes for the branch</legend>
-          <Area id={`${id}c`} label="configurable, as JSON" value={configurable} onChange={setConfigurable} />
+          <Area id={`${id}c`} label="Run options (configurable), as JSON" value={configurable} onChange={setConfigurable} />
           <div className="field">
-            <label htmlFor={`${id}t`}>tags, separated by commas</label>
+            <label htmlFor={`${id}t`}>Tags, separated by commas</label>
             <input id={`${id}t`} value={tags} autoComplete="off" onChange={(e) => setTags(e.target.value)} />
           </div>
-          <Area id={`${id}m`} label="metadata, as JSON" value={metadata} onChange={setMetadata} />
+          <Area id={`${id}m`} label="Metadata, as JSON" value={metadata} onChange={setMetadata} />
           {overlay.wrong && <p className="wrong">{overlay.wrong}</p>}
         </fieldset>
       ) : (
@@ -123,7 +123,7 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
           {mode === "replay" ? "Replay" : "Branch"} from #{from}
         </button>
         <button type="button" onClick={onClose}>
-          Cancel
+          Go back
         </button>
       </div>
     </form>

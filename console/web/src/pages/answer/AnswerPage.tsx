@@ -53,7 +53,7 @@ export default function AnswerPage(): ReactNode {
           extra={
             question.expiresAt && (
               <span className="dim small">
-                link good until <When at={question.expiresAt} />
+                link expires <When at={question.expiresAt} />
               </span>
             )
           }

@@ -71,7 +71,7 @@ function wordsOf(e: RunEvent, models: ReadonlySet<string>): Pick<Step, "words" |
       // The ladder covers nodes with model calls.
       return models.has(e.nodeId ?? "") ? undefined : { words: `Failed${text(error.message) ? `: ${text(error.message)}` : ""}`, tone: "bad", code: text(error.code) };
     case "node.retried":
-      return { words: "Retried", tone: "note" };
+      return { words: p.reason === "branched" ? "The branch starts within this node, which runs again" : "Retried", tone: "note" };
     case "node.completed":
       return models.has(e.nodeId ?? "") ? undefined : { words: "Completed", tone: "good" };
     case "node.cancelled":

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { isObject } from "../../api/json";
 import { isTerminal, type RunLimit, type RunSnapshot } from "../../api/model";
 import { useConfig } from "../../api/session";
+import type { RunView } from "../../ladder/model";
 import type { RunLog } from "../../live/runLog";
 import { useIsRecorded } from "../../live/useRunLog";
 import { Ago } from "../../ui/Ago";
@@ -16,6 +17,7 @@ import { limitWords } from "../../ui/wait";
 import { Actions } from "./Actions";
 import { modelAsked, text } from "./events";
 import { linksOf } from "./links";
+import { Metrics } from "./Metrics";
 import { nextActor } from "./nextActor";
 import { OwnerWords, useOwner, type Owner } from "./Owner";
 import { useStalled } from "./useStalled";
@@ -28,6 +30,7 @@ type Props = {
   runId: string;
   snapshot: RunSnapshot | undefined;
   log: RunLog;
+  view: RunView | null | undefined;
   /** The host could not load the run, for example because of a damaged log. */
   unreadable: boolean;
   onFork: () => void;
@@ -35,7 +38,7 @@ type Props = {
 };
 
 /** The run's identity, status, next actor and actions. */
-export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Props): ReactNode {
+export function Header({ runId, snapshot, log, view, unreadable, onFork, onOpen }: Props): ReactNode {
   const recorded = useIsRecorded();
   const active = !recorded && snapshot !== undefined && !isTerminal(snapshot.status);
   const quarantined = useQuarantined(runId, active || (!recorded && !snapshot && unreadable));
@@ -70,6 +73,7 @@ export function Header({ runId, snapshot, log, unreadable, onFork, onOpen }: Pro
               <Name text={nextActor(snapshot, log.events) ?? ""} />
             )}
           </p>
+          <Metrics snapshot={snapshot} view={view} />
           <Facts snapshot={snapshot} log={log} owner={owner} />
           {snapshot.error && <Failure snapshot={snapshot} log={log} onOpen={onOpen} />}
         </>
@@ -117,9 +121,6 @@ function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; o
           <Moment at={snapshot.createdAt} />
         </Fact>
       )}
-      <Fact name="Took">
-        <Took snapshot={snapshot} />
-      </Fact>
       <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>
       {owner && (owner.state as string) !== "unknown" && (
         <Fact name="Dispatcher">
@@ -184,17 +185,6 @@ function Moment({ at }: { at: string }): ReactNode {
       {dateTime(at)} {Number.isFinite(since) && <span className="dim">({ago(since)})</span>}
     </time>
   );
-}
-
-function Took({ snapshot }: { snapshot: RunSnapshot }): ReactNode {
-  if (!snapshot.startedAt) return "–";
-  const from = Date.parse(snapshot.startedAt);
-  if (snapshot.completedAt) return duration(Date.parse(snapshot.completedAt) - from);
-  return isTerminal(snapshot.status) ? "–" : <Growing from={from} />;
-}
-
-function Growing({ from }: { from: number }): ReactNode {
-  return `${duration(Math.max(0, useNow() - from))} so far`;
 }
 
 // The snapshot of a fork names its source; hosts use different members.

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { useState, type KeyboardEvent, type ReactNode } from "react";
 import { Link } from "wouter";
 import { stringifyJson, type Json } from "../../api/json";
 import type { RunEvent, RunSnapshot } from "../../api/model";
@@ -10,6 +10,7 @@ import { Icon } from "../../ui/Icon";
 import { JsonView } from "../../ui/JsonView";
 import { countRedactions, Name, Redacted, Text } from "../../ui/Text";
 import { clock, duration } from "../../ui/time";
+import { useFocusAndReturn } from "./panel/focus";
 import { EnvelopeSlot } from "./slots/EnvelopeSlot";
 
 type Props = {
@@ -33,7 +34,7 @@ export function Inspector({ event, log, snapshot, onSelect, onClose, onFork }: P
   };
   const before = log.events[event.sequence - 1];
   return (
-    <aside className="inspector" aria-label={`Event ${event.sequence}`} onKeyDown={onKey}>
+    <aside className="inspector opened" aria-label={`Event ${event.sequence}`} onKeyDown={onKey}>
       <div className="inspector-head">
         <h2 ref={heading} tabIndex={-1}>
           <span className="dim">#{event.sequence}</span> <Name text={event.type} />
@@ -108,22 +109,6 @@ function linkTo(event: RunEvent): string {
 function Cause({ id, log }: { id: string; log: RunLog }): ReactNode {
   const cause = log.events.find((event) => event.eventId === id);
   return cause ? <Link href={`/runs/${cause.runId}?e=${cause.sequence}`}>#{cause.sequence}</Link> : <code className="small"><Name text={id} /></code>;
-}
-
-// Moves focus to the opened event, and back on close. Not on page load.
-function useFocusAndReturn(): { current: HTMLHeadingElement | null } {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    const from = document.activeElement;
-    if (!(from instanceof HTMLElement) || from === document.body || from.id === "main") return undefined;
-    heading.current?.focus({ preventScroll: true });
-    const seq = from.closest<HTMLElement>("[data-seq]")?.dataset.seq;
-    return () => {
-      const back = from.isConnected ? from : document.querySelector<HTMLElement>(`[data-seq="${seq ?? ""}"] button`);
-      (back ?? document.getElementById("main"))?.focus({ preventScroll: true });
-    };
-  }, []);
-  return heading;
 }
 
 type Form = "tree" | "raw";

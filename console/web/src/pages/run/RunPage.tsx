@@ -1,6 +1,8 @@
 import { useState, type ReactNode } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
 import { isStatus } from "../../api/errors";
+import type { RunEvent, RunSnapshot } from "../../api/model";
+import type { RunView } from "../../ladder/model";
 import { announce } from "../../ui/announce";
 import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../ui/title";
@@ -16,6 +18,8 @@ import { DataView } from "./DataView";
 import { EventTable } from "./EventTable";
 import { Header } from "./Header";
 import { Inspector } from "./Inspector";
+import { chosenIn, startsBar } from "./panel/chosen";
+import { NodePanel } from "./panel/NodePanel";
 import { LookBack, Scrubber, usePast } from "./Scrubber";
 import { ForkSlot } from "./slots/ForkSlot";
 import { InterruptSlot } from "./slots/InterruptSlot";
@@ -69,17 +73,19 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
         ]),
     { keys: ".", does: "Copy the link to this page", run: () => void copyText(location.href).then((ok) => ok && announce("Copied the link")) },
   ]);
-  const folded = useView(log, at !== undefined && at < log.last ? at : undefined, view === "timeline" || view === "cost");
+  const folded = useView(log, at !== undefined && at < log.last ? at : undefined);
+  const current = useView(log);
   const event = selected === undefined ? undefined : log.events[selected];
+  const inspects = (seq: number): void => go({ view: "table", e: seq });
   return (
-    <div className={event ? "run-page inspecting" : "run-page"}>
+    <div className={event || view === "timeline" ? "run-page inspecting" : "run-page"}>
       {error && (
         <>
           <ErrorNote error={error} onRetry={() => void refetch()} />
           {snapshot && <p className="dim small">What follows is as of {new Date(dataUpdatedAt).toLocaleTimeString("en-GB")}.</p>}
         </>
       )}
-      <Header runId={runId} snapshot={snapshot} log={log} unreadable={error !== null} onFork={() => setForkFrom(selected ?? past.at ?? log.last)} onOpen={(e) => go({ e })} />
+      <Header runId={runId} snapshot={snapshot} log={log} view={current.data} unreadable={error !== null} onFork={() => setForkFrom(selected ?? past.at ?? log.last)} onOpen={(e) => go({ e })} />
       {snapshot && !recorded && <InterruptSlot snapshot={snapshot} log={log} />}
       <div className="tabs-line">
         <nav className="tabs" aria-label="Views of this run">
@@ -105,12 +111,47 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
           {view === "data" && <DataView snapshot={past.snapshot} untold={past.error !== undefined && past.error !== null} />}
           {view === "cost" && <Viewed query={folded}>{(loaded) => <CostView view={loaded} onSelect={(e) => go({ e })} />}</Viewed>}
         </div>
-        {event && (
-          <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
+        {view === "timeline" && folded.data ? (
+          <Panel view={folded.data} event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onEvent={inspects} onFork={(seq) => setForkFrom(seq)} />
+        ) : (
+          event && <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
         )}
       </div>
       {snapshot && !recorded && <ForkSlot snapshot={snapshot} log={log} seq={forkFrom ?? Math.max(0, log.last)} open={forkFrom !== undefined} onClose={() => setForkFrom(undefined)} />}
     </div>
+  );
+}
+
+type PanelProps = {
+  view: RunView;
+  event: RunEvent | undefined;
+  log: RunLog;
+  snapshot: RunSnapshot | undefined;
+  onSelect: (seq: number | undefined) => void;
+  onEvent: (seq: number) => void;
+  onFork: (seq: number) => void;
+};
+
+/** The panel of the timeline: the node of the chosen bar, or another chosen event. It is always open. */
+function Panel({ view, event, log, snapshot, onSelect, onEvent, onFork }: PanelProps): ReactNode {
+  const chosen = chosenIn(view, event);
+  const close = (): void => onSelect(undefined);
+  if (event && (!chosen || !startsBar(view, event.sequence))) {
+    return <Inspector event={event} log={log} snapshot={snapshot} onSelect={onSelect} onClose={close} onFork={onFork} />;
+  }
+  if (!chosen) return <aside className="inspector node-panel" aria-label="Node"><p className="empty">The node appears here when one has started.</p></aside>;
+  return (
+    <NodePanel
+      key={`${chosen.lane.nodeId} ${event?.sequence ?? "default"}`}
+      view={view}
+      chosen={chosen}
+      log={log}
+      snapshot={snapshot}
+      opened={event !== undefined}
+      onClose={close}
+      onEvent={onEvent}
+      onFork={onFork}
+    />
   );
 }
 

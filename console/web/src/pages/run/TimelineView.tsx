@@ -1,11 +1,15 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { useId, useLayoutEffect, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
+import { useLocation } from "wouter";
 import { useShortcuts } from "../../app/keys";
 import type { RunView } from "../../ladder/model";
+import { useIsRecorded } from "../../live/useRunLog";
 import { Icon } from "../../ui/Icon";
 import { lookOf } from "../../ui/Status";
+import { barLook, factsOf, textOn } from "./barWords";
 import { duration, useNow } from "../../ui/time";
-import { busyIn, Scale, ticks, type Bar, type Lane, type Mark, type Timeline } from "./timeline";
+import { busyIn, rowsOf, Scale, ticks, type Bar, type Lane, type Mark, type Row, type Timeline } from "./timeline";
+import { useChildViews } from "./useChildViews";
 import { Name } from "../../ui/Text";
 import { escapeHidden } from "../../ui/escape";
 
@@ -24,20 +28,34 @@ function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
 }
 
 /** The timeline: a lane per node, a bar per attempt. The events table has the same data. */
-export function TimelineView({ view: { timeline, createdAt, sequence }, past, lookingBack, selected, onSelect }: Props): ReactNode {
+export function TimelineView({ view, past, lookingBack, selected, onSelect }: Props): ReactNode {
+  const { timeline, createdAt, sequence } = view;
+  const recorded = useIsRecorded();
+  const [, navigate] = useLocation();
+  const [nested, nest] = useState<ReadonlySet<string>>(new Set());
+  const children = useChildViews([...nested], sequence);
   const [zoom, setZoom] = useState(0);
   const [fold, setFold] = useState(true);
   const help = useId();
   const open = timeline.run.to === undefined && !past;
   const now = useNow() - Date.parse(createdAt);
   const total = open ? Math.max(timeline.last, now) : timeline.last;
-  const scale = new Scale(total, busyIn(timeline, total), fold);
+  const rows = rowsOf(view, nested, children);
+  const scale = new Scale(total, busyIn({ ...timeline, lanes: rows }, total), fold);
   const change = (by: number): void => setZoom((z) => Math.min(zooms.length - 1, Math.max(0, z + by)));
   useShortcuts([
     { keys: "+", does: "Zoom in", run: () => change(1) },
     { keys: "-", does: "Zoom out", run: () => change(-1) },
     { keys: "0", does: "Show the whole run", run: () => setZoom(0) },
   ]);
+  const toggle = (lane: Row): void => {
+    const next = new Set(nested);
+    for (const id of lane.children ?? []) {
+      if (lane.opened) next.delete(id);
+      else next.add(id);
+    }
+    nest(next);
+  };
   if (sequence < 0) return <p className="empty">Nothing has happened yet. Bars appear here as nodes start.</p>;
   return (
     <>
@@ -59,7 +77,15 @@ export function TimelineView({ view: { timeline, createdAt, sequence }, past, lo
           Arrow keys move between nodes and bars, Enter opens one. The events table shows the same data as text.
         </span>
       </div>
-      <Lanes timeline={timeline} lookingBack={lookingBack} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected} onSelect={onSelect} describedBy={help} />
+      <Lanes
+        timeline={timeline}
+        rows={rows}
+        onToggle={recorded ? undefined : toggle}
+        onSelectIn={(runId, seq) => navigate(`/runs/${encodeURIComponent(runId)}?e=${seq}`)}
+        lookingBack={lookingBack} scale={scale} total={total} zoom={zooms[zoom] ?? 1} selected={selected}
+        onSelect={onSelect}
+        describedBy={help}
+      />
     </>
   );
 }
@@ -88,6 +114,10 @@ const laneShare = 0.75;
 
 type LanesProps = {
   timeline: Timeline;
+  rows: Row[];
+  /** Shows or hides the lanes of the runs that a lane's node started. */
+  onToggle: ((lane: Row) => void) | undefined;
+  onSelectIn: (runId: string, seq: number) => void;
   lookingBack: boolean; // the content above changes its height
   scale: Scale;
   total: number;
@@ -97,7 +127,7 @@ type LanesProps = {
   describedBy: string;
 };
 
-function Lanes({ timeline, lookingBack, scale, total, zoom, selected, onSelect, describedBy }: LanesProps): ReactNode {
+function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale, total, zoom, selected, onSelect, describedBy }: LanesProps): ReactNode {
   const box = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const [margin, setMargin] = useState(0);
@@ -112,7 +142,7 @@ function Lanes({ timeline, lookingBack, scale, total, zoom, selected, onSelect, 
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  const rows: Lane[] = [{ nodeId: "run", typeId: "", bars: [timeline.run], marks: timeline.marks, status: timeline.run.status }, ...timeline.lanes];
+  const rows: Row[] = [{ nodeId: "run", typeId: "", bars: [timeline.run], marks: timeline.marks, status: timeline.run.status, depth: 0 }, ...lanes];
   const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => rowHeight, overscan: 10, scrollMargin: margin });
   const axis = axisOf(scale, total, zoom, laneWidth);
 
@@ -160,7 +190,8 @@ function Lanes({ timeline, lookingBack, scale, total, zoom, selected, onSelect, 
               <div key={s.from} className="idle-gap" aria-hidden="true" style={{ "--x": s.start, "--w": s.size } as CSSProperties} />
             ))}
           {virtual.getVirtualItems().map((item) => {
-            const lane = rows[item.index] as Lane;
+            const lane = rows[item.index] as Row;
+            const { runId } = lane;
             return (
               <LaneRow
                 key={item.index}
@@ -169,10 +200,12 @@ function Lanes({ timeline, lookingBack, scale, total, zoom, selected, onSelect, 
                 top={item.start - margin}
                 scale={scale}
                 total={total}
+                px={laneWidth * zoom}
                 focus={focus}
-                selected={selected}
+                selected={runId === undefined ? selected : undefined}
                 onFocus={setFocus}
-                onSelect={onSelect}
+                onSelect={runId === undefined ? onSelect : (seq) => onSelectIn(runId, seq)}
+                onToggle={onToggle}
               />
             );
           })}
@@ -206,26 +239,35 @@ function moved(key: string, { row, item }: Focus, rows: readonly Lane[]): Focus 
 }
 
 type LaneProps = {
-  lane: Lane;
+  lane: Row;
+  onToggle: ((lane: Row) => void) | undefined;
   index: number;
   top: number;
   scale: Scale;
   total: number;
+  /** The width of a lane in pixels. */
+  px: number;
   focus: Focus;
   selected: number | undefined;
   onFocus: (focus: Focus) => void;
   onSelect: (seq: number) => void;
 };
 
-function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onSelect }: LaneProps): ReactNode {
+function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected, onFocus, onSelect }: LaneProps): ReactNode {
   const look = lookOf(lane.status);
+  const note = index > 0 ? noteAfter(lane, scale, total, px) : undefined;
   return (
     <div role="row" aria-rowindex={index + 1} className={index === 0 ? "tl-row whole" : "tl-row"} style={{ transform: `translateY(${top}px)` }}>
-      <div role="rowheader" className="tl-name" title={escapeHidden(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
+      <div role="rowheader" className="tl-name" style={{ "--depth": lane.depth } as CSSProperties} title={escapeHidden(lane.typeId ? `${lane.nodeId} (${lane.typeId})` : lane.nodeId)}>
         <span className={look.tone}>
           <Icon name={look.icon} />
           <span className="unseen">{look.word}: </span>
         </span>
+        {onToggle && lane.children && lane.children.length > 0 && (
+          <button type="button" className="quiet fold" aria-expanded={lane.opened ?? false} aria-label={escapeHidden(`Runs of ${lane.nodeId}`)} onClick={() => onToggle(lane)}>
+            <Icon name={lane.opened ? "down" : "right"} />
+          </button>
+        )}
         <b>
           <Name text={lane.nodeId} />
         </b>{" "}
@@ -235,7 +277,7 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
         const here = focus.row === index && focus.item === i;
         const left = scale.at(item.at);
         const width = item.kind === "bar" ? scale.at(item.bar.to ?? total) - left : 0;
-        const tone = item.kind === "bar" ? toneOf(item.bar.status) : item.mark.tone;
+        const tone = item.kind === "bar" ? barLook(item.bar.status).tone : item.mark.tone;
         return (
           <div
             key={`${item.kind}${item.seq}`}
@@ -255,12 +297,58 @@ function LaneRow({ lane, index, top, scale, total, focus, selected, onFocus, onS
               onSelect(item.seq);
             }}
           >
-            {item.kind === "bar" ? <Parts bar={item.bar} total={total} scale={scale} left={left} width={width} /> : <Name text={item.mark.sign} />}
+            {item.kind === "bar" ? (
+              <>
+                <Parts bar={item.bar} total={total} scale={scale} left={left} width={width} />
+                {index > 0 && width * px >= least && (
+                  <span
+                    className={item.bar.parts.every((p) => p.kind === "wait") ? "bar-text on-wait" : "bar-text"}
+                    style={clearOf(lane.marks.map((m) => (scale.at(m.at) - left) * px), width * px)}
+                    data-text={escapeHidden(textOn(lane.nodeId, item.bar, total))}
+                  />
+                )}
+              </>
+            ) : (
+              <Sign sign={item.mark.sign} />
+            )}
           </div>
         );
       })}
+      {note && (
+        <span className="bar-note" data-text={escapeHidden(note.text)} style={{ "--x": note.x } as CSSProperties} />
+      )}
     </div>
   );
+}
+
+// A bar narrower than this has its text after it, if there is that much room for it. In pixels.
+const least = 90;
+const roomOfNote = 150;
+
+/** Returns the text after the last bar of a lane, if the bar is too narrow for it. */
+function noteAfter(lane: Lane, scale: Scale, total: number, px: number): { x: number; text: string } | undefined {
+  const bar = lane.bars.at(-1);
+  if (!bar) return undefined;
+  const from = scale.at(bar.from);
+  const to = scale.at(bar.to ?? total);
+  const marked = lane.marks.some((m) => scale.at(m.at) * px > to * px - 24);
+  if ((to - from) * px >= least || (1 - to) * px < roomOfNote || marked) return undefined;
+  return { x: Math.max(to, from + 6 / px), text: textOn(lane.nodeId, bar, total) };
+}
+
+// The width of a mark, about, in pixels.
+const markWidth = 34;
+
+/** Keeps the text of a bar clear of the marks on it, which are at these distances from its start. */
+function clearOf(marks: number[], width: number): CSSProperties {
+  const starts = marks.filter((x) => Math.abs(x) < markWidth / 2).length > 0 ? markWidth : 0;
+  const next = Math.min(width, ...marks.filter((x) => x >= markWidth / 2));
+  return { left: starts, maxWidth: Math.max(0, next - starts) };
+}
+
+/** The sign of a mark. Fonts often lack that of a fork. */
+function Sign({ sign }: { sign: string }): ReactNode {
+  return sign === "⑂" ? <Icon name="fork" /> : <Name text={sign} />;
 }
 
 function Parts({ bar, total, scale, left, width }: { bar: Bar; total: number; scale: Scale; left: number; width: number }): ReactNode {
@@ -276,18 +364,15 @@ function percent(share: number): string {
   return `${share * 100}%`;
 }
 
-function toneOf(status: string): string {
-  return status === "retried" ? "ask" : lookOf(status).tone;
-}
-
 function wordsOf(lane: Lane, item: Item, total: number): string {
   const when = `${duration(item.at)} after the run was created`;
   if (item.kind === "mark") return `${lane.nodeId}: ${item.mark.words}, ${when}`;
   const { bar } = item;
-  const word = bar.status === "retried" ? "retry scheduled" : lookOf(bar.status).word.toLowerCase();
+  const word = barLook(bar.status).word.toLowerCase();
   const attempt = bar.attempt > 0 ? `, attempt ${bar.attempt + 1}` : "";
   const took = bar.to === undefined ? `for ${duration(total - bar.from)} so far` : duration(bar.to - bar.from);
-  return `${lane.nodeId}${attempt}: ${word}, ${took}, ${when}`;
+  const facts = factsOf(bar).map(([name, value]) => `, ${name.toLowerCase()}: ${value}`).join("");
+  return `${lane.nodeId}${attempt}: ${word}, ${took}, ${when}${facts}`;
 }
 
 type Tick = { at: number; x: number; word: string; folded: boolean };

@@ -1,4 +1,4 @@
-import { ExactNumber, isObject, type Json } from "../../api/json";
+import { ExactNumber, isObject, stringifyJson, type Json } from "../../api/json";
 import type { RunEvent } from "../../api/model";
 import { lookup } from "../../api/lookup";
 
@@ -56,6 +56,12 @@ function words(...parts: (string | false | undefined)[]): string {
 
 type Payload = RunEvent["payload"];
 
+// A value in a line: long ones are in the event.
+function short(value: Json | undefined): string {
+  const written = value === undefined ? "" : stringifyJson(value);
+  return written.length > 80 ? `${written.slice(0, 80)}…` : written;
+}
+
 // The most useful detail of each event type.
 const details: { [type: string]: (p: Payload) => string } = {
   "run.started": (p) => words(text(p.workflowId), p.transport ? `by ${text(p.transport)}` : ""),
@@ -64,8 +70,9 @@ const details: { [type: string]: (p: Payload) => string } = {
   "run.paused": (p) => words(text(p.reason), text(p.drainPolicy)),
   "run.resumed": (p) => text(p.reason),
   "node.started": (p) => words(text(p.typeId), Number(p.attempt) > 0 && `attempt ${Number(p.attempt) + 1}`),
+  "node.completed": (p) => (isObject(p.outputs) && Object.keys(p.outputs).length > 0 ? `outputs ${Object.keys(p.outputs).join(", ")}` : ""),
   "node.failed": (p) => error(p.error),
-  "node.retried": (p) => words(`attempt ${Number(p.attempt) + 1}`, Boolean(p.delayMs) && `after ${text(p.delayMs)} ms`, error(p.lastError)),
+  "node.retried": (p) => p.reason === "branched" ? "the branch starts here" : words(`attempt ${Number(p.attempt) + 1}`, Boolean(p.delayMs) && `after ${text(p.delayMs)} ms`, error(p.lastError)),
   "node.skipped": (p) => text(p.reason),
   "node.cancelled": (p) => text(p.reason),
   "node.suspended": (p) => words(text(p.kind), text(p.key)),
@@ -77,7 +84,7 @@ const details: { [type: string]: (p: Payload) => string } = {
   "clarification.requested": (p) => (Array.isArray(p.questions) ? p.questions.map((q) => (isObject(q) ? text(q.question) : "")).join(" / ") : ""),
   "clarification.resolved": (p) => words(isObject(p.answers) && Object.keys(p.answers).join(", ")),
   "artifact.created": (p) => words(text(p.artifactType), text(p.artifactId)),
-  "variable.changed": (p) => text(p.name),
+  "variable.changed": (p) => `${text(p.name)} = ${short(p.next)}`,
   "channel.written": (p) => words(text(p.channel), text(p.reducer)),
   "log.appended": (p) => words(text(p.level), text(p.message)),
   "cap.breached": (p) => `${text(p.kind)}: ${text(p.observed)} of at most ${text(p.limit)}`,

@@ -7,6 +7,31 @@ export type Lane = Timeline["lanes"][number];
 export type Bar = Lane["bars"][number];
 export type Mark = Lane["marks"][number];
 
+/** A lane as a row: of this run, or of a run that one of its nodes started. */
+export type Row = Lane & {
+  depth: number;
+  /** The run of the lane, if it is not the page's. */
+  runId?: string;
+  /** Its lanes follow. */
+  opened?: boolean;
+};
+
+/** Returns the lanes of a run, each followed by those of the runs that its node started and that are open. Times are the page's. */
+export function rowsOf(view: RunView, opened: ReadonlySet<string>, children: ReadonlyMap<string, RunView>, depth = 0, since = Date.parse(view.createdAt)): Row[] {
+  const offset = Date.parse(view.createdAt) - since;
+  const runs = (lane: Lane): RunView[] => (lane.children ?? []).filter((id) => opened.has(id)).flatMap((id) => children.get(id) ?? []);
+  return view.timeline.lanes.flatMap((lane) => {
+    const open = (lane.children ?? []).some((id) => opened.has(id));
+    const row: Row = { ...(offset === 0 ? lane : shifted(lane, offset)), depth, opened: open, ...(depth > 0 ? { runId: view.runId } : {}) };
+    return [row, ...runs(lane).flatMap((child) => rowsOf(child, opened, children, depth + 1, since))];
+  });
+}
+
+function shifted(lane: Lane, by: number): Lane {
+  const moved = <T extends { from: number; to?: number }>(x: T): T => ({ ...x, from: x.from + by, ...(x.to === undefined ? {} : { to: x.to + by }) });
+  return { ...lane, bars: lane.bars.map((b) => ({ ...moved(b), parts: b.parts.map(moved) })), marks: lane.marks.map((m) => ({ ...m, at: m.at + by })) };
+}
+
 /** Returns the spans of time in which something happened, in order, to find idle gaps. */
 export function busyIn({ lanes, run }: Timeline, now: number): [number, number][] {
   const spans: [number, number][] = [];

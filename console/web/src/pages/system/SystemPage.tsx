@@ -117,7 +117,7 @@ function Health({ path, name }: { path: string; name: string }): ReactNode {
     <div className="health">
       <span className={good ? "status good" : data || error ? "status bad" : "status idle"}>
         <Icon name={good ? "check" : data || error ? "cross" : "dot"} />
-        {good ? "well" : data ? `answers ${data.status}` : error ? "does not answer" : "asking"}
+        {good ? "OK" : data ? `status ${data.status}` : error ? "no response" : "checking"}
       </span>
       <span>
         {name} <code className="dim">{path}</code>

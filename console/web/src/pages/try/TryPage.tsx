@@ -1,4 +1,6 @@
-import { useDeferredValue, useId, useState, type ReactNode } from "react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useDeferredValue, useEffect, useId, useState, type ReactNode } from "react";
+import { api, bodyAs } from "../../api/client";
 import { useTitle } from "../../ui/title";
 import { Explanation } from "../../explain/Explanation";
 import { record } from "../../ladder/events";
@@ -7,13 +9,38 @@ import { stoppedAt } from "../../ladder/rungs";
 import { useCapabilities, useSchema } from "../../ladder/ui/context";
 import { Rungs } from "../../ladder/ui/Rungs";
 import { Verdict } from "../../ladder/ui/Verdict";
+import { ErrorNote } from "../../ui/ErrorNote";
 import { JsonView } from "../../ui/JsonView";
-import { judge, kindOf, type Given, type Judged } from "./judge";
+import { judge, kindOf, outcomeIn, type Given, type Judged, type Reading } from "./judge";
 import { Name } from "../../ui/Text";
 import "../../styles/form.css";
 import "./try.css";
 
-/** Validates a pasted answer against the gates without a run. Nothing is sent. */
+// The host reads an answer when it has not changed for this long.
+const settle = 250;
+
+/** Returns what the host finds in an answer, in the way of a run. */
+function useReading({ text, askedKind, accepts }: Given): { reading: Reading | undefined; error: Error | null } {
+  const [asked, ask] = useState<Given>();
+  const wanted = text.trim() !== "" && outcomeIn(text) === undefined;
+  const words = accepts.join(" ");
+  useEffect(() => {
+    if (!wanted) return undefined;
+    const timer = setTimeout(() => ask({ text, askedKind, accepts: words.split(" ").filter(Boolean) }), settle);
+    return () => clearTimeout(timer);
+  }, [wanted, text, askedKind, words]);
+  const { data, error } = useQuery({
+    queryKey: ["answer", asked],
+    queryFn: ({ signal }) => bodyAs<Reading>(api.POST("/v1/answers:read", { body: { text: asked?.text ?? "", kind: asked?.askedKind ?? "", accepts: asked?.accepts ?? [] }, signal })),
+    enabled: wanted && asked !== undefined,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: false,
+  });
+  return { reading: wanted ? data : undefined, error: wanted ? error : null };
+}
+
+/** Checks a pasted answer against the gates without a run. The host reads it, and records nothing. */
 export default function TryPage(): ReactNode {
   useTitle("Try an answer");
   const id = useId();
@@ -22,15 +49,17 @@ export default function TryPage(): ReactNode {
   const [askedKind, setAskedKind] = useState("");
   const [accepts, setAccepts] = useState("");
   const given: Given = { text: useDeferredValue(answer), askedKind, accepts: accepts.split(/[\s,]+/).filter((kind) => kind !== "") };
-  const kind = given.text.trim() === "" ? undefined : kindOf(given);
+  const { reading, error } = useReading(given);
+  const kind = given.text.trim() === "" ? undefined : kindOf(given, reading);
   const known = kind !== undefined && versions[kind] !== undefined ? kind : undefined;
   const schema = useSchema(known, {}, "envelope");
-  const judged = given.text.trim() === "" || (known !== undefined && schema === undefined) ? undefined : judge(given, { versions, schema });
+  const unread = reading === undefined && outcomeIn(given.text) === undefined;
+  const judged = given.text.trim() === "" || unread || (known !== undefined && schema === undefined) ? undefined : judge(given, reading, { versions, schema });
   return (
     <div className="envelope-page try">
       <h1>Try an answer</h1>
       <p>
-        Paste a model's answer, an envelope or an acceptor response. This page validates it against the host's schemas. Nothing is sent and no run starts.
+        Paste a model's answer, an envelope or an acceptor response. The host reads it as in a run, and this page checks it against the host's schemas. Nothing is recorded, and no run starts.
       </p>
       <div className="try-parts">
         <div className="try-given">
@@ -55,6 +84,7 @@ export default function TryPage(): ReactNode {
           </div>
         </div>
         <section aria-label="Ladder of the answer" className="try-found">
+          {error && <ErrorNote error={error} />}
           {judged ? <Found judged={judged} /> : <p className="empty">The ladder of the answer appears here.</p>}
         </section>
       </div>

@@ -1,7 +1,6 @@
 // The gates of the accept pipeline that work without a run.
 import { ExactNumber, isObject, parseJson, type Json } from "../../api/json";
 import { violations } from "../../inbox/schema";
-import { text } from "../../ladder/events";
 import { gates, type Problem, type Rung } from "../../ladder/model";
 import { rungsOfOutcome } from "../../ladder/outcome";
 import { refused, unreached, type Refusal } from "../../ladder/rungs";
@@ -29,48 +28,45 @@ const universal = ["clarification.request", "schema.request", "schema.response",
 const members = ["correlationId", "envelopeId", "meta", "nodeId", "partial", "payload", "schemaVersion", "type"];
 const statuses = new Set(["accepted", "gated", "invalid", "breached"]);
 
-/** Returns the validated document: the first one of the answer. */
-export function documentOf(answer: string): { document: Json; note?: string } | undefined {
-  const whole = tryParse(answer);
-  const from = answer.search(/[[{]/);
-  const document = whole ?? (from < 0 ? undefined : tryParse(answer.slice(from, Math.max(answer.lastIndexOf("}"), answer.lastIndexOf("]")) + 1)));
-  if (document === undefined) return undefined;
-  const freed = whole === undefined ? "The JSON was extracted from the surrounding text." : "";
-  if (!Array.isArray(document)) return freed ? { document, note: freed } : { document };
-  return { document: document[0] ?? null, note: `${freed} The answer holds ${document.length} documents; this is the first.`.trim() };
-}
+type ReadDocument = { document: Json; envelope?: boolean; kind: string; path: string; found: string; byteOffset?: number };
 
-function tryParse(json: string): Json | undefined {
+/** What the host found in an answer. */
+export type Reading = {
+  documents?: ReadDocument[];
+  /** Why there are none. */
+  reason?: string;
+  detail?: string;
+};
+
+/** Returns the acceptor's response that a text is; undefined for an answer. */
+export function outcomeIn(answer: string): Json | undefined {
   try {
-    return parseJson(json);
+    const document = parseJson(answer);
+    return isObject(document) && typeof document.status === "string" && statuses.has(document.status) ? document : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Returns the kind whose schema applies. */
-export function kindOf({ text: answer, askedKind }: Given): string | undefined {
-  const found = documentOf(answer)?.document;
-  return isEnvelope(found) ? (text(found.type) ?? "") : askedKind || undefined;
+export function kindOf({ askedKind }: Given, reading: Reading | undefined): string | undefined {
+  const found = reading?.documents?.[0];
+  return found ? found.kind : askedKind || undefined;
 }
 
-const isEnvelope = (v: Json | undefined): v is { [name: string]: Json } => isObject(v) && "payload" in v && typeof v.type === "string";
-
 /** Runs the gates on an answer. */
-export function judge(given: Given, host: Host): Judged {
-  const found = documentOf(given.text);
-  if (!found) return { rungs: unreached(), problems: [], note: "The answer contains no whole JSON document. The host would call the model again." };
-  const { document, note } = found;
-  const more = note === undefined ? {} : { note };
-  if (isObject(document) && typeof document.status === "string" && statuses.has(document.status)) {
-    const rungs = rungsOfOutcome(document);
-    return { rungs, problems: rungs.find((r) => r.state === "refused")?.problems ?? [], note: "This is what the acceptor said." };
+export function judge(given: Given, reading: Reading | undefined, host: Host): Judged {
+  const outcome = outcomeIn(given.text);
+  if (outcome !== undefined) {
+    const rungs = rungsOfOutcome(outcome);
+    return { rungs, problems: rungs.find((r) => r.state === "refused")?.problems ?? [], note: "This is the acceptor's response." };
   }
+  const found = reading?.documents?.[0];
+  if (!found) return { rungs: unreached(), problems: [], note: `The answer has no document: ${reading?.detail ?? "it is not read yet"}. The host would call the model again.` };
+  const { document } = found;
+  const more = { note: noteOf(found, reading?.documents?.length ?? 1) };
   const stop = (why: Refusal, kind?: string, payload?: Json): Judged => ({ rungs: refused(why), problems: why.problems ?? [], kind, payload, ...more });
-  if (!isEnvelope(document) && given.askedKind === "") {
-    return stop({ gate: "shape", code: "invalid_envelope_shape", reason: "an envelope has the members type and payload; a bare payload needs the kind requested by the node" });
-  }
-  const envelope = isEnvelope(document) ? document : { type: given.askedKind, payload: document };
+  const envelope: { [name: string]: Json } = found.envelope && isObject(document) ? document : { type: found.kind, payload: document };
   const kind = String(envelope.type);
   const payload = envelope.payload as Json;
   const shape = shapeProblems(envelope);
@@ -89,6 +85,11 @@ export function judge(given: Given, host: Host): Judged {
   }
   const rungs = gates.map((gate, i): Rung => (i <= gates.indexOf("contract") ? { gate, state: "passed" } : { gate, state: "not-reached", note: "the run decides" }));
   return { rungs, problems: [], kind, payload, ...more };
+}
+
+function noteOf({ found, path, byteOffset }: ReadDocument, size: number): string {
+  const where = path === "direct" ? "" : `${found.charAt(0).toUpperCase()}${found.slice(1)}, from byte ${byteOffset ?? 0}.`;
+  return `${where}${size > 1 ? ` The answer has ${size} documents; this is the first.` : ""}`.trim();
 }
 
 function shapeProblems(envelope: { [name: string]: Json }): Problem[] {

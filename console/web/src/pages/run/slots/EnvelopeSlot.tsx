@@ -26,7 +26,7 @@ export function EnvelopeSlot({ event, log, snapshot }: Props): ReactNode {
       <Ladder runId={log.runId} execution={execution} chosen={column?.key} attempts={context.attempts} />
       {column && (
         <p>
-          <Link href={envelopePath(log.runId, column.key)}>Open the ladder: payload, schema, problems</Link>
+          <Link href={envelopePath(log.runId, column.key)}>Open all checks: payload, schema, problems</Link>
         </p>
       )}
     </section>

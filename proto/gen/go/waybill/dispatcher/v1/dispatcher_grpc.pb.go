@@ -28,6 +28,8 @@ const (
 	Dispatcher_ResolveInterrupt_FullMethodName      = "/waybill.dispatcher.v1.Dispatcher/ResolveInterrupt"
 	Dispatcher_GetInterrupt_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetInterrupt"
 	Dispatcher_PutWorkflow_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/PutWorkflow"
+	Dispatcher_ReadAnswer_FullMethodName            = "/waybill.dispatcher.v1.Dispatcher/ReadAnswer"
+	Dispatcher_GetNodeInput_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetNodeInput"
 	Dispatcher_GetWorkflow_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/GetWorkflow"
 	Dispatcher_ListWorkflowVersions_FullMethodName  = "/waybill.dispatcher.v1.Dispatcher/ListWorkflowVersions"
 	Dispatcher_DeleteWorkflow_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/DeleteWorkflow"
@@ -69,6 +71,10 @@ type DispatcherClient interface {
 	GetInterrupt(ctx context.Context, in *GetInterruptRequest, opts ...grpc.CallOption) (*GetInterruptResponse, error)
 	// PutWorkflow registers a definition.
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
+	// ReadAnswer finds the documents of a text as for a node that calls a model. It records nothing.
+	ReadAnswer(ctx context.Context, in *ReadAnswerRequest, opts ...grpc.CallOption) (*ReadAnswerResponse, error)
+	// GetNodeInput returns what a node was given when an attempt started.
+	GetNodeInput(ctx context.Context, in *GetNodeInputRequest, opts ...grpc.CallOption) (*GetNodeInputResponse, error)
 	// GetWorkflow returns a definition visible to the tenant.
 	GetWorkflow(ctx context.Context, in *GetWorkflowRequest, opts ...grpc.CallOption) (*GetWorkflowResponse, error)
 	// ListWorkflowVersions lists the versions of a workflow visible to the tenant.
@@ -197,6 +203,26 @@ func (c *dispatcherClient) PutWorkflow(ctx context.Context, in *PutWorkflowReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PutWorkflowResponse)
 	err := c.cc.Invoke(ctx, Dispatcher_PutWorkflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) ReadAnswer(ctx context.Context, in *ReadAnswerRequest, opts ...grpc.CallOption) (*ReadAnswerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadAnswerResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ReadAnswer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) GetNodeInput(ctx context.Context, in *GetNodeInputRequest, opts ...grpc.CallOption) (*GetNodeInputResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetNodeInputResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_GetNodeInput_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -377,6 +403,10 @@ type DispatcherServer interface {
 	GetInterrupt(context.Context, *GetInterruptRequest) (*GetInterruptResponse, error)
 	// PutWorkflow registers a definition.
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
+	// ReadAnswer finds the documents of a text as for a node that calls a model. It records nothing.
+	ReadAnswer(context.Context, *ReadAnswerRequest) (*ReadAnswerResponse, error)
+	// GetNodeInput returns what a node was given when an attempt started.
+	GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error)
 	// GetWorkflow returns a definition visible to the tenant.
 	GetWorkflow(context.Context, *GetWorkflowRequest) (*GetWorkflowResponse, error)
 	// ListWorkflowVersions lists the versions of a workflow visible to the tenant.
@@ -447,6 +477,12 @@ func (UnimplementedDispatcherServer) GetInterrupt(context.Context, *GetInterrupt
 }
 func (UnimplementedDispatcherServer) PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutWorkflow not implemented")
+}
+func (UnimplementedDispatcherServer) ReadAnswer(context.Context, *ReadAnswerRequest) (*ReadAnswerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadAnswer not implemented")
+}
+func (UnimplementedDispatcherServer) GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetNodeInput not implemented")
 }
 func (UnimplementedDispatcherServer) GetWorkflow(context.Context, *GetWorkflowRequest) (*GetWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetWorkflow not implemented")
@@ -672,6 +708,42 @@ func _Dispatcher_PutWorkflow_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(DispatcherServer).PutWorkflow(ctx, req.(*PutWorkflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_ReadAnswer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadAnswerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ReadAnswer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ReadAnswer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ReadAnswer(ctx, req.(*ReadAnswerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_GetNodeInput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetNodeInputRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).GetNodeInput(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_GetNodeInput_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).GetNodeInput(ctx, req.(*GetNodeInputRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -988,6 +1060,14 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "PutWorkflow",
 			Handler:    _Dispatcher_PutWorkflow_Handler,
+		},
+		{
+			MethodName: "ReadAnswer",
+			Handler:    _Dispatcher_ReadAnswer_Handler,
+		},
+		{
+			MethodName: "GetNodeInput",
+			Handler:    _Dispatcher_GetNodeInput_Handler,
 		},
 		{
 			MethodName: "GetWorkflow",

@@ -44,6 +44,8 @@ const (
 	Host_EndQuarantinedRun_FullMethodName      = "/waybill.host.v1.Host/EndQuarantinedRun"
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
+	Host_GetNodeInput_FullMethodName           = "/waybill.host.v1.Host/GetNodeInput"
+	Host_ReadAnswer_FullMethodName             = "/waybill.host.v1.Host/ReadAnswer"
 )
 
 // HostClient is the client API for Host service.
@@ -107,6 +109,11 @@ type HostClient interface {
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
 	// from its events. Scope runs:read.
 	GetRunView(ctx context.Context, in *GetRunViewRequest, opts ...grpc.CallOption) (*GetRunViewResponse, error)
+	// GetNodeInput returns what a node of a run was given when an attempt started. Scope runs:read.
+	GetNodeInput(ctx context.Context, in *GetNodeInputRequest, opts ...grpc.CallOption) (*GetNodeInputResponse, error)
+	// ReadAnswer finds the documents of a pasted answer as for a node that calls a model. It records
+	// nothing. Scope runs:read.
+	ReadAnswer(ctx context.Context, in *ReadAnswerRequest, opts ...grpc.CallOption) (*ReadAnswerResponse, error)
 }
 
 type hostClient struct {
@@ -376,6 +383,26 @@ func (c *hostClient) GetRunView(ctx context.Context, in *GetRunViewRequest, opts
 	return out, nil
 }
 
+func (c *hostClient) GetNodeInput(ctx context.Context, in *GetNodeInputRequest, opts ...grpc.CallOption) (*GetNodeInputResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetNodeInputResponse)
+	err := c.cc.Invoke(ctx, Host_GetNodeInput_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ReadAnswer(ctx context.Context, in *ReadAnswerRequest, opts ...grpc.CallOption) (*ReadAnswerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadAnswerResponse)
+	err := c.cc.Invoke(ctx, Host_ReadAnswer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // HostServer is the server API for Host service.
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
@@ -437,6 +464,11 @@ type HostServer interface {
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
 	// from its events. Scope runs:read.
 	GetRunView(context.Context, *GetRunViewRequest) (*GetRunViewResponse, error)
+	// GetNodeInput returns what a node of a run was given when an attempt started. Scope runs:read.
+	GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error)
+	// ReadAnswer finds the documents of a pasted answer as for a node that calls a model. It records
+	// nothing. Scope runs:read.
+	ReadAnswer(context.Context, *ReadAnswerRequest) (*ReadAnswerResponse, error)
 	mustEmbedUnimplementedHostServer()
 }
 
@@ -521,6 +553,12 @@ func (UnimplementedHostServer) GetRunOwner(context.Context, *GetRunOwnerRequest)
 }
 func (UnimplementedHostServer) GetRunView(context.Context, *GetRunViewRequest) (*GetRunViewResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRunView not implemented")
+}
+func (UnimplementedHostServer) GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetNodeInput not implemented")
+}
+func (UnimplementedHostServer) ReadAnswer(context.Context, *ReadAnswerRequest) (*ReadAnswerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadAnswer not implemented")
 }
 func (UnimplementedHostServer) mustEmbedUnimplementedHostServer() {}
 func (UnimplementedHostServer) testEmbeddedByValue()              {}
@@ -986,6 +1024,42 @@ func _Host_GetRunView_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_GetNodeInput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetNodeInputRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetNodeInput(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetNodeInput_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetNodeInput(ctx, req.(*GetNodeInputRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ReadAnswer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadAnswerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ReadAnswer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ReadAnswer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ReadAnswer(ctx, req.(*ReadAnswerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Host_ServiceDesc is the grpc.ServiceDesc for Host service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1088,6 +1162,14 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetRunView",
 			Handler:    _Host_GetRunView_Handler,
+		},
+		{
+			MethodName: "GetNodeInput",
+			Handler:    _Host_GetNodeInput_Handler,
+		},
+		{
+			MethodName: "ReadAnswer",
+			Handler:    _Host_ReadAnswer_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

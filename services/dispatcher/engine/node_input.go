@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/runstate"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/view"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/machine"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// NodeInput computes what a node was given when the last of its attempts started, at or before an
+// event; -1 is the last event. It reads what is recorded, and not the clear values of masked runs.
+func (e *Executor) NodeInput(
+	ctx context.Context, tenant, runID, nodeID string, at int,
+) (doc view.NodeInput, in node.Input, err error) {
+	err = e.contain(runID, func() error {
+		doc, in, err = e.nodeInput(ctx, subject.Run{Tenant: tenant, RunID: runID}, nodeID, at)
+		return err
+	})
+	return doc, in, err
+}
+
+func (e *Executor) nodeInput(
+	ctx context.Context, r subject.Run, nodeID string, at int,
+) (view.NodeInput, node.Input, error) {
+	rec, events, err := e.readRun(ctx, r)
+	if err != nil {
+		return view.NodeInput{}, node.Input{}, err
+	}
+	start := lastStart(events, nodeID, at)
+	if start < 0 {
+		return view.NodeInput{}, node.Input{}, fault.New(fault.NotFound, "the node has not started in this run")
+	}
+	st := runstate.Fold(rec, events[:start])
+	plan, err := e.loadPlan(ctx, st)
+	if fault.CodeOf(err) == fault.WorkflowNotFound {
+		err = fault.New(fault.NotFound, "this host has no definition of the run")
+	}
+	if err != nil {
+		return view.NodeInput{}, node.Input{}, err
+	}
+	if _, ok := plan.Graph.Lookup(nodeID); !ok {
+		return view.NodeInput{}, node.Input{}, fault.New(fault.NotFound, "the definition of the run has no such node")
+	}
+	in, typeID, bad := machine.New(plan, e.cfg.Limits, st).Input(nodeID)
+	doc := view.NodeInput{
+		RunID: rec.RunID, NodeID: nodeID, TypeID: typeID, Sequence: events[start].Sequence,
+		Config: in.Config, Inputs: in.Ports, Untrusted: slices.AppendSeq([]string{}, maps.Keys(in.UntrustedPorts)),
+	}
+	slices.Sort(doc.Untrusted)
+	if bad != nil {
+		doc.Config, doc.Inputs = json.RawMessage("{}"), map[string]json.RawMessage{}
+		doc.Error = &view.Error{Code: bad.Code, Message: bad.Message}
+	}
+	return doc, in, nil
+}
+
+// readRun returns the record of a run and its events.
+func (e *Executor) readRun(ctx context.Context, r subject.Run) (*wire.RunRecord, []wire.Event, error) {
+	frames, err := e.deps.Log.Run(ctx, r)
+	if errors.Is(err, runlog.ErrNotFound) || err == nil && len(frames) == 0 {
+		return nil, nil, fault.NoRun()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := frame.VerifyChain(frames); err != nil {
+		return nil, nil, err
+	}
+	rec, err := frames[0].Record()
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []wire.Event
+	for _, f := range frames {
+		events, err := f.Events()
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, events...)
+	}
+	return rec, out, nil
+}
+
+// lastStart returns the index of the event that started the last attempt of a node; -1: none did.
+func lastStart(events []wire.Event, nodeID string, at int) int {
+	for i, event := range slices.Backward(events) {
+		if event.Type == wire.EventNodeStarted && event.NodeID == nodeID && (at < 0 || event.Sequence <= at) {
+			return i
+		}
+	}
+	return -1
+}
