@@ -108,8 +108,11 @@ endef
 faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault, FLIPS=10000 flipped bits; ONLY=kills|steps|dedup: one process
 	$(call part,faults)
 
+# RUNLEVEL keeps the package from starting a server of its own.
+install-pgbouncer = @test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/null || { test "$$(id -u)" = 0 || { echo "pgbouncer is missing: install it" >&2; exit 1; }; apt-get update -q && RUNLEVEL=1 apt-get install -qy --no-install-recommends pgbouncer; }
 # npm has the binaries of PostgreSQL for each platform.
 define integration.postgres
+$(install-pgbouncer)
 WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres
 endef
 # The readers over NATS of examples/subscribe, also those in JavaScript and the shell.
@@ -131,6 +134,17 @@ define integration.shells
 $(install-shells)
 WAYBILL_SHELLS=1 $(GOTEST) -run TestL8_CompletionScriptsLoad ./test/cli
 endef
+# A real engine: Ollama, built from its module with a C++ compiler, which takes minutes. Not in CI.
+OLLAMA := .bin/ollama-v0.17.4
+define integration.ollama
+$(MAKE) $(OLLAMA)
+WAYBILL_OLLAMA=$(CURDIR)/$(OLLAMA) $(GOTEST) -timeout 10m -v -run TestOllama ./test/engines
+endef
+# Another project's doubles of vendors. Not in CI.
+define integration.aimock
+npm ci --ignore-scripts --no-audit --no-fund --prefix tools/aimock
+WAYBILL_AIMOCK=$(CURDIR)/tools/aimock $(GOTEST) -timeout 5m -run TestAimock ./test/engines
+endef
 define integration.all
 $(integration.shells)
 $(integration.readers)
@@ -144,7 +158,7 @@ CLIENTS := test/clients/ts/node_modules/.package-lock.json
 needs = $(if $(filter all $(1),$(or $(ONLY),all)),$(2))
 
 .PHONY: integration
-integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients
+integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz
@@ -222,6 +236,7 @@ CI_TESTS := test WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=30 DEDUP
 .PHONY: ci
 ci: build $(POSTGRES) $(READERS) $(CLIENTS) ## what CI runs, in lanes, with the seconds of each step
 	$(install-shells)
+	$(install-pgbouncer)
 	tools/lanes.sh '$(CI_TESTS)'
 	tools/lanes.sh 'gen-check'
 	tools/lanes.sh 'race' 'lint; trace; console-check; deploy-check'
@@ -229,6 +244,15 @@ ci: build $(POSTGRES) $(READERS) $(CLIENTS) ## what CI runs, in lanes, with the 
 
 include deploy/deploy.mk
 include console/console.mk
+
+# The module leaves out headers of other projects. Debian has two of them (nlohmann-json3-dev,
+# libstb-dev), and another module the third.
+MINIAUDIO := github.com/gen2brain/malgo@v0.11.23
+$(OLLAMA):
+	mkdir -p .bin/include/miniaudio
+	cp -f "$$(GOWORK=off go mod download -json $(MINIAUDIO) | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')/miniaudio.h" .bin/include/miniaudio
+	CGO_ENABLED=1 CGO_CXXFLAGS="-O2 -I$(CURDIR)/.bin/include" GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/ollama/ollama@$(patsubst .bin/ollama-%,%,$@)
+	mv .bin/ollama $@
 
 $(NATSCLI):
 	rm -f .bin/natscli-*

@@ -3341,6 +3341,7 @@ export interface components {
             nodeId?: string;
             outputTokens?: number;
             provider?: string;
+            reasoningTokens?: number;
             retry: boolean;
             sequence: number;
         };
@@ -3478,6 +3479,7 @@ export interface components {
             currency?: string;
             inputTokens?: number;
             outputTokens?: number;
+            reasoningTokens?: number;
             unknown: number;
         };
         ViewTimeline: {
@@ -3499,6 +3501,7 @@ export interface components {
             model?: string;
             outputTokens?: number;
             provider?: string;
+            reasoningTokens?: number;
         };
         /** @description The votes so far; present if a decision needs several. */
         VoteCount: {
