@@ -101,7 +101,7 @@ func acceptorMayAppend(m *machine.Machine, drafts []wire.Draft) bool {
 		return true
 	}
 	return m.State().Record.Masking == "" && !m.IsReplay() &&
-		!slices.ContainsFunc(drafts, func(d wire.Draft) bool { return !d.Type.MayPrecede() || d.CausationID != "" })
+		!slices.ContainsFunc(drafts, func(d wire.Draft) bool { return !d.MayPrecede() || d.CausationID != "" })
 }
 
 // allEvents are the events that the acceptor appended, or returned from an earlier frame.

@@ -37,6 +37,8 @@ type node struct {
 	at, since, began int64
 	// instead says why the node's attempts call another model than its own; empty for its own.
 	instead string
+	// reasoning is the count that was reported for the next usage; nil for none.
+	reasoning *big.Int
 }
 
 type recording struct {
@@ -254,7 +256,8 @@ func (n *node) answered(e wire.Event, p *payload) {
 			c.Partial = &e.Sequence
 		}
 	case "provider.usage":
-		n.finished(n.call(e, n.ended(), ""), usageOf(p))
+		n.finished(n.call(e, n.ended(), ""), usageOf(p, n.reasoning))
+		n.reasoning = nil
 	case "envelope.truncated":
 		n.last(e).Truncated = &view.Truncation{
 			StopReason: cmp.Or(p.StopReason, "unknown"), OutputTokens: integer(p.OutputTokenCount), Partial: p.PartialAvailable,

@@ -23,6 +23,8 @@ type costNode struct {
 	branched int
 	// silent is a finished answer whose usage is not reported yet.
 	silent *view.CostCall
+	// reasoning is the count that was reported for the next usage; nil for none.
+	reasoning *big.Int
 }
 
 // add returns the call that the event reports; nil for other events.
@@ -48,9 +50,12 @@ func (c *costs) add(e wire.Event, p *payload, id string) *view.CostCall {
 		if p.IsLast {
 			n.silent = call(view.Usage{Provider: p.Meta.Provider, Model: p.Meta.Model})
 		}
+	case "log.appended":
+		n.reasoning = cmp.Or(reasoningOf(p), n.reasoning)
 	case "provider.usage":
 		n.silent = nil
-		c.calls = append(c.calls, call(usageOf(p)))
+		c.calls = append(c.calls, call(usageOf(p, n.reasoning)))
+		n.reasoning = nil
 		n.calls++
 		return c.calls[len(c.calls)-1]
 	case "envelope.retry.attempted", "node.completed", "node.failed":
@@ -62,11 +67,21 @@ func (c *costs) add(e wire.Event, p *payload, id string) *view.CostCall {
 	return nil
 }
 
-func usageOf(p *payload) view.Usage {
+// usageOf returns the usage of a call. reasoning was reported before it; nil for none.
+func usageOf(p *payload, reasoning *big.Int) view.Usage {
 	return view.Usage{
 		Provider: p.Provider, Model: p.Model, Cost: amount(p.CostEstimateUSD), Currency: cmp.Or(p.Currency, "USD"),
 		InputTokens: count(p.InputTokens), OutputTokens: count(p.OutputTokens), CachedTokens: count(p.CacheReadTokens),
+		ReasoningTokens: reasoning,
 	}
+}
+
+// reasoningOf returns the count in a log entry about the next usage; nil in others.
+func reasoningOf(p *payload) *big.Int {
+	if p.Fields.Reason != wire.ReasonModelUsage {
+		return nil
+	}
+	return count(p.Fields.ReasoningTokens)
 }
 
 func (c *costs) view() view.Cost {
@@ -89,6 +104,7 @@ func addTo(s *view.Sum, c *view.CostCall) {
 	s.InputTokens = plus(s.InputTokens, c.InputTokens)
 	s.OutputTokens = plus(s.OutputTokens, c.OutputTokens)
 	s.CachedTokens = plus(s.CachedTokens, c.CachedTokens)
+	s.ReasoningTokens = plus(s.ReasoningTokens, c.ReasoningTokens)
 	s.Currency = cmp.Or(s.Currency, c.Currency)
 	if c.Cost != nil {
 		sum := *c.Cost
