@@ -106,6 +106,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/answers:read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read answer
+         * @description Needs the scope runs:read.
+         */
+        post: operations["readAnswer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/assets/{token}": {
         parameters: {
             query?: never;
@@ -497,6 +517,26 @@ export interface paths {
          * @description Needs the scope approvals:respond.
          */
         post: operations["resolveInterruptByRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{runId}/nodes/{nodeId}/input": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get node input
+         * @description Needs the scope runs:read.
+         */
+        get: operations["getNodeInput"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -922,6 +962,14 @@ export interface components {
         AnnotationTarget: {
             eventId?: string;
             nodeId?: string;
+        };
+        AnswerDocument: {
+            byteOffset: number;
+            document?: unknown;
+            envelope: boolean;
+            found: string;
+            kind: string;
+            path: string;
         };
         /** @description The place of an envelope in a model's answer with several. */
         AnswerPart: {
@@ -2821,6 +2869,16 @@ export interface components {
             /** @description JSON Schema of the answer. */
             schema?: components["schemas"]["JsonObject"];
         };
+        ReadAnswerRequest: {
+            accepts: string[];
+            kind: string;
+            text: string;
+        };
+        ReadAnswerResult: {
+            detail: string;
+            documents: components["schemas"]["AnswerDocument"][];
+            reason: string;
+        };
         /** @description The envelope that caused the event. */
         RecordedEnvelope: {
             answer?: components["schemas"]["AnswerPart"];
@@ -3302,11 +3360,13 @@ export interface components {
         };
         ViewBar: {
             attempt: number;
+            ended?: number;
             from: number;
             parts: components["schemas"]["ViewPart"][];
             sequence: number;
             status: string;
             to?: number;
+            usage?: components["schemas"]["ViewSum"];
         };
         ViewCall: {
             attempt: number;
@@ -3317,12 +3377,18 @@ export interface components {
             end: string;
             envelopes: components["schemas"]["ViewEnvelope"][];
             failure?: components["schemas"]["ViewFailure"];
+            firstMs?: number;
             from: number;
+            partial?: number;
+            prompt?: number;
             recovery?: components["schemas"]["ViewRecovery"];
             refusal?: components["schemas"]["ViewRefusal"];
+            thoughts?: number[];
             to: number;
+            tokensPerSecond?: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
+            tookMs?: number;
             truncated?: components["schemas"]["ViewTruncation"];
             usage?: components["schemas"]["ViewUsage"];
         };
@@ -3377,6 +3443,7 @@ export interface components {
         };
         ViewExecution: {
             calls: components["schemas"]["ViewCall"][];
+            choice?: string;
             code?: string;
             detail?: string;
             error?: components["schemas"]["ViewError"];
@@ -3387,7 +3454,7 @@ export interface components {
             insufficient?: components["schemas"]["ViewInsufficient"];
             nodeId: string;
             /** @enum {string} */
-            result: "open" | "waiting" | "completed" | "failed" | "retried" | "cancelled";
+            result: "open" | "waiting" | "completed" | "failed" | "retried" | "branched" | "cancelled";
             substitution?: components["schemas"]["ViewSubstitution"];
             to: number;
             /** @enum {string} */
@@ -3421,8 +3488,10 @@ export interface components {
         };
         ViewLane: {
             bars: components["schemas"]["ViewBar"][];
+            children?: string[];
             marks: components["schemas"]["ViewMark"][];
             nodeId: string;
+            questions?: components["schemas"]["ViewQuestion"][];
             status: string;
             typeId?: string;
         };
@@ -3437,6 +3506,17 @@ export interface components {
             model: string;
             provider: string;
         };
+        ViewNodeInput: {
+            config: components["schemas"]["JsonObject"];
+            error?: components["schemas"]["ViewError"];
+            inputs: components["schemas"]["JsonObject"];
+            nodeId: string;
+            request?: unknown;
+            runId: string;
+            sequence: number;
+            typeId: string;
+            untrusted: string[];
+        };
         ViewPart: {
             from: number;
             /** @enum {string} */
@@ -3447,6 +3527,11 @@ export interface components {
             instancePointer?: string;
             message: string;
             schemaPointer?: string;
+        };
+        ViewQuestion: {
+            requested: number;
+            resolved?: number;
+            votes?: number[];
         };
         ViewRecovery: {
             byteOffset?: number;
@@ -3486,7 +3571,9 @@ export interface components {
             lanes: components["schemas"]["ViewLane"][];
             last: number;
             marks: components["schemas"]["ViewMark"][];
+            retries: number;
             run: components["schemas"]["ViewBar"];
+            waitedMs: number;
         };
         ViewTruncation: {
             outputTokens?: number;
@@ -4042,6 +4129,46 @@ export interface operations {
                 };
             };
             400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    readAnswer: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReadAnswerRequest"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReadAnswerResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
             404: components["responses"]["Error404"];
             405: components["responses"]["Error405"];
             409: components["responses"]["Error409"];
@@ -4963,6 +5090,45 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResolveInterruptByRunResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getNodeInput: {
+        parameters: {
+            query?: {
+                at?: number;
+            };
+            header?: never;
+            path: {
+                runId: string;
+                nodeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ViewNodeInput"];
                 };
             };
             400: components["responses"]["Error400"];

@@ -206,7 +206,7 @@ function CallFacts({ call }: { call: Call }): ReactNode {
   if (u) facts.push(["Model", [u.provider, u.model].filter(Boolean).join(" · ") || "–"]);
   if (u) facts.push(["Tokens", `${count(u.inputTokens)} in, ${count(u.outputTokens)} out`]);
   if (u?.cachedTokens !== undefined) facts.push(["Cached", count(u.cachedTokens)]);
-  if (u && "reasoningTokens" in u) facts.push(["Reasoning", count(u.reasoningTokens)]);
+  if (u?.reasoningTokens !== undefined) facts.push(["Reasoning", count(u.reasoningTokens)]);
   if (u) facts.push(["Cost", money(u.cost, u.currency)]);
   if (call.firstMs !== undefined) facts.push(["First text", duration(call.firstMs)]);
   if (call.tookMs !== undefined) facts.push(["Took", duration(call.tookMs)]);
