@@ -1287,8 +1287,11 @@ export interface components {
         };
         WorkflowSummary: {
             digest: string;
+            file?: string;
             name: string;
+            origin: string;
             version: string;
+            warnings: string[];
             workflowId: string;
         };
         WorkflowVersion: {
