@@ -145,6 +145,9 @@ func (l *workflowLoader) try(ctx context.Context, file, from string, doc []byte)
 	if other := l.files.equal(from); other != "" {
 		problem = fmt.Sprintf("%s has the same id and version, %s %s, and is used; give one of them another version, or delete it",
 			other, of.id, of.version)
+		if own := l.validate(ctx, doc); own != "" {
+			problem += "; it has mistakes, too: " + own
+		}
 	} else if problem, err = l.register(ctx, file, from, doc); err != nil {
 		return "", err
 	}
@@ -156,6 +159,19 @@ func (l *workflowLoader) try(ctx context.Context, file, from string, doc []byte)
 		err = l.registerFile(ctx, used[len(used)-1])
 	}
 	return problem, err
+}
+
+// validate returns the mistakes of a document that is not registered.
+func (l *workflowLoader) validate(ctx context.Context, doc []byte) string {
+	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, ValidateOnly: true})
+	if err != nil {
+		return "" // why it is not registered is known
+	}
+	var out []string
+	for _, p := range res.GetProblems()[:min(len(res.GetProblems()), maxOthers)] {
+		out = append(out, p.GetPath()+": "+p.GetMessage())
+	}
+	return strings.Join(out, "; ")
 }
 
 // registerFile registers a file that was registered before.

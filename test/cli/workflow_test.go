@@ -139,7 +139,7 @@ func TestSettings_LintListsAllMistakes(t *testing.T) {
 	require.Equal(t, 1, r.status)
 	for _, want := range []string{
 		file + ":2:2: /limts: settings: unknown member; allowed here: $schema, limits, tenants; did you mean limits?",
-		file + ":3:25: /limits/1: settings: \"key=0/s\": ",
+		file + ":3:24: /limits/1: settings: \"key=0/s\": ",
 		file + ":4:23: /tenants/acme/0: settings: \"x\": ",
 	} {
 		require.Contains(t, r.out, want)
