@@ -127,6 +127,17 @@ define integration.shells
 $(install-shells)
 WAYBILL_SHELLS=1 $(GOTEST) -run TestL8_CompletionScriptsLoad ./test/cli
 endef
+# A real engine: Ollama, built from its module with a C++ compiler, which takes minutes. Not in CI.
+OLLAMA := .bin/ollama-v0.17.4
+define integration.ollama
+$(MAKE) $(OLLAMA)
+WAYBILL_OLLAMA=$(CURDIR)/$(OLLAMA) $(GOTEST) -timeout 10m -v -run TestOllama ./test/engines
+endef
+# Another project's doubles of vendors. Not in CI.
+define integration.aimock
+npm ci --ignore-scripts --no-audit --no-fund --prefix tools/aimock
+WAYBILL_AIMOCK=$(CURDIR)/tools/aimock $(GOTEST) -timeout 5m -run TestAimock ./test/engines
+endef
 define integration.all
 $(integration.shells)
 $(integration.readers)
@@ -136,7 +147,7 @@ endef
 READERS := $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json
 
 .PHONY: integration
-integration: build $(if $(filter-out readers shells collector,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells collector,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector
+integration: build $(if $(filter-out readers shells collector ollama aimock,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells collector ollama aimock,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector; by hand alone: ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz
@@ -221,6 +232,15 @@ ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of 
 
 include deploy/deploy.mk
 include console/console.mk
+
+# The module leaves out headers of other projects. Debian has two of them (nlohmann-json3-dev,
+# libstb-dev), and another module the third.
+MINIAUDIO := github.com/gen2brain/malgo@v0.11.23
+$(OLLAMA):
+	mkdir -p .bin/include/miniaudio
+	cp -f "$$(GOWORK=off go mod download -json $(MINIAUDIO) | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')/miniaudio.h" .bin/include/miniaudio
+	CGO_ENABLED=1 CGO_CXXFLAGS="-O2 -I$(CURDIR)/.bin/include" GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/ollama/ollama@$(patsubst .bin/ollama-%,%,$@)
+	mv .bin/ollama $@
 
 $(NATSCLI):
 	rm -f .bin/natscli-*

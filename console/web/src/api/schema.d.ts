@@ -1102,6 +1102,7 @@ export interface components {
             nodeId?: string;
             outputTokens?: number;
             provider?: string;
+            reasoningTokens?: number;
             retry: boolean;
             sequence: number;
         };
@@ -1239,6 +1240,7 @@ export interface components {
             currency?: string;
             inputTokens?: number;
             outputTokens?: number;
+            reasoningTokens?: number;
             unknown: number;
         };
         ViewTimeline: {
@@ -1260,6 +1262,7 @@ export interface components {
             model?: string;
             outputTokens?: number;
             provider?: string;
+            reasoningTokens?: number;
         };
         Webhook: {
             consecutiveFailures: number;
