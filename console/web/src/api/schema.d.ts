@@ -3767,8 +3767,11 @@ export interface components {
         };
         WorkflowSummary: {
             digest: string;
+            file?: string;
             name: string;
+            origin: string;
             version: string;
+            warnings: string[];
             workflowId: string;
         };
         WorkflowTrigger: {
