@@ -126,8 +126,11 @@ endef
 faults: build $(if $(ONLY),,$(POSTGRES)) ## KILLS=500 kills of a host in many processes, ROUNDS=10 of each other fault, FLIPS=10000 flipped bits; ONLY=kills|steps|dedup: one process
 	$(call part,faults)
 
+# RUNLEVEL keeps the package from starting a server of its own.
+install-pgbouncer = @test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/null || { test "$$(id -u)" = 0 || { echo "pgbouncer is missing: install it" >&2; exit 1; }; apt-get update -q && RUNLEVEL=1 apt-get install -qy --no-install-recommends pgbouncer; }
 # npm has the binaries of PostgreSQL for each platform.
 define integration.postgres
+$(install-pgbouncer)
 WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres
 endef
 # The readers over NATS of examples/subscribe, also those in JavaScript and the shell.
@@ -139,22 +142,41 @@ define integration.collector
 GOWORK=off go -C tools/collector build -ldflags "-s -w" -o $(CURDIR)/.bin/collector .
 WAYBILL_COLLECTOR=$(CURDIR)/.bin/collector $(GOTEST) -timeout 5m ./test/collector
 endef
+# Clients that are generated from the API description, and the validator of the AsyncAPI document.
+define integration.clients
+$(GOTEST) -timeout 5m ./test/clients
+endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
 define integration.shells
 $(install-shells)
 WAYBILL_SHELLS=1 $(GOTEST) -run TestL8_CompletionScriptsLoad ./test/cli
 endef
+# A real engine: Ollama, built from its module with a C++ compiler, which takes minutes. Not in CI.
+OLLAMA := .bin/ollama-v0.17.4
+define integration.ollama
+$(MAKE) $(OLLAMA)
+WAYBILL_OLLAMA=$(CURDIR)/$(OLLAMA) $(GOTEST) -timeout 10m -v -run TestOllama ./test/engines
+endef
+# Another project's doubles of vendors. Not in CI.
+define integration.aimock
+npm ci --ignore-scripts --no-audit --no-fund --prefix tools/aimock
+WAYBILL_AIMOCK=$(CURDIR)/tools/aimock $(GOTEST) -timeout 5m -run TestAimock ./test/engines
+endef
 define integration.all
 $(integration.shells)
 $(integration.readers)
 $(integration.postgres)
 $(integration.collector)
+$(integration.clients)
 endef
 READERS := $(NATSCLI) examples/subscribe/js/node_modules/.package-lock.json
+CLIENTS := test/clients/ts/node_modules/.package-lock.json
+# $(call needs,PART,PROGRAMS) is the programs of a part of `integration`.
+needs = $(if $(filter all $(1),$(or $(ONLY),all)),$(2))
 
 .PHONY: integration
-integration: build $(if $(filter-out readers shells collector,$(or $(ONLY),all)),$(POSTGRES)) $(if $(filter-out postgres shells collector,$(or $(ONLY),all)),$(READERS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector
+integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz
@@ -230,8 +252,9 @@ trace: ## print rule → code → test of each rule of the contract, and fail on
 # that others compile: these run alone.
 CI_TESTS := test ONLY=unraced AT_ONCE=3 WAYBILL_POSTGRES=required WAYBILL_SHELLS=1 CHAOS_KILLS=15 DEDUP_IDS=500
 .PHONY: ci
-ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of each step
+ci: build $(POSTGRES) $(READERS) $(CLIENTS) ## what CI runs, in lanes, with the seconds of each step
 	$(install-shells)
+	$(install-pgbouncer)
 	tools/lanes.sh '$(CI_TESTS)'
 	tools/lanes.sh 'gen-check'
 	tools/lanes.sh 'race WAYBILL_POSTGRES=required' 'lint; trace; console-check; deploy-check'
@@ -239,6 +262,15 @@ ci: build $(POSTGRES) $(READERS) ## what CI runs, in lanes, with the seconds of 
 
 include deploy/deploy.mk
 include console/console.mk
+
+# The module leaves out headers of other projects. Debian has two of them (nlohmann-json3-dev,
+# libstb-dev), and another module the third.
+MINIAUDIO := github.com/gen2brain/malgo@v0.11.23
+$(OLLAMA):
+	mkdir -p .bin/include/miniaudio
+	cp -f "$$(GOWORK=off go mod download -json $(MINIAUDIO) | sed -n 's/.*"Dir": "\(.*\)",*/\1/p')/miniaudio.h" .bin/include/miniaudio
+	CGO_ENABLED=1 CGO_CXXFLAGS="-O2 -I$(CURDIR)/.bin/include" GOWORK=off GOBIN=$(CURDIR)/.bin go install github.com/ollama/ollama@$(patsubst .bin/ollama-%,%,$@)
+	mv .bin/ollama $@
 
 $(NATSCLI):
 	rm -f .bin/natscli-*
@@ -261,5 +293,6 @@ $(CODEGEN):
 	rm -f .bin/codegen-*
 	touch $@
 
-examples/subscribe/js/node_modules/.package-lock.json: examples/subscribe/js/package-lock.json
-	npm ci --ignore-scripts --no-audit --no-fund --prefix examples/subscribe/js
+examples/subscribe/js/node_modules/.package-lock.json test/clients/ts/node_modules/.package-lock.json: %/node_modules/.package-lock.json: %/package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --prefix $*
+	touch $@

@@ -11,7 +11,8 @@ require (
 	cel.dev/cel-go v0.32.0
 	cloud.google.com/go/auth v0.20.0
 	github.com/Masterminds/semver/v3 v3.5.0
-	github.com/a2aproject/a2a-go v0.3.3
+	github.com/a2aproject/a2a-go v0.3.14-0.20260404065426-6a9878f8f8a8
+	github.com/a2aproject/a2a-go/v2 v2.2.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/aws/aws-sdk-go-v2 v1.47.4

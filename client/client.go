@@ -89,6 +89,10 @@ type request struct {
 	header       http.Header
 	// wait is how long the host may delay the answer.
 	wait time.Duration
+	// feature is what the request is for, if hosts need not have it; see UnofferedError.
+	feature string
+	// runID is the run that the path names, followed by a verb; empty for none.
+	runID string
 }
 
 // Retries of a request whose answer was lost, or that the host asks to repeat soon.
@@ -106,6 +110,14 @@ const replayHeader = "Openwop-Idempotent-Replay"
 
 // do sends a request and retries it.
 func (c *Client) do(ctx context.Context, r request) (*Answer, error) {
+	a, err := c.attempt(ctx, r)
+	if err != nil {
+		return nil, c.offered(ctx, r, err)
+	}
+	return a, nil
+}
+
+func (c *Client) attempt(ctx context.Context, r request) (*Answer, error) {
 	var body []byte
 	if r.body != nil {
 		var err error

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -69,7 +70,7 @@ func (c *Client) Interrupts(ctx context.Context, q InterruptQuery) (*InterruptPa
 		query.Set("eligible", "true")
 	}
 	out := &InterruptPage{}
-	a, err := c.get(ctx, "/v1/interrupts", query, out)
+	a, err := c.list(ctx, request{path: "/v1/interrupts", query: query, feature: "a list of open questions"}, "interrupts", out)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,8 @@ type WorkflowPage struct {
 // Workflows reads a page of the list of workflows.
 func (c *Client) Workflows(ctx context.Context, limit int, cursor string) (*WorkflowPage, error) {
 	out := &WorkflowPage{}
-	a, err := c.get(ctx, "/v1/workflows", values("limit", number(limit), "cursor", cursor), out)
+	query := values("limit", number(limit), "cursor", cursor)
+	a, err := c.list(ctx, request{path: "/v1/workflows", query: query, feature: "a list of workflows"}, "workflows", out)
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +129,14 @@ type WorkflowValidation struct {
 
 // ValidateWorkflow checks a definition on the host without registering it.
 func (c *Client) ValidateWorkflow(ctx context.Context, definition json.RawMessage) (*WorkflowValidation, error) {
-	a, err := c.do(ctx, request{method: http.MethodPost, path: "/v1/workflows:validate", body: definition})
+	out := &WorkflowValidation{}
+	_, err := c.into(ctx, request{
+		method: http.MethodPost, path: "/v1/workflows:validate", body: definition, feature: "checks of workflows",
+	}, out)
 	if err != nil {
 		return nil, err
 	}
-	out := &WorkflowValidation{}
-	return out, json.Unmarshal(a.Body, out)
+	return out, nil
 }
 
 // WorkflowVersion is a version of a workflow.
@@ -153,7 +157,7 @@ type WorkflowVersions struct {
 // WorkflowVersions lists the versions of a workflow.
 func (c *Client) WorkflowVersions(ctx context.Context, id string) (*WorkflowVersions, error) {
 	out := &WorkflowVersions{}
-	a, err := c.get(ctx, "/v1/workflows/"+url.PathEscape(id)+"/versions", nil, out)
+	a, err := c.list(ctx, request{path: workflowPath(id) + "/versions", feature: versionsFeature}, "versions", out)
 	if err != nil {
 		return nil, err
 	}
@@ -163,20 +167,31 @@ func (c *Client) WorkflowVersions(ctx context.Context, id string) (*WorkflowVers
 
 // WorkflowVersion reads a version of a definition; an empty version is the current one.
 func (c *Client) WorkflowVersion(ctx context.Context, id, version string) (json.RawMessage, error) {
-	var doc json.RawMessage
-	a, err := c.get(ctx, "/v1/workflows/"+url.PathEscape(id), values("version", version), &doc)
+	var doc struct {
+		Version string `json:"version"`
+	}
+	a, err := c.get(ctx, workflowPath(id), values("version", version), &doc)
 	if err != nil {
 		return nil, err
+	}
+	if version != "" && doc.Version != version { // a host of one version reads no query
+		return nil, &UnofferedError{Feature: versionsFeature, Reason: fmt.Sprintf("asked for version %s, it returned %s", version, doc.Version)}
 	}
 	return a.Body, nil
 }
 
+const versionsFeature = "versions of workflows"
+
+func workflowPath(id string) string { return "/v1/workflows/" + url.PathEscape(id) }
+
 // DeleteWorkflow deletes a workflow, or one version of it if version is set.
 func (c *Client) DeleteWorkflow(ctx context.Context, id, version string) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodDelete, path: "/v1/workflows/" + url.PathEscape(id), query: values("version", version)})
+	return c.do(ctx, request{
+		method: http.MethodDelete, path: workflowPath(id), query: values("version", version), feature: "deleting workflows",
+	})
 }
 
 // PutWorkflow registers a definition.
 func (c *Client) PutWorkflow(ctx context.Context, definition json.RawMessage) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodPost, path: "/v1/workflows", body: definition})
+	return c.do(ctx, request{method: http.MethodPost, path: "/v1/workflows", body: definition, feature: "registering workflows"})
 }

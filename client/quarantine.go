@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 )
 
@@ -41,7 +42,8 @@ type QuarantinePage struct {
 // Quarantined reads a page of quarantined runs.
 func (c *Client) Quarantined(ctx context.Context, limit int, cursor string) (*QuarantinePage, error) {
 	out := &QuarantinePage{}
-	a, err := c.get(ctx, "/v1/quarantine", values("limit", number(limit), "cursor", cursor), out)
+	query := values("limit", number(limit), "cursor", cursor)
+	a, err := c.list(ctx, request{path: "/v1/quarantine", query: query, feature: quarantineFeature}, "runs", out)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +53,15 @@ func (c *Client) Quarantined(ctx context.Context, limit int, cursor string) (*Qu
 
 // RetryQuarantined puts a quarantined run back into the queue.
 func (c *Client) RetryQuarantined(ctx context.Context, runID string) (*Answer, error) {
-	return c.write(ctx, quarantinePath(runID)+":retry", map[string]any{})
+	return c.write(ctx, request{path: quarantinePath(runID) + ":retry", feature: quarantineFeature}, map[string]any{})
 }
 
 // EndQuarantined ends a quarantined run as cancelled.
 func (c *Client) EndQuarantined(ctx context.Context, runID, reason string) (*Answer, error) {
-	return c.write(ctx, quarantinePath(runID)+":end", members("reason", reason))
+	return c.write(ctx, request{path: quarantinePath(runID) + ":end", feature: quarantineFeature}, members("reason", reason))
 }
+
+const quarantineFeature = "a quarantine of runs"
 
 func quarantinePath(runID string) string { return "/v1/quarantine/" + url.PathEscape(runID) }
 
@@ -86,7 +90,9 @@ type Owner struct {
 // Owner finds the dispatcher that owns a run.
 func (c *Client) Owner(ctx context.Context, runID string) (*Owner, error) {
 	out := &Owner{}
-	a, err := c.get(ctx, runPath(runID)+":owner", nil, out)
+	a, err := c.into(ctx, request{
+		method: http.MethodGet, path: runPath(runID) + ":owner", feature: "the owner of a run", runID: runID,
+	}, out)
 	if err != nil {
 		return nil, err
 	}

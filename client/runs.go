@@ -74,7 +74,9 @@ type Overlay struct {
 
 // Fork creates a run from the log of another.
 func (c *Client) Fork(ctx context.Context, runID string, f Fork) (*Started, error) {
-	return c.started(ctx, request{method: http.MethodPost, path: runPath(runID) + ":fork", body: f, key: f.Key})
+	return c.started(ctx, request{
+		method: http.MethodPost, path: runPath(runID) + ":fork", body: f, key: f.Key, feature: "forks of runs", runID: runID,
+	})
 }
 
 // Run is a snapshot of a run.
@@ -193,8 +195,10 @@ type RunPage struct {
 // Runs reads a page of the list of runs.
 func (c *Client) Runs(ctx context.Context, q RunQuery) (*RunPage, error) {
 	out := &RunPage{}
-	a, err := c.get(ctx, "/v1/runs", values("status", q.Status, "workflowId", q.WorkflowID, "tag", q.Tag,
-		"filter", q.Filter, "limit", number(q.Limit), "cursor", q.Cursor), out)
+	a, err := c.list(ctx, request{path: "/v1/runs", feature: "a list of runs", query: values(
+		"status", q.Status, "workflowId", q.WorkflowID, "tag", q.Tag,
+		"filter", q.Filter, "limit", number(q.Limit), "cursor", q.Cursor,
+	)}, "runs", out)
 	if err != nil {
 		return nil, err
 	}
@@ -219,25 +223,27 @@ func (c *Client) Latest(ctx context.Context) (*RunSummary, error) {
 
 // Cancel ends a run. If it has ended before, Cancel does nothing and returns no error.
 func (c *Client) Cancel(ctx context.Context, runID, reason string) (*Answer, error) {
-	return c.write(ctx, runPath(runID)+"/cancel", members("reason", reason))
+	return c.write(ctx, request{path: runPath(runID) + "/cancel"}, members("reason", reason))
 }
 
 // CancelAll cancels up to 100 runs.
 func (c *Client) CancelAll(ctx context.Context, runIDs []string, reason string) (*Answer, error) {
 	body := members("reason", reason)
 	body["runIds"] = runIDs
-	return c.write(ctx, "/v1/runs:bulk-cancel", body)
+	return c.write(ctx, request{path: "/v1/runs:bulk-cancel", feature: "cancelling several runs in one request"}, body)
 }
 
 // Pause stops a run until it is resumed. drain is immediate or drain-current-node; empty uses the
 // host's default.
 func (c *Client) Pause(ctx context.Context, runID, reason, drain string) (*Answer, error) {
-	return c.write(ctx, runPath(runID)+":pause", members("reason", reason, "drainPolicy", drain))
+	r := request{path: runPath(runID) + ":pause", feature: "pausing runs", runID: runID}
+	return c.write(ctx, r, members("reason", reason, "drainPolicy", drain))
 }
 
 // Resume resumes a paused run.
 func (c *Client) Resume(ctx context.Context, runID, reason string) (*Answer, error) {
-	return c.write(ctx, runPath(runID)+":resume", members("reason", reason))
+	r := request{path: runPath(runID) + ":resume", feature: "pausing runs", runID: runID}
+	return c.write(ctx, r, members("reason", reason))
 }
 
 // Diff is the differences of two runs.
@@ -265,7 +271,9 @@ type EventDiff struct {
 // Diff compares two runs.
 func (c *Client) Diff(ctx context.Context, a, b string) (*Diff, error) {
 	out := &Diff{}
-	got, err := c.get(ctx, runPath(a)+":diff", values("against", b), out)
+	got, err := c.into(ctx, request{
+		method: http.MethodGet, path: runPath(a) + ":diff", query: values("against", b), feature: "a comparison of runs", runID: a,
+	}, out)
 	if err != nil {
 		return nil, err
 	}
@@ -275,12 +283,15 @@ func (c *Client) Diff(ctx context.Context, a, b string) (*Diff, error) {
 
 // Bundle exports the debug bundle of a run, which has no prompts and answers.
 func (c *Client) Bundle(ctx context.Context, runID string) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodGet, path: runPath(runID) + "/debug-bundle"})
+	return c.do(ctx, request{
+		method: http.MethodGet, path: runPath(runID) + "/debug-bundle", feature: "debug bundles", runID: runID,
+	})
 }
 
 // write posts a body.
-func (c *Client) write(ctx context.Context, path string, body map[string]any) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodPost, path: path, body: body})
+func (c *Client) write(ctx context.Context, r request, body map[string]any) (*Answer, error) {
+	r.method, r.body = http.MethodPost, body
+	return c.do(ctx, r)
 }
 
 func runPath(runID string) string { return "/v1/runs/" + url.PathEscape(runID) }

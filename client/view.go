@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 
 	"waybill.dev/waybill/protocol/view"
 )
@@ -10,7 +11,10 @@ import (
 // Waybill have this read.
 func (c *Client) View(ctx context.Context, runID string) (*view.Run, error) {
 	out := &view.Run{}
-	if _, err := c.get(ctx, runPath(runID)+":view", nil, out); err != nil {
+	_, err := c.into(ctx, request{
+		method: http.MethodGet, path: runPath(runID) + ":view", feature: "the model answers of a run", runID: runID,
+	}, out)
+	if err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -13,6 +13,7 @@ KUBE_SCORE := .bin/kube-score-$(KUBE_SCORE_VERSION)
 PROMTOOL := .bin/promtool-$(shell cat tools/promtool/go.mod tools/promtool/go.sum | git hash-object --stdin | cut -c1-12)
 KUBECTL := .bin/kubectl-v$(KUBE_VERSION)
 KUBE_APISERVER := .bin/kube-apiserver-v$(KUBE_VERSION)
+COMPOSE := .bin/compose-$(shell cat tools/compose/go.mod tools/compose/go.sum tools/compose/main.go | git hash-object --stdin | cut -c1-12)
 ETCD := .bin/etcd-$(shell cat tools/etcd/go.mod tools/etcd/go.sum | git hash-object --stdin | cut -c1-12)
 KUBE_SCHEMAS := .bin/kube-schemas-$(shell cat tools/kube/go.mod tools/kubeschemas/*.go deploy/deploy.mk | git hash-object --stdin | cut -c1-12)
 
@@ -47,6 +48,8 @@ for f in .bin/rendered/*.yaml; do \
 done
 $(PROMTOOL) check rules $(CHART)/files/waybill.rules.yaml
 $(PROMTOOL) test rules deploy/prometheus/rules_test.yaml
+rm -rf .bin/compose && mkdir -p .bin/compose && deploy/compose/init.sh .bin/compose
+$(COMPOSE) .bin/compose/.env deploy/compose/compose.yaml
 rm -rf .bin/manifests
 $(call manifests,.bin/manifests)
 diff -r -x kustomization.yaml -x namespace.yaml -x README.md .bin/manifests deploy/manifests
@@ -61,7 +64,7 @@ define deploy-check.image
 BUILD_TWICE=1 $(GOTEST) -timeout 20m -v -run TestImage ./deploy/check
 endef
 DEPLOY_TOOLS := $(HELM) $(KUBE_SCHEMAS)
-DEPLOY_TOOLS_all := $(KUBECONFORM) $(KUBE_SCORE) $(PROMTOOL)
+DEPLOY_TOOLS_all := $(KUBECONFORM) $(KUBE_SCORE) $(PROMTOOL) $(COMPOSE)
 DEPLOY_TOOLS_apiserver := $(KUBECTL) $(KUBE_APISERVER) $(ETCD)
 
 .PHONY: deploy-check
@@ -83,6 +86,9 @@ $(KUBE_SCORE):
 # Without the code that finds targets in clouds: rules need none.
 $(PROMTOOL):
 	GOWORK=off go -C tools/promtool build -tags remove_all_sd -ldflags "-s -w" -o $(CURDIR)/$@ github.com/prometheus/prometheus/cmd/promtool
+
+$(COMPOSE):
+	GOWORK=off go -C tools/compose build -ldflags "-s -w" -o $(CURDIR)/$@ .
 
 # Without its version the server would say that it is v0.0.0.
 KUBE_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBE_VERSION) -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36

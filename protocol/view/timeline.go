@@ -78,8 +78,11 @@ type Usage struct {
 	InputTokens  *big.Int `json:"inputTokens,omitempty"`
 	OutputTokens *big.Int `json:"outputTokens,omitempty"`
 	CachedTokens *big.Int `json:"cachedTokens,omitempty"`
-	Cost         *float64 `json:"cost,omitempty"`
-	Currency     string   `json:"currency,omitempty"`
+	// ReasoningTokens is the part of OutputTokens that the model used to think. It is absent if the
+	// provider reports none.
+	ReasoningTokens *big.Int `json:"reasoningTokens,omitempty"`
+	Cost            *float64 `json:"cost,omitempty"`
+	Currency        string   `json:"currency,omitempty"`
 }
 
 // CostCall is the usage of one model call.
@@ -102,6 +105,8 @@ type Sum struct {
 	InputTokens  *big.Int `json:"inputTokens,omitempty"`
 	OutputTokens *big.Int `json:"outputTokens,omitempty"`
 	CachedTokens *big.Int `json:"cachedTokens,omitempty"`
-	Cost         *float64 `json:"cost,omitempty"`
-	Currency     string   `json:"currency,omitempty"`
+	// ReasoningTokens adds up the calls whose provider reports some; absent without one.
+	ReasoningTokens *big.Int `json:"reasoningTokens,omitempty"`
+	Cost            *float64 `json:"cost,omitempty"`
+	Currency        string   `json:"currency,omitempty"`
 }

@@ -26,8 +26,9 @@ func parsePreceding(req *acceptorv1.AcceptRequest) ([]wire.Draft, error) {
 	seen := map[wire.EventType]bool{}
 	for i, e := range events {
 		d := wire.Draft{Type: wire.EventType(e.GetType()), NodeID: req.GetNodeId(), Payload: e.GetPayload()}
-		if !d.Type.MayPrecede() || seen[d.Type] {
-			return nil, errPreceding("[%d].type: must be %s or %s, each at most once", i, wire.EventProviderUsage, wire.EventEnvelopeRecovery)
+		if !d.MayPrecede() || seen[d.Type] {
+			return nil, errPreceding("[%d].type: must be %s, %s, or %s of reasoning tokens, each at most once",
+				i, wire.EventProviderUsage, wire.EventEnvelopeRecovery, wire.EventLogAppended)
 		}
 		seen[d.Type] = true
 		if err := checkPrecedingPayload(d); err != nil {
@@ -56,15 +57,20 @@ func checkPrecedingPayload(d wire.Draft) error {
 	var (
 		usage    wire.ProviderUsage
 		recovery wire.EnvelopeRecovery
+		note     wire.UsageNote
 		node     *string
 		into     any
 	)
-	if d.Type == wire.EventProviderUsage {
+	depth := 1
+	switch d.Type {
+	case wire.EventProviderUsage:
 		into, node = &usage, &usage.NodeID
-	} else {
+	case wire.EventEnvelopeRecovery:
 		into, node = &recovery, &recovery.NodeID
+	default:
+		into, node, depth = &note, &note.NodeID, 2 // its text was compared with the host's own
 	}
-	if err := strictjson.Decode(d.Payload, strictjson.Limits{MaxBytes: maxPrecedingBytes, MaxDepth: 1}, into); err != nil {
+	if err := strictjson.Decode(d.Payload, strictjson.Limits{MaxBytes: maxPrecedingBytes, MaxDepth: depth}, into); err != nil {
 		return err
 	}
 	if *node != d.NodeID {

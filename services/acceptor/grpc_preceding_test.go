@@ -1,6 +1,7 @@
 package acceptor_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -15,6 +16,8 @@ import (
 const (
 	usage    = `{"provider":"mock","model":"mini","inputTokens":1,"outputTokens":2,"nodeId":"ask"}`
 	recovery = `{"nodeId":"ask","path":"markdown-fence","byteOffset":8}`
+	thoughts = `{"level":"debug","message":"the model used 7 of its output tokens to think","nodeId":"ask",` +
+		`"fields":{"reason":"model_usage","reasoningTokens":7}}`
 )
 
 func preceding(typ wire.EventType, payload string) *acceptorv1.PrecedingEvent {
@@ -27,20 +30,23 @@ func TestPreceding_IsReturnedAsRecorded(t *testing.T) {
 	h := start(t, nil)
 	req := h.request(t, good)
 	req.Preceding = []*acceptorv1.PrecedingEvent{
-		preceding(wire.EventProviderUsage, usage), preceding(wire.EventEnvelopeRecovery, recovery),
+		preceding(wire.EventLogAppended, thoughts), preceding(wire.EventProviderUsage, usage),
+		preceding(wire.EventEnvelopeRecovery, recovery),
 	}
-	req.Preceding[1].ContentTrust = "untrusted"
+	req.Preceding[2].ContentTrust = "untrusted"
 	res, err := h.Accept(t.Context(), req)
 	require.NoError(t, err)
 	frames := h.log.Frames()
 	require.Len(t, frames, 2)
-	require.Len(t, res.GetPreceding(), 2)
+	events := res.GetPreceding()
+	require.Len(t, events, 3)
 	require.Len(t, res.GetEvents(), 1)
-	require.Equal(t, "["+string(res.GetPreceding()[0])+","+string(res.GetPreceding()[1])+","+string(res.GetEvents()[0])+"]", string(frames[1].Body))
-	require.EqualValues(t, 3, res.GetHead().GetNext())
-	require.NotContains(t, string(res.GetPreceding()[0]), "contentTrust")
-	require.Contains(t, string(res.GetPreceding()[1]), `"contentTrust":"untrusted"`)
-	require.Contains(t, string(res.GetOutcome()), `"recordedEventIds":["ev_run-1_2"]`, "the outcome names the envelope's own events")
+	require.Equal(t, "["+string(bytes.Join(append(events[:3:3], res.GetEvents()[0]), []byte(",")))+"]", string(frames[1].Body))
+	require.EqualValues(t, 4, res.GetHead().GetNext())
+	require.Contains(t, string(events[0]), thoughts)
+	require.NotContains(t, string(events[1]), "contentTrust")
+	require.Contains(t, string(events[2]), `"contentTrust":"untrusted"`)
+	require.Contains(t, string(res.GetOutcome()), `"recordedEventIds":["ev_run-1_3"]`, "the outcome names the envelope's own events")
 
 	again, err := h.Accept(t.Context(), req)
 	require.NoError(t, err)
@@ -114,7 +120,15 @@ func TestPreceding_RefusesAllOtherEvents(t *testing.T) {
 			events: one(wire.EventProviderUsage, strings.Replace(usage, "mini", strings.Repeat("m", 4096), 1)),
 			says:   "preceding[0].payload",
 		},
-		"no trust": {events: withTrust, says: "preceding[0].content_trust"},
+		"thoughts of another node": {
+			events: one(wire.EventLogAppended, strings.Replace(thoughts, `"ask"`, `"other"`, 1)),
+			says:   "nodeId",
+		},
+		"thoughts in other words":   {events: one(wire.EventLogAppended, strings.Replace(thoughts, "the model", "a model", 1)), says: "preceding[0].type"},
+		"thoughts of another level": {events: one(wire.EventLogAppended, strings.Replace(thoughts, "debug", "error", 1)), says: "preceding[0].type"},
+		"thoughts with a field":     {events: one(wire.EventLogAppended, strings.Replace(thoughts, `{"reason"`, `{"text":"hi","reason"`, 1)), says: "preceding[0].type"},
+		"thoughts below zero":       {events: one(wire.EventLogAppended, strings.ReplaceAll(thoughts, "7", "-7")), says: "preceding[0].type"},
+		"no trust":                  {events: withTrust, says: "preceding[0].content_trust"},
 		"no head": {
 			events: one(wire.EventProviderUsage, usage),
 			change: func(r *acceptorv1.AcceptRequest) { r.Head = nil },
@@ -122,7 +136,7 @@ func TestPreceding_RefusesAllOtherEvents(t *testing.T) {
 		},
 	}
 	for _, typ := range wire.EventTypes() {
-		if typ.MayPrecede() {
+		if (wire.Draft{Type: typ}).MayPrecede() {
 			continue
 		}
 		cases[string(typ)] = struct {

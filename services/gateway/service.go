@@ -33,6 +33,7 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/services/gateway/admission"
+	"waybill.dev/waybill/services/gateway/asyncapi"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/discovery"
 	"waybill.dev/waybill/services/gateway/engine"
@@ -323,19 +324,16 @@ func (s *Service) failStream(w http.ResponseWriter, log *slog.Logger, err error)
 
 // Handler makes the HTTP API over a connection to the public gRPC server.
 func (s *Service) Handler(ctx context.Context, conn grpc.ClientConnInterface) (http.Handler, error) {
-	description, err := openapi.Handler(s.cfg.BasePath)
-	if err != nil {
-		return nil, err
-	}
 	streams := &rest.EventStreams{
 		Engine: openwopv1.NewEngineClient(conn), Host: hostv1.NewHostClient(conn), Fail: s.failStream,
 		Logger: s.deps.Logger, Closing: s.closing,
 	}
 	handlers := rest.Handlers{
-		Events:  streams,
-		Watch:   http.HandlerFunc(streams.ServeWatch),
-		OpenAPI: description,
-		Assets:  &rest.Assets{Acceptor: s.deps.Acceptor},
+		Events:   streams,
+		Watch:    http.HandlerFunc(streams.ServeWatch),
+		OpenAPI:  openapi.Handler(s.cfg.BasePath),
+		AsyncAPI: asyncapi.Handler(s.cfg.BasePath),
+		Assets:   &rest.Assets{Acceptor: s.deps.Acceptor},
 	}
 	if s.cfg.TestSeams {
 		handlers.Seams = s.seams()

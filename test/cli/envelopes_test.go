@@ -64,7 +64,7 @@ func TestL3d_ExplainNamesAHostThatCannot(t *testing.T) {
 	u := at(t, host.URL, testKey)
 	r := u.run("envelope", "explain", "run_1")
 	require.Equal(t, 6, r.status, r.err)
-	require.Contains(t, r.err, "does not explain answers; `waybill run events run_1` lists what it recorded")
+	require.Contains(t, r.err, "this host does not offer the model answers of a run")
 	r = u.run("envelope", "explain", "run_2")
 	require.Equal(t, 5, r.status, "a run that the host does not have is not found")
 	require.Contains(t, r.err, "no such thing")

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -31,7 +32,8 @@ func upgraded(t *testing.T, h *harness.Host, runID string) {
 	require.NoError(t, err)
 	last, err := log.Last(t.Context(), subject.Run{Tenant: "acme", RunID: runID})
 	require.NoError(t, err)
-	e := wire.Draft{Type: wire.EventLogAppended}.Place(runID, last.Head().Next, time.Now())
+	payload := json.RawMessage(`{"level":"info","message":"of a later version"}`)
+	e := wire.Draft{Type: wire.EventLogAppended, Payload: payload}.Place(runID, last.Head().Next, time.Now())
 	e.EngineVersion = "2"
 	_, err = log.Append(t.Context(), frame.New(last.Run, subject.Wake, last.Head(), []wire.Event{e}).By("newer-1"), last.Pos)
 	require.NoError(t, err)

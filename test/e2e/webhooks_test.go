@@ -127,13 +127,21 @@ func TestWebhooks_SurviveAKill(t *testing.T) {
 	run()
 	require.Eventually(t, func() bool { return len(flat(in.taken(t))) >= len(flat(want)) }, 3*time.Minute, 50*time.Millisecond, "all arrive") // the killed process held a probe
 	require.Equal(t, want, in.taken(t), "each once, in order")
+	messages := map[string]string{} // the event of each webhook-id
 	for _, m := range in.all() {
 		require.Equal(t, hook.WebhookID, m.header.Get("X-Openwop-Webhook-Id"))
+		id := m.header.Get("Webhook-Id")
+		require.NotEmpty(t, id)
+		if body, again := messages[id]; again {
+			require.Equal(t, body, string(m.body), "an id stands for one event, also after a restart")
+		}
+		messages[id] = string(m.body)
 		mac := hmac.New(sha256.New, []byte(hook.Secret))
 		mac.Write([]byte(m.header.Get("X-Openwop-Timestamp") + "."))
 		mac.Write(m.body)
 		require.Equal(t, "sha256="+hex.EncodeToString(mac.Sum(nil)), m.header.Get("X-Openwop-Signature"))
 	}
+	require.Len(t, messages, len(flat(want)), "each event has one id")
 	a, err := c.Do(t.Context(), http.MethodDelete, "/v1/webhooks/"+hook.WebhookID, "")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, a.Status)

@@ -31,12 +31,17 @@ func ownErrors(path string) bool {
 	return strings.HasPrefix(path, "/v1/host/sample/") || strings.HasPrefix(path, "/v1/packs")
 }
 
-// check validates an answer against the schema of the requested path.
+// check validates an answer against the host's own description and, for a checked client, against the
+// published schema of the requested path.
 func (c *Client) check(method, target string, a *Answer) error {
-	if c.schemas == nil || method == http.MethodHead {
-		return nil
-	}
 	path, _, _ := strings.Cut(target, "?")
+	d, err := c.description()
+	if err == nil && d != nil {
+		err = d.Answer(method, path, a)
+	}
+	if c.schemas == nil || method == http.MethodHead || err != nil {
+		return err
+	}
 	switch {
 	case a.Status >= http.StatusBadRequest && ownErrors(path):
 		return nil

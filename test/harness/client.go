@@ -166,9 +166,12 @@ func (c *Client) Stream(ctx context.Context, path string, each func(Frame) bool,
 		}
 		return a, c.check(http.MethodGet, path, a)
 	}
-	var invalid error
+	d, invalid := c.description()
 	err = readFrames(res.Body, func(f Frame) bool {
-		if c.schemas != nil {
+		if d != nil && invalid == nil {
+			invalid = d.Frame(f)
+		}
+		if c.schemas != nil && invalid == nil {
 			invalid = c.schemas.Frame(f)
 		}
 		return invalid == nil && each(f)

@@ -33,6 +33,8 @@ type answer struct {
 	stop    stop
 	end     double.End
 	in, out int
+	// thoughts is the part of out that the model used to think.
+	thoughts int
 	// status other than 0 is an error instead.
 	status     int
 	retryAfter string

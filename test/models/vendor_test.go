@@ -64,7 +64,7 @@ func openOpenAI() *vendor {
 
 func openaiReply(a answer, v *vendor) openaicompat.Reply {
 	r := openaicompat.Reply{
-		Pieces: a.pieces(), Usage: &openaicompat.Usage{Prompt: a.in, Completion: a.out}, Status: a.status, RetryAfter: a.retryAfter,
+		Pieces: a.pieces(), Usage: &openaicompat.Usage{Prompt: a.in, Completion: a.out, Reasoning: a.thoughts}, Status: a.status, RetryAfter: a.retryAfter,
 		Message: serverMessage, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	switch a.stop {
@@ -124,7 +124,7 @@ func openAnthropic() *vendor {
 
 func anthropicReply(a answer, v *vendor) anthropic.Reply {
 	r := anthropic.Reply{
-		Pieces: a.pieces(), Usage: &anthropic.Usage{Input: a.in, Output: a.out}, Status: a.status, RetryAfter: a.retryAfter,
+		Pieces: a.pieces(), Usage: &anthropic.Usage{Input: a.in, Output: a.out, Thinking: a.thoughts}, Status: a.status, RetryAfter: a.retryAfter,
 		Message: serverMessage, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	switch a.stop {
@@ -180,7 +180,7 @@ func openGemini() *vendor {
 
 func geminiReply(a answer, v *vendor, body []byte) gemini.Reply {
 	r := gemini.Reply{
-		Pieces: a.pieces(), Usage: &gemini.Usage{Prompt: a.in, Candidates: a.out, Total: a.in + a.out}, Status: a.status, RetryAfter: a.retryAfter,
+		Pieces: a.pieces(), Usage: &gemini.Usage{Prompt: a.in, Candidates: a.out - a.thoughts, Thoughts: a.thoughts, Total: a.in + a.out}, Status: a.status, RetryAfter: a.retryAfter,
 		Message: serverMessage, Step: a.step, End: a.end, Raw: a.raw, ContentType: a.rawType,
 	}
 	if req, err := readGemini(body); err == nil && req.tool && a.rawType == "" && a.stop != refused && json.Valid([]byte(a.text)) {

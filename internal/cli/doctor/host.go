@@ -149,7 +149,7 @@ func (r *report) version(doc []byte) {
 func (r *report) ready(ctx context.Context, c *client.Client) {
 	a, err := c.Get(ctx, "/readyz")
 	switch {
-	case errors.Is(err, fault.New(fault.NotFound, "")):
+	case lacksPath(err):
 		r.add("ready", skip, "", "the host has no /readyz")
 	case err != nil:
 		r.add("ready", fail, "check the logs of the named service", "%v", err)
@@ -157,6 +157,17 @@ func (r *report) ready(ctx context.Context, c *client.Client) {
 		r.add("ready", ok, "", "%s", strings.TrimSpace(string(a.Body)))
 		r.whole(a.Body)
 	}
+}
+
+// lacksPath reports whether a host does not have a path; a host that is not ready answers 503.
+func lacksPath(err error) bool {
+	status := 0
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		status = refused.Status
+	} else if foreign, ok := errors.AsType[*client.ForeignError](err); ok {
+		status = foreign.Status
+	}
+	return status == http.StatusNotFound || status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented
 }
 
 // whole reports damage of the host's stored data, from the answer of /readyz.
@@ -178,6 +189,17 @@ func (r *report) auth(ctx context.Context, c *client.Client, now func() time.Tim
 		r.add("sign-in", ok, "", "accepted, with runs:read")
 		r.store(now().Sub(began))
 		return true
+	}
+	if unoffered, isUnoffered := errors.AsType[*client.UnofferedError](err); isUnoffered {
+		// The protocol has no list of runs. It checks a credential before it looks for a run.
+		_, err = c.Run(ctx, "run_of_waybill_doctor")
+		if none, isError := errors.AsType[*client.Error](err); isError && none.Status == http.StatusNotFound {
+			r.add("sign-in", ok, "", "accepted, with runs:read")
+			for _, check := range []string{"store", "stream", "event-lag"} {
+				r.add(check, skip, "", "%v", unoffered)
+			}
+			return false
+		}
 	}
 	refused, isError := errors.AsType[*client.Error](err)
 	switch {

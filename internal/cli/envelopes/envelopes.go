@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/ladder"
 	"waybill.dev/waybill/internal/cli/runs"
@@ -73,21 +72,9 @@ func read(cmd *cobra.Command, s *session.Session, name string) (string, []*view.
 	}
 	v, err := c.View(cmd.Context(), id)
 	if err != nil {
-		return id, nil, unsupported(cmd, c, id, err)
+		return id, nil, err
 	}
 	return id, v.Answers, nil
-}
-
-// unsupported returns the error of a host without views: it has the run, but not the read. For
-// other hosts it returns err.
-func unsupported(cmd *cobra.Command, c *client.Client, id string, err error) error {
-	if exit.Status(err) != exit.NotFound {
-		return err
-	}
-	if _, rerr := c.Run(cmd.Context(), id); rerr != nil {
-		return err
-	}
-	return exit.With(exit.Refused, fmt.Errorf("the host %s does not explain answers; `waybill run events %s` lists what it recorded", c.Base(), id))
 }
 
 func found(all []*view.Execution, name string) ([]*view.Execution, error) {

@@ -74,6 +74,9 @@ func Status(err error) int {
 	if foreign, ok := errors.AsType[*client.ForeignError](err); ok && !errors.Is(err, client.ErrUnreachable) {
 		return ofHTTP(foreign.Status)
 	}
+	if _, ok := errors.AsType[*client.UnofferedError](err); ok {
+		return Refused
+	}
 	if f, ok := fault.As(err); ok {
 		return ofFault(f)
 	}

@@ -39,6 +39,7 @@ func TestStatus_DependsOnTheKindOfError(t *testing.T) {
 		{"gone", refused(410, fault.InterruptGone), exit.Refused},
 		{"too old", refused(426, fault.ClientVersionUnsupported), exit.Refused},
 		{"not offered", refused(501, fault.CapabilityNotProvided), exit.Refused},
+		{"a route that the host lacks", fmt.Errorf("%w: x", &client.UnofferedError{Feature: "a list"}), exit.Refused},
 		{"too much", refused(429, fault.RateLimited), exit.Unreachable},
 		{"broken", refused(500, fault.InternalError), exit.Unreachable},
 		{"a code of another host", refused(418, "teapot"), exit.Refused},

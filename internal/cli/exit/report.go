@@ -18,6 +18,7 @@ const (
 	codeUsage       fault.Code = "usage"
 	codeUnreachable fault.Code = "host_unreachable"
 	codeForeign     fault.Code = "not_a_host"
+	codeUnoffered   fault.Code = "not_offered"
 	codeInterrupted fault.Code = "interrupted"
 	codeNotFound    fault.Code = "not_found"
 	codeFailed      fault.Code = "failed"
@@ -80,6 +81,8 @@ func describe(err error) report {
 		}
 	case errors.Is(err, client.ErrUnreachable):
 		r.Error, r.Hint = codeUnreachable, "Start a host with `waybill dev`, or run `waybill doctor` to diagnose the connection."
+	case isUnoffered(err):
+		r.Error, r.Hint = codeUnoffered, "Not every host of the protocol has this; `waybill capabilities` lists what the host says about itself."
 	case isForeign(err):
 		r.Error, r.Hint = codeForeign, "Check the URL and its base path; `waybill context show --source` shows where it is set."
 	case errors.Is(err, context.Canceled):
@@ -120,5 +123,10 @@ func problems(faults []*fault.Error) []report {
 
 func isForeign(err error) bool {
 	_, ok := errors.AsType[*client.ForeignError](err)
+	return ok
+}
+
+func isUnoffered(err error) bool {
+	_, ok := errors.AsType[*client.UnofferedError](err)
 	return ok
 }

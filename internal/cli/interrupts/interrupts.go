@@ -4,6 +4,7 @@ package interrupts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -125,6 +126,9 @@ func find(ctx context.Context, c *client.Client, run, node string) (*open, error
 	}
 	for q := (client.InterruptQuery{WorkflowID: r.WorkflowID, Limit: 200}); r.Interrupt != nil; { // the run has several open interrupts
 		page, err := c.Interrupts(ctx, q)
+		if _, ok := errors.AsType[*client.UnofferedError](err); ok {
+			break // the host decides whether the node has a question
+		}
 		if err != nil {
 			return nil, err
 		}

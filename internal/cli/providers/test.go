@@ -107,6 +107,9 @@ func (t *test) askText(ctx context.Context) (text, usage check) {
 	usage.OK, usage.Detail = res.Usage.Known, "the server counts no tokens: usage and cost will be 0"
 	if res.Usage.Known {
 		usage.Detail = fmt.Sprintf("%d tokens in, %d out", res.Usage.InputTokens, res.Usage.OutputTokens)
+		if n := res.Usage.ReasoningTokens; n != nil {
+			usage.Detail += fmt.Sprintf(", %d of them to think", *n)
+		}
 	}
 	return text, usage
 }

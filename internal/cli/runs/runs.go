@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -69,6 +70,9 @@ func Named(ctx context.Context, c *client.Client, name string) (string, error) {
 	switch name {
 	case latest:
 		r, err := c.Latest(ctx)
+		if _, ok := errors.AsType[*client.UnofferedError](err); ok {
+			return "", fmt.Errorf("%w: give the id of the run instead of %s", err, latest)
+		}
 		if err != nil {
 			return "", err
 		}

@@ -38,6 +38,8 @@ type node struct {
 	since         time.Time
 	// form is the form in which the model of the next call got its schema; empty for its own.
 	form string
+	// reasoning is the number of tokens that the model of the next call used to think; nil if unknown.
+	reasoning *int64
 	// answered is the last model call, until the next event says how its answer ended.
 	answered *modelCall
 	// said is what the log has of the next call.
@@ -170,12 +172,16 @@ type event struct {
 	ArtifactType     string          `json:"artifactType"`
 	Fields           stamp           `json:"fields"`
 	Envelope         stamp           `json:"envelope"`
+
+	Drift *wire.VersionDrift `json:"schemaVersionDrift"`
 }
 
 // stamp identifies the envelope in the first event of an envelope without an artifact.
 type stamp struct {
 	EnvelopeType string `json:"envelopeType"`
 	EnvelopeID   string `json:"envelopeId"`
+
+	Drift *wire.VersionDrift `json:"schemaVersionDrift"`
 }
 
 // Apply folds the run's next event and returns the spans that it ends.
@@ -236,10 +242,27 @@ func (f *Fold) Apply(e wire.Event) []*Span {
 	if e.CausationID != "" {
 		f.accept(e, p, at)
 	}
-	if n := f.nodes[p.NodeID]; n != nil && e.Type != wire.EventOutputChunk { // a call begins before its answer
+	if n := f.nodes[p.NodeID]; n != nil && !describesCall(e) { // a call begins before its answer
 		n.since = at
 	}
 	return f.ended[before:]
+}
+
+// describesCall reports whether an event is part of the answer of a node's open call, or says
+// something about that call.
+func describesCall(e wire.Event) bool {
+	switch e.Type {
+	case wire.EventOutputChunk, wire.EventAgentReasoningDelta, wire.EventAgentReasoned:
+		return true
+	case wire.EventLogAppended:
+		var p struct {
+			Fields struct{ Reason string }
+		}
+		_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has no reason
+		return p.Fields.Reason == wire.ReasonSchemaForm || p.Fields.Reason == wire.ReasonModelUsage
+	default:
+		return false
+	}
 }
 
 func codeOf(e *wire.NodeError) string {
@@ -329,6 +352,9 @@ func (f *Fold) addCall(p event, at time.Time) {
 	if n.form != "" {
 		attributes[SchemaForm], n.form = n.form, ""
 	}
+	if n.reasoning != nil {
+		attributes[genReasoning], n.reasoning = *n.reasoning, nil
+	}
 	s := &Span{
 		Name:       NameCall + p.Provider,
 		Trace:      f.trace,
@@ -356,18 +382,27 @@ func (f *Fold) cost(e wire.Event, nodeID string) {
 	for _, s := range []*Span{n.attempt, n.span, f.run} {
 		addCost(s.Attributes, cost.Sanitize(p.Fields))
 	}
-	var sent struct{ Reason, SchemaForm string }
-	if json.Unmarshal(p.Fields, &sent) == nil && sent.Reason == wire.ReasonSchemaForm {
+	var sent struct {
+		Reason, SchemaForm string
+		ReasoningTokens    *int64
+	}
+	if json.Unmarshal(p.Fields, &sent) != nil {
+		return
+	}
+	switch sent.Reason {
+	case wire.ReasonSchemaForm:
 		n.form = cut(sent.SchemaForm)
+	case wire.ReasonModelUsage:
+		n.reasoning = sent.ReasoningTokens
 	}
 }
 
 // accept adds the span of an envelope's accept, at its first event.
 func (f *Fold) accept(e wire.Event, p event, at time.Time) {
-	kind, id := p.ArtifactType, p.ArtifactID
+	kind, id, drift := p.ArtifactType, p.ArtifactID, p.Drift
 	for _, s := range []stamp{p.Fields, p.Envelope} {
 		if kind == "" {
-			kind, id = s.EnvelopeType, s.EnvelopeID
+			kind, id, drift = s.EnvelopeType, s.EnvelopeID, s.Drift
 		}
 	}
 	if _, known := f.accepted[e.CausationID]; known || kind == "" {
@@ -391,6 +426,10 @@ func (f *Fold) accept(e wire.Event, p event, at time.Time) {
 			"envelope_outcome":        "accepted",
 			"envelope_content_trust":  string(e.ContentTrust.Meet(wire.Trusted)),
 		},
+	}
+	if drift != nil { // OpenWOP envelope contract §4.1
+		s.Attributes["envelope_schema_version"], s.Attributes["envelope_schema_version_floor"] = drift.Sent, drift.Advertised
+		s.Attributes["envelope_schema_version_drift"] = true
 	}
 	if n := f.nodes[e.NodeID]; n != nil && n.attempt != nil {
 		s.Parent = n.attempt.ID

@@ -263,3 +263,43 @@ func TestFold_NamesTheFormOfASchema(t *testing.T) {
 	require.Equal(t, "tool", calls[0].Attributes[runspan.SchemaForm])
 	require.NotContains(t, calls[1].Attributes, runspan.SchemaForm)
 }
+
+// A call begins at the event before its answer: thoughts, chunks and notes are part of it.
+func TestFold_ACallBeginsBeforeItsThoughts(t *testing.T) {
+	t.Parallel()
+	f := runspan.New(record(), runspan.Options{})
+	feed(f,
+		`{"type":"run.started","payload":{"workflowId":"wf"}}`,
+		`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`,
+		`{"type":"agent.reasoning.delta","nodeId":"n","payload":{"agentId":"node:n","delta":"hm","sequence":0}}`,
+		`{"type":"agent.reasoned","nodeId":"n","payload":{"agentId":"node:n","reasoning":"hm"}}`,
+		`{"type":"output.chunk","nodeId":"n","payload":{"nodeId":"n","chunk":"a","isLast":true}}`,
+		`{"type":"log.appended","nodeId":"n","payload":{"nodeId":"n","fields":{"reason":"schema_form","schemaForm":"tool"}}}`,
+		`{"type":"log.appended","nodeId":"n","payload":{"nodeId":"n","fields":{"reason":"model_usage","reasoningTokens":3}}}`,
+		`{"type":"provider.usage","nodeId":"n","payload":{"nodeId":"n","provider":"mock","model":"m"}}`,
+		`{"type":"run.completed","payload":{}}`,
+	)
+	call := byName(t, f.All())["openwop.activity.mock"][0]
+	require.Equal(t, began.Add(2*time.Second), call.Start)
+	require.Equal(t, began.Add(8*time.Second), call.End)
+}
+
+// OpenWOP envelope contract §4.1: the span of an accept says that the envelope's version is below the
+// advertised one, whatever event records the envelope.
+func TestFold_SaysThatAVersionDrifted(t *testing.T) {
+	t.Parallel()
+	const drift = `"schemaVersionDrift":{"sent":1,"advertised":2}`
+	for name, event := range map[string]string{
+		"artifact": `{"type":"artifact.created","nodeId":"n","causationId":"c","payload":{"artifactId":"e","artifactType":"k","version":"2",` + drift + `}}`,
+		"log":      `{"type":"log.appended","nodeId":"n","causationId":"c","payload":{"level":"error","message":"m","fields":{"envelopeType":"error","envelopeId":"e",` + drift + `}}}`,
+		"question": `{"type":"clarification.requested","nodeId":"n","causationId":"c","payload":{"envelope":{"envelopeType":"clarification.request","envelopeId":"e",` + drift + `}}}`,
+	} {
+		f := runspan.New(record(), runspan.Options{})
+		feed(f, `{"type":"run.started","payload":{"workflowId":"wf"}}`,
+			`{"type":"node.started","nodeId":"n","payload":{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}}`, event)
+		a := byName(t, f.All())["openwop.envelope.accept"][0].Attributes
+		require.Equal(t, true, a["envelope_schema_version_drift"], name)
+		require.Equal(t, int64(1), a["envelope_schema_version"], name)
+		require.Equal(t, int64(2), a["envelope_schema_version_floor"], name)
+	}
+}

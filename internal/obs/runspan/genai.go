@@ -19,6 +19,7 @@ const (
 	genFinish        = "gen_ai.response.finish_reasons"
 	genInput         = "gen_ai.usage.input_tokens"
 	genOutput        = "gen_ai.usage.output_tokens"
+	genReasoning     = "gen_ai.usage.reasoning.output_tokens"
 	genCacheRead     = "gen_ai.usage.cache_read.input_tokens"
 	genCacheWrite    = "gen_ai.usage.cache_creation.input_tokens"
 	genWorkflow      = "gen_ai.workflow.name"

@@ -65,6 +65,16 @@ func TestFold_NamesModelCallsByTheConventions(t *testing.T) {
 				"gen_ai.usage.cache_read.input_tokens": int64(4), "gen_ai.usage.cache_creation.input_tokens": int64(2),
 			}),
 		},
+		"thoughts": {
+			[]string{
+				started, `{"type":"log.appended","nodeId":"n","payload":{"nodeId":"n","fields":{"reason":"model_usage","reasoningTokens":3}}}`,
+				usage(`"provider":"openai","model":"gpt-5-2026"`), nodeDone,
+			},
+			with(map[string]any{
+				"gen_ai.request.model": "gpt-5", "gen_ai.response.finish_reasons": []string{"stop"},
+				"gen_ai.usage.reasoning.output_tokens": int64(3),
+			}),
+		},
 		"streamed": {
 			[]string{
 				started, `{"type":"output.chunk","nodeId":"n","payload":{"nodeId":"n","chunk":"a","isLast":true,"meta":{"finishReason":"tool_calls"}}}`,

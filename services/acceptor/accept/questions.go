@@ -1,12 +1,9 @@
 package accept
 
 import (
-	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"waybill.dev/waybill/internal/projection"
 	"waybill.dev/waybill/protocol/fault"
@@ -70,75 +67,3 @@ func (q question) checkSchema() *Detail {
 	}
 	return &Detail{InstancePath: problems[i].Path, Keyword: "schema", Message: "no value satisfies the schema here"}
 }
-
-// bounds are the keywords of a lower and an upper limit.
-var bounds = [][2]string{ //nolint:gochecknoglobals // a constant
-	{"minimum", "maximum"},
-	{"minLength", "maxLength"},
-	{"minItems", "maxItems"},
-	{"minProperties", "maxProperties"},
-	{"minContains", "maxContains"},
-}
-
-// plainValues are keywords whose values are not schemas.
-var plainValues = []string{"enum", "const", "default", "examples"} //nolint:gochecknoglobals // a constant
-
-// schemasByName are keywords whose values are objects of schemas.
-var schemasByName = []string{"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"} //nolint:gochecknoglobals // a constant
-
-// findContradiction finds a part of a schema that rejects every value by itself: a lower limit above
-// the upper one, or the negation of a schema that accepts everything. It returns its path.
-func findContradiction(at string, part json.RawMessage) (path string, found bool) {
-	var list []json.RawMessage
-	if json.Unmarshal(part, &list) == nil {
-		for i, item := range list {
-			if path, found := findContradiction(at+"/"+strconv.Itoa(i), item); found {
-				return path, true
-			}
-		}
-		return "", false
-	}
-	members := strictjson.Object(part)
-	for _, b := range bounds {
-		low, lerr := strconv.ParseFloat(string(members[b[0]]), 64)
-		high, herr := strconv.ParseFloat(string(members[b[1]]), 64)
-		if lerr == nil && herr == nil && low > high {
-			return at, true
-		}
-	}
-	if not := string(members["not"]); not == "true" || not == "{}" {
-		return at, true
-	}
-	return findInMembers(at, members)
-}
-
-// findInMembers is findContradiction for the parts of a schema.
-func findInMembers(at string, members map[string]json.RawMessage) (path string, found bool) {
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		below, find := at+"/"+escapePointer.Replace(name), findContradiction
-		switch {
-		case slices.Contains(plainValues, name):
-			continue
-		case slices.Contains(schemasByName, name):
-			find = findInNamed
-		}
-		if path, found := find(below, members[name]); found {
-			return path, true
-		}
-	}
-	return "", false
-}
-
-// findInNamed is findContradiction for an object of schemas.
-func findInNamed(at string, part json.RawMessage) (path string, found bool) {
-	named := strictjson.Object(part)
-	for _, name := range slices.Sorted(maps.Keys(named)) {
-		if path, found := findContradiction(at+"/"+escapePointer.Replace(name), named[name]); found {
-			return path, true
-		}
-	}
-	return "", false
-}
-
-// escapePointer escapes a member's name in a JSON pointer (RFC 6901).
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // a constant

@@ -32,10 +32,21 @@ func (e *execution) recordedJSON() []byte {
 	w.String("envelopeType", e.env.Type)
 	w.String("envelopeId", e.env.EnvelopeID)
 	w.String("outcome", string(Accepted))
+	e.writeDrift(&w)
 	e.writeHints(&w)
 	e.writeAnswerPart(&w)
 	w.Raw("payload", e.env.Payload)
 	return w.Close()
+}
+
+// writeDrift adds that the envelope has a lower version than the one that it was validated against
+// (OpenWOP envelope contract §4.1), so that readers of the log show what the accept's span says.
+func (e *execution) writeDrift(w *wire.ObjectWriter) {
+	if !e.attrs.Drift {
+		return
+	}
+	doc, _ := json.Marshal(wire.VersionDrift{Sent: int64(e.env.SchemaVersion), Advertised: int64(e.kind.Version)}) // numbers only
+	w.Raw("schemaVersionDrift", doc)
 }
 
 // writeHints adds how the envelope is to be shown (OpenWOP envelope contract §13).

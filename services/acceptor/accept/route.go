@@ -83,6 +83,7 @@ func (e *execution) artifactDraft() []wire.Draft {
 	w.String("artifactType", e.env.Type)
 	w.NonEmpty("nodeId", e.attrs.NodeID)
 	w.String("version", strconv.FormatInt(int64(version), 10))
+	e.writeDrift(&w)
 	e.writeHints(&w)
 	e.writeAnswerPart(&w)
 	w.Raw("payload", e.env.Payload)

@@ -92,6 +92,7 @@ func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 	model := func(settings string) string { return one("a", "core.ai.callPrompt", "{}", "{}", settings) }
 	chunk := about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"hm"}`)
 	usage := about(wire.EventProviderUsage, `{"nodeId":"a"}`)
+	progress := about(wire.EventLogAppended, `{"level":"info","message":"m","nodeId":"a","fields":{"reason":"tool_progress","progress":1}}`)
 	answer := wire.Draft{
 		Type:        wire.EventArtifactCreated,
 		NodeID:      "a",
@@ -109,6 +110,8 @@ func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 		"a tool that says ask":            {charge("a", `{"onUnknownOutcome":"ask"}`, ""), nil, asked},
 		"an idempotent tool":              {charge("a", "{}", `,"idempotent":true`), nil, repeated},
 		"a tool with retries":             {charge("a", `{"maxRetries":3}`, ""), nil, failed},
+		"a tool that reported progress":   {charge("a", "{}", ""), []wire.Draft{progress}, failed},
+		"a repeatable tool that did":      {charge("a", "{}", `,"idempotent":true`), []wire.Draft{progress}, repeated},
 		"a model":                         {model("{}"), nil, repeated},
 		"a model that says fail":          {model(`{"onUnknownOutcome":"fail"}`), nil, failed},
 		"a model that says ask":           {model(`{"onUnknownOutcome":"ask"}`), nil, asked},

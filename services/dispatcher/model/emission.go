@@ -143,7 +143,7 @@ func (e *emission) prepareRetry(req provider.Request, f failure) provider.Reques
 // judgeAnswer applies the truth table to one answer.
 func (e *emission) judgeAnswer(ctx context.Context, a answer, out *outbox) verdict {
 	if !a.shown {
-		out.addDraft(e.usageDraft(a.req, a.Result))
+		e.addUsage(a, out)
 	}
 	f, refused, failed := classify(a.Result)
 	switch {

@@ -29,6 +29,16 @@ func draft(t wire.EventType, nodeID string, trust wire.Trust, payload any) wire.
 	return d
 }
 
+// addUsage adds the usage of a call. Tokens of thoughts have an event of their own before it, because
+// the payload of provider.usage is closed (OpenWOP envelope contract §19.1). Most models report 0 of
+// them in each call, which is not recorded.
+func (e *emission) addUsage(a answer, out *outbox) {
+	if n := a.Usage.ReasoningTokens; n != nil && *n > 0 {
+		out.addDraft(draft(wire.EventLogAppended, a.req.NodeID, wire.Trusted, wire.NewUsageNote(a.req.NodeID, *n)))
+	}
+	out.addDraft(e.usageDraft(a.req, a.Result))
+}
+
 // usageDraft builds the usage event of a call. It has a cost only if every rate is known (OpenWOP
 // envelope contract §19.1).
 func (e *emission) usageDraft(req provider.Request, res provider.Result) wire.Draft {
@@ -169,4 +179,6 @@ type chunkUsage struct {
 	PromptTokens     int `json:"promptTokens"`
 	CompletionTokens int `json:"completionTokens"`
 	TotalTokens      int `json:"totalTokens"`
+	// ReasoningTokens is the part of the completion that the model used to think; nil if unknown.
+	ReasoningTokens *int `json:"reasoningTokens,omitempty"`
 }

@@ -84,11 +84,15 @@ const (
 	scanFloor  = 64 << 10
 )
 
-const fence = "```"
+const (
+	fence = "```"
+	// cdata begins text in XML, after <!.
+	cdata = "[CDATA["
+)
 
 // run visits the places at which the meaning of the text changes, in order.
 func (s *searcher) run() {
-	s.passStrippedChannels()
+	s.passStrippedMarks()
 	for s.pos < len(s.text) {
 		at := strings.IndexAny(s.text[s.pos:], "{[`<◁")
 		if at < 0 {
@@ -113,6 +117,8 @@ func (s *searcher) run() {
 			s.pos, s.fenced = s.pos+len(fence), false
 		case strings.HasPrefix(rest, fence):
 			s.openFence()
+		case strings.HasPrefix(rest, cdata):
+			s.pos += len(cdata)
 		case rest[0] == '{' || rest[0] == '[':
 			s.readDocument(pathBraces, false)
 		default:
@@ -207,6 +213,9 @@ func (s *searcher) readDocument(path string, asked bool) {
 	dec := json.NewDecoder(strings.NewReader(rest))
 	var raw json.RawMessage
 	err := dec.Decode(&raw)
+	if err != nil && s.readQuoted() {
+		return
+	}
 	if err == nil {
 		s.budget -= len(raw)
 		end := s.pos + len(raw)
@@ -238,6 +247,30 @@ func (s *searcher) readDocument(path string, asked bool) {
 	default:
 		s.pos++
 	}
+}
+
+// readQuoted reads JSON text in a JSON string whose quote precedes the position.
+func (s *searcher) readQuoted() bool {
+	if s.pos == 0 || s.text[s.pos-1] != '"' || !strings.HasPrefix(strings.TrimLeft(s.text[s.pos:], "{["), `\`) {
+		return false
+	}
+	var inner string
+	dec := json.NewDecoder(strings.NewReader(s.text[s.pos-1:]))
+	if err := dec.Decode(&inner); err != nil || !json.Valid([]byte(inner)) {
+		s.budget -= len(inner)
+		if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+			s.budget -= int(wrong.Offset)
+		} else if err != nil { // the text ends within the string
+			s.budget -= len(s.text) - s.pos
+		}
+		return false
+	}
+	size := int(dec.InputOffset())
+	s.budget -= size
+	begins, end := s.pos-1, s.pos-1+size
+	s.add(document{raw: json.RawMessage(inner), path: pathText, offset: begins, end: end, alone: s.standsAlone(begins, end)})
+	s.pos = end
+	return true
 }
 
 // passBroken goes on after a broken document: after its last bracket if that is certain, else at the

@@ -214,7 +214,7 @@ func TestExtract_NeverGivesWrongData(t *testing.T) {
 func TestExtract_IsBoundedForHostileAnswers(t *testing.T) {
 	t.Parallel()
 	const n = 200_000
-	for _, piece := range []string{"[", "{", `{"`, `{"a":`, "[1,", "[x", "```", "```{", "<think>", "</think>", "◁think▷", "{x:", `["`, "<|channel|>", "`{`"} {
+	for _, piece := range []string{"[", "{", `{"`, `{"a":`, "[1,", "[x", "```", "```{", "<think>", "</think>", "◁think▷", "{x:", `["`, "<|channel|>", "`{`", `"{\"`, "</think>1 "} {
 		extract(strings.Repeat(piece, n/len(piece))) // the timeout of the test is the assertion
 		extract(strings.Repeat(piece, n/len(piece)) + task)
 	}

@@ -1,43 +1,78 @@
 package model
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // mark is a mark around a model's thinking.
 type mark struct {
 	text string
 	// ends is the mark that ends the thinking that text begins; empty if text ends it.
 	ends string
+	// paired means that ends alone has another meaning.
+	paired bool
 }
 
 // thinkingMarks are the marks of open models, as their chat templates define them.
 //
 //nolint:gochecknoglobals // a constant
 var thinkingMarks = []mark{
-	{"<think>", "</think>"},
-	{"<thinking>", "</thinking>"},
-	{"<thought>", "</thought>"},
-	{"<reasoning>", "</reasoning>"},
-	{"<reflection>", "</reflection>"},
-	{"<seed:think>", "</seed:think>"},
-	{"<|begin_of_thought|>", "<|end_of_thought|>"},
-	{"<|START_THINKING|>", "<|END_THINKING|>"},
-	{"<scratchpad>", "</scratchpad>"},
-	{"<thought_process>", "</thought_process>"},
-	{"[THINK]", "[/THINK]"},
-	{"◁think▷", "◁/think▷"},
+	{text: "<think>", ends: "</think>"},
+	{text: `<details type="reasoning">`, ends: "</details>", paired: true},
+	{text: "<thinking>", ends: "</thinking>"},
+	{text: "<thought>", ends: "</thought>"},
+	{text: "<reasoning>", ends: "</reasoning>"},
+	{text: "<reflection>", ends: "</reflection>"},
+	{text: "<seed:think>", ends: "</seed:think>"},
+	{text: "<|begin_of_thought|>", ends: "<|end_of_thought|>"},
+	{text: "<|START_THINKING|>", ends: "<|END_THINKING|>"},
+	{text: "<scratchpad>", ends: "</scratchpad>"},
+	{text: "<thought_process>", ends: "</thought_process>"},
+	{text: "<thoughts>", ends: "</thoughts>"},
+	{text: "<thinking_process>", ends: "</thinking_process>"},
+	{text: "<inner_thoughts>", ends: "</inner_thoughts>"},
+	{text: "<inner_monologue>", ends: "</inner_monologue>"},
+	{text: "<internal_monologue>", ends: "</internal_monologue>"},
+	{text: "<chain_of_thought>", ends: "</chain_of_thought>"},
+	{text: "<reasoning_content>", ends: "</reasoning_content>"},
+	{text: "<antThinking>", ends: "</antThinking>"},
+	{text: "<|think|>", ends: "<|/think|>"},
+	{text: "<|thinking|>", ends: "<|/thinking|>"},
+	{text: "<|inner_prefix|>", ends: "<|inner_suffix|>"},
+	{text: "<unused94>", ends: "<unused95>"},
+	{text: "[THINK]", ends: "[/THINK]"},
+	{text: "◁think▷", ends: "◁/think▷"},
 }
 
-// thinkingMark returns the mark at the start of the text, in any case.
+// thinkingMark returns the mark at the start of the text, in any case, and with attributes.
 func thinkingMark(text string) (mark, bool) {
 	for _, m := range thinkingMarks {
-		if hasPrefixFold(text, m.text) {
-			return mark{text[:len(m.text)], foldedEnd(text, m.ends)}, true
+		if n := openingSize(text, m.text); n > 0 {
+			return mark{text: text[:n], ends: foldedEnd(text, m.ends)}, true
 		}
-		if hasPrefixFold(text, m.ends) {
+		if !m.paired && hasPrefixFold(text, m.ends) {
 			return mark{text: text[:len(m.ends)]}, true
 		}
 	}
 	return mark{}, false
+}
+
+// openingSize returns the size of an opening mark at the start of the text; 0 if there is none. A tag can
+// have attributes.
+func openingSize(text, opening string) int {
+	if hasPrefixFold(text, opening) {
+		return len(opening)
+	}
+	name := strings.TrimSuffix(opening, ">")
+	if name == opening || strings.HasSuffix(name, "|") || !hasPrefixFold(text, name+" ") {
+		return 0
+	}
+	end := strings.IndexByte(text[:min(len(text), maxTag)], '>')
+	if end < 0 || strings.ContainsAny(text[:end], "{[\n") {
+		return 0
+	}
+	return end + 1
 }
 
 func hasPrefixFold(text, prefix string) bool {
@@ -61,6 +96,7 @@ func (s *searcher) passThinking(m mark) {
 	if m.ends == "" {
 		s.drop()
 		s.found.thought = true
+		s.readScalar()
 		return
 	}
 	s.found.thought = true
@@ -70,6 +106,22 @@ func (s *searcher) passThinking(m mark) {
 		return
 	}
 	s.pos += end + len(m.ends)
+	s.readScalar()
+}
+
+// readScalar reads the rest of the text after thinking if it is a string, a number or a literal.
+func (s *searcher) readScalar() {
+	begins := s.pos + len(s.text[s.pos:]) - len(strings.TrimLeft(s.text[s.pos:], " \t\r\n"))
+	if begins == len(s.text) || strings.IndexByte(`"-0123456789tfn`, s.text[begins]) < 0 {
+		return
+	}
+	value, _, _ := strings.Cut(s.text[begins:], "<|") // marks of the end
+	value = strings.TrimSpace(value)
+	if s.budget -= len(s.text) - begins; s.budget <= 0 || !json.Valid([]byte(value)) {
+		return
+	}
+	s.add(document{raw: json.RawMessage(value), path: pathText, offset: begins, end: len(s.text), alone: true})
+	s.pos = len(s.text)
 }
 
 // The harmony format of gpt-oss has messages in channels: <|channel|>NAME<|message|>TEXT<|end|>. The
@@ -101,6 +153,7 @@ func (s *searcher) passChannel() {
 	case name == "final":
 		s.drop()
 		s.final = true
+		s.readScalar()
 	case name == "commentary" && !s.final:
 	default:
 		if len(s.found.documents) == 0 {
@@ -136,11 +189,23 @@ func messageSize(text string) int {
 	return len(text)
 }
 
-// passStrippedChannels skips the thinking of a model whose server has removed the marks of channels.
-func (s *searcher) passStrippedChannels() {
-	const analysis, final = "analysis", "assistantfinal"
-	if at := strings.Index(s.text, final); at > 0 && strings.HasPrefix(s.text, analysis) {
-		s.pos = at + len(final)
-		s.found.thought = true
+// strippedMarks are the words that are left of the marks of thinking: of channels, and of a program that
+// prints them.
+//
+//nolint:gochecknoglobals // a constant
+var strippedMarks = []mark{
+	{text: "analysis", ends: "assistantfinal"},
+	{text: "Thinking...", ends: "...done thinking."},
+}
+
+// passStrippedMarks skips the thinking of a model whose server has removed the marks.
+func (s *searcher) passStrippedMarks() {
+	for _, m := range strippedMarks {
+		if at := strings.Index(s.text, m.ends); at > 0 && strings.HasPrefix(s.text, m.text) {
+			s.pos = at + len(m.ends)
+			s.found.thought = true
+			s.readScalar()
+			return
+		}
 	}
 }

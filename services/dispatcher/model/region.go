@@ -117,7 +117,7 @@ func (w *regionWalk) quoted(quote byte) bool {
 
 // beginsLoosely reports whether a bracket opens an object or a list in a notation close to JSON.
 func beginsLoosely(text string) bool {
-	inner := strings.TrimLeft(text[1:], " \t\r\n")
+	inner := strings.TrimLeft(text[1:], " \t\r\n\u00a0")
 	switch {
 	case inner == "":
 		return false
@@ -126,7 +126,7 @@ func beginsLoosely(text string) bool {
 	case inner[0] == '"' || inner[0] == '\'':
 		return true
 	}
-	for _, slip := range []string{"//", "/*", "#", ",", "...", "…", "“", "”", "‘", "’", "«"} {
+	for _, slip := range []string{"//", "/*", "#", ",", "...", "…", "“", "”", "‘", "’", "«", `\"`} {
 		if strings.HasPrefix(inner, slip) {
 			return true
 		}

@@ -182,6 +182,7 @@ func (s *streamer) chunkDraft(d provider.Delta, text string) wire.Draft {
 		if u := d.Usage; u != nil {
 			p.Meta.Usage = &chunkUsage{
 				PromptTokens: u.InputTokens, CompletionTokens: u.OutputTokens, TotalTokens: u.TotalTokens,
+				ReasoningTokens: u.ReasoningTokens,
 			}
 		}
 	}

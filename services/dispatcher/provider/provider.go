@@ -113,6 +113,8 @@ type Usage struct {
 	// CacheReadTokens and CacheWriteTokens are the part of the input that was
 	// read from, or written to, the vendor's prompt cache.
 	CacheReadTokens, CacheWriteTokens int
+	// ReasoningTokens is the part of the output that the model used to think; nil if unknown.
+	ReasoningTokens *int
 	// CacheApart means that InputTokens excludes these, as the vendor reports it.
 	CacheApart bool
 	// Known is false if the provider reported nothing; all counts are then 0.
@@ -130,6 +132,9 @@ func (u Usage) clamped() Usage {
 	}
 	for _, n := range []*int{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.CacheReadTokens, &u.CacheWriteTokens} {
 		*n = min(max(*n, 0), maxTokenCount)
+	}
+	if r := u.ReasoningTokens; r != nil && (*r < 0 || *r > u.OutputTokens) { // a wrong count is unknown
+		u.ReasoningTokens = nil
 	}
 	return u
 }

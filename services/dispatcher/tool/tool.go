@@ -7,23 +7,27 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"time"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/replayguard"
 )
 
-// MaxResultBytes limits the result of one call, and its recorded part. A node's outputs can occur
-// twice in a frame, in its own end and in the run's.
+// MaxResultBytes limits the answer of one call, and each output of its node. A text that is part of
+// two outputs counts once.
 const MaxResultBytes = 2 << 20
 
 // MaxTimeout is the longest timeout of one call.
@@ -140,14 +144,12 @@ func NewFailure(e *wire.NodeError) model.Result {
 	return model.Result{Err: e, Trust: wire.Untrusted}
 }
 
-// NewSuccess ends a node with outputs. Outputs too large for a frame fail it.
+// NewSuccess ends a node with outputs. An output that is too large fails it.
 func NewSuccess(ports map[string]json.RawMessage) model.Result {
-	size := 0
 	for _, v := range ports {
-		size += len(v)
-	}
-	if size > MaxResultBytes {
-		return NewFailure(TooLarge())
+		if len(v) > MaxResultBytes {
+			return NewFailure(TooLarge())
+		}
 	}
 	return model.Result{Output: node.Output{Ports: ports}, Trust: wire.Untrusted}
 }
@@ -158,6 +160,21 @@ func TooLarge() *wire.NodeError {
 		Code:    string(fault.ContentTooLong),
 		Message: fmt.Sprintf("the answer is larger than %d bytes; ask for less", MaxResultBytes),
 	}
+}
+
+// Normalize renders a peer's JSON document with the same values, exact numbers and unique members.
+// It fails for anything else.
+func Normalize(doc []byte) (json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one document")
+	}
+	return strictjson.RenderPlain(v), nil
 }
 
 // validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1), so that an

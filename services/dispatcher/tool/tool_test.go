@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,11 +69,30 @@ func TestTimeout_IsBounded(t *testing.T) {
 
 func TestDone_RefusesWhatNoFrameCarries(t *testing.T) {
 	t.Parallel()
-	half := make(json.RawMessage, tool.MaxResultBytes/2)
-	require.Nil(t, tool.NewSuccess(map[string]json.RawMessage{"a": half, "b": half}).Err)
-	res := tool.NewSuccess(map[string]json.RawMessage{"a": half, "b": half, "c": json.RawMessage("1")})
+	most := make(json.RawMessage, tool.MaxResultBytes)
+	require.Nil(t, tool.NewSuccess(map[string]json.RawMessage{"a": most, "b": most, "c": json.RawMessage("1")}).Err, "a text in two outputs counts once")
+	res := tool.NewSuccess(map[string]json.RawMessage{"a": append(most, ' '), "b": json.RawMessage("1")})
 	require.Equal(t, "content_too_long", res.Err.Code)
 	require.Equal(t, wire.Untrusted, res.Trust)
+}
+
+func TestNormalize_KeepsValues(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		` {"b": 9007199254740993, "a":[1.50,"<"]} `: `{"a":[1.50,"<"],"b":9007199254740993}`,
+		`{"a":1,"a":2}`: `{"a":2}`,
+		`"\ud800"`:      `"\ufffd"`,
+		`null`:          `null`,
+	} {
+		got, err := tool.Normalize([]byte(doc))
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got))
+		require.NotContains(t, string(got), `\u003c`)
+	}
+	for _, doc := range []string{``, `{`, `{} {}`, `{"a":1}x`, strings.Repeat("[", 20_000)} {
+		_, err := tool.Normalize([]byte(doc))
+		require.Error(t, err, doc)
+	}
 }
 
 func TestTemplate_FencesForReadersThatMayBeModels(t *testing.T) {

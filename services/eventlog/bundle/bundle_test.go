@@ -323,6 +323,25 @@ func TestTrim_KeepsTheCostAttributesOfALogEntry(t *testing.T) {
 	require.NotContains(t, string(trimmed[0].Payload), canary)
 }
 
+// What this host notes about a model call is part of the run's course; entries of others that look alike
+// are content.
+func TestTrim_KeepsTheNotesAboutAModelCall(t *testing.T) {
+	t.Parallel()
+	for fields, want := range map[string]string{
+		`{"reason":"model_usage","reasoningTokens":7,"other":"` + canary + `"}`:     `{"reason":"model_usage","reasoningTokens":7}`,
+		`{"reason":"model_usage","reasoningTokens":"` + canary + `"}`:               `{}`,
+		`{"reason":"schema_form","schemaForm":"tool","refused":["` + canary + `"]}`: `{"reason":"schema_form","schemaForm":"tool"}`,
+		`{"reason":"schema_form","schemaForm":"` + canary + `"}`:                    `{}`,
+		`{"reason":"` + canary + `","reasoningTokens":7}`:                           `{}`,
+	} {
+		e := wire.Draft{Type: wire.EventLogAppended, NodeID: "n", Payload: []byte(
+			`{"level":"info","message":"x","nodeId":"n","fields":` + fields + `}`)}.Place("r", 0, time.Now())
+		trimmed := bundle.NewTrimmer(runstate.New(&wire.RunRecord{})).Trim([]wire.Event{e})
+		require.Contains(t, string(trimmed[0].Payload), `"fields":`+want)
+		require.NotContains(t, string(trimmed[0].Payload), canary)
+	}
+}
+
 // The view is folded from the events of the bundle, so it has neither content nor more events.
 func TestBuild_HasTheViewOfItsEvents(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,8 @@ package bundle
 import (
 	"encoding/json"
 	"maps"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,10 +69,33 @@ var kept = map[string]bool{
 	"cancelledBy":             true,
 	"failedNodeId":            true,
 	"parentRunId":             true,
+	"schemaVersionDrift":      true,
 }
 
 // ofEnvelope are the kept members of an envelope's stamp.
-var ofEnvelope = map[string]bool{"envelopeType": true, "envelopeId": true, "outcome": true, "refusalMode": true}
+var ofEnvelope = map[string]bool{
+	"envelopeType": true, "envelopeId": true, "outcome": true, "refusalMode": true, "schemaVersionDrift": true,
+}
+
+// schemaForm matches the forms of a schema.
+var schemaForm = regexp.MustCompile(`^"(json_schema|tool|json_object|words)"$`)
+
+// ofCall returns the fields of a log entry about a model call: one that this host wrote has no other
+// values.
+func ofCall(fields map[string]json.RawMessage) map[string]json.RawMessage {
+	var reason string
+	_ = json.Unmarshal(fields["reason"], &reason) // another entry
+	switch {
+	case reason == wire.ReasonSchemaForm && schemaForm.Match(fields["schemaForm"]):
+		return map[string]json.RawMessage{"reason": fields["reason"], "schemaForm": fields["schemaForm"]}
+	case reason == wire.ReasonModelUsage:
+		n, err := strconv.ParseInt(string(fields["reasoningTokens"]), 10, 64)
+		if err == nil {
+			return map[string]json.RawMessage{"reason": fields["reason"], "reasoningTokens": strconv.AppendInt(nil, n, 10)}
+		}
+	}
+	return nil
+}
 
 // ofPrompt are the kept members of a prompt: its templates and digest, never its text or the digests
 // of single values, which could be guessed.
@@ -117,6 +142,9 @@ func (t *inputFilter) event(e wire.Event) wire.Event {
 		}
 	}
 	if a := cost.Sanitize(payload["fields"]); a != nil && e.CausationID == "" {
+		out["fields"] = strictjson.Render(a)
+	}
+	if a := ofCall(members(payload["fields"])); a != nil && e.CausationID == "" {
 		out["fields"] = strictjson.Render(a)
 	}
 	var kind string

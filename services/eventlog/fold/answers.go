@@ -3,6 +3,7 @@ package fold
 import (
 	"cmp"
 	"fmt"
+	"math/big"
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
@@ -30,6 +31,8 @@ type node struct {
 	waiting, handedIn bool
 	// recorded maps sequences to the envelopes that they recorded, to resolve duplicates.
 	recorded map[int]recording
+	// reasoning is the count that was reported for the next usage; nil for none.
+	reasoning *big.Int
 }
 
 type recording struct {
@@ -171,7 +174,8 @@ func (n *node) answered(e wire.Event, p *payload) {
 	case "output.chunk":
 		n.call(e, n.ended(), "")
 	case "provider.usage":
-		usage := usageOf(p)
+		usage := usageOf(p, n.reasoning)
+		n.reasoning = nil
 		n.call(e, n.ended(), "").Usage = &usage
 	case "envelope.truncated":
 		n.last(e).Truncated = &view.Truncation{

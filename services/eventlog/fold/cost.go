@@ -21,6 +21,8 @@ type costNode struct {
 	attempt, calls int
 	// silent is a finished answer whose usage is not reported yet.
 	silent *view.CostCall
+	// reasoning is the count that was reported for the next usage; nil for none.
+	reasoning *big.Int
 }
 
 func (c *costs) add(e wire.Event, p *payload, id string) {
@@ -41,9 +43,12 @@ func (c *costs) add(e wire.Event, p *payload, id string) {
 		if p.IsLast {
 			n.silent = call(view.Usage{Provider: p.Meta.Provider, Model: p.Meta.Model})
 		}
+	case "log.appended":
+		n.reasoning = cmp.Or(reasoningOf(p), n.reasoning)
 	case "provider.usage":
 		n.silent = nil
-		c.calls = append(c.calls, call(usageOf(p)))
+		c.calls = append(c.calls, call(usageOf(p, n.reasoning)))
+		n.reasoning = nil
 		n.calls++
 	case "envelope.retry.attempted", "node.completed", "node.failed":
 		if n.silent != nil {
@@ -53,11 +58,21 @@ func (c *costs) add(e wire.Event, p *payload, id string) {
 	}
 }
 
-func usageOf(p *payload) view.Usage {
+// usageOf returns the usage of a call. reasoning was reported before it; nil for none.
+func usageOf(p *payload, reasoning *big.Int) view.Usage {
 	return view.Usage{
 		Provider: p.Provider, Model: p.Model, Cost: amount(p.CostEstimateUSD), Currency: cmp.Or(p.Currency, "USD"),
 		InputTokens: count(p.InputTokens), OutputTokens: count(p.OutputTokens), CachedTokens: count(p.CacheReadTokens),
+		ReasoningTokens: reasoning,
 	}
+}
+
+// reasoningOf returns the count in a log entry about the next usage; nil in others.
+func reasoningOf(p *payload) *big.Int {
+	if p.Fields.Reason != wire.ReasonModelUsage {
+		return nil
+	}
+	return count(p.Fields.ReasoningTokens)
 }
 
 func (c *costs) view() view.Cost {
@@ -80,6 +95,7 @@ func addTo(s *view.Sum, c *view.CostCall) {
 	s.InputTokens = plus(s.InputTokens, c.InputTokens)
 	s.OutputTokens = plus(s.OutputTokens, c.OutputTokens)
 	s.CachedTokens = plus(s.CachedTokens, c.CachedTokens)
+	s.ReasoningTokens = plus(s.ReasoningTokens, c.ReasoningTokens)
 	s.Currency = cmp.Or(s.Currency, c.Currency)
 	if c.Cost != nil {
 		sum := *c.Cost

@@ -48,6 +48,20 @@ func TestCost_SumsWhatProvidersReport(t *testing.T) {
 			`{"calls":2,"unknown":0,"inputTokens":9007199254740994,"outputTokens":4,"cachedTokens":18446744073709551614,"currency":"USD"}`,
 		},
 		{
+			"thoughts of the next call of the node, if they are reported",
+			[]step{
+				{0, "node.started", `{"nodeId":"n","attempt":0}`},
+				{0, "log.appended", `{"nodeId":"n","fields":{"reason":"model_usage","reasoningTokens":7}}`},
+				{0, "provider.usage", used + `"inputTokens":10,"outputTokens":9}`},
+				{0, "provider.usage", used + `"inputTokens":1,"outputTokens":2}`},
+				{0, "log.appended", `{"nodeId":"n","fields":{"reason":"another","reasoningTokens":100}}`},
+				{0, "log.appended", `{"nodeId":"n","fields":{"reason":"model_usage","reasoningTokens":"x"}}`},
+				{0, "provider.usage", used + `"inputTokens":1,"outputTokens":2}`},
+			},
+			`{"calls":3,"unknown":0,"inputTokens":12,"outputTokens":13,"reasoningTokens":7,"currency":"USD"}`,
+			`{"calls":2,"unknown":0,"inputTokens":2,"outputTokens":4,"currency":"USD"}`,
+		},
+		{
 			"a value that is no number is unknown",
 			[]step{{0, "provider.usage", used + `"inputTokens":"","outputTokens":null,"cacheReadTokens":1.5,"costEstimateUsd":"1"}`}},
 			`{"calls":1,"unknown":1,"currency":"USD"}`, `{"calls":0,"unknown":0}`,

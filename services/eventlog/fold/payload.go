@@ -61,6 +61,9 @@ type payload struct {
 	Fields  struct {
 		stamp
 
+		Reason          string          `json:"reason"`
+		ReasoningTokens json.RawMessage `json:"reasoningTokens"`
+
 		RefusalMode  string   `json:"refusalMode"`
 		Kind         string   `json:"kind"`
 		AllowedKinds []string `json:"allowedKinds"`

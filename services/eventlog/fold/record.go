@@ -12,6 +12,10 @@ import (
 
 // records reads an event that may record an envelope.
 func (n *node) records(e wire.Event, p *payload) {
+	if tokens := reasoningOf(p); tokens != nil && e.Type == wire.EventLogAppended {
+		n.reasoning = tokens
+		return
+	}
 	if e.Type == "log.appended" && p.Fields.RefusalMode != "" {
 		gate := view.Gate{
 			Name: "contract", Code: string(fault.EnvelopeContractViolation), Reason: p.Message,

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -147,6 +148,9 @@ type document struct {
 	Testing          *testing         `json:"testing,omitempty"`
 	Observability    *observability   `json:"observability,omitempty"`
 }
+
+// DocumentType is the Go type of the discovery document.
+var DocumentType = reflect.TypeFor[document]()
 
 // modelGate is present only if some node requires a model capability. It lists the
 // capabilities that are required and met, and no others (OpenWOP envelope contract §16.4).

@@ -1,15 +1,19 @@
-// Package openapi generates the OpenAPI 3.1 description of the REST API from the table of
-// routes, the messages' descriptors and the table of errors. Only texts such as the title are
-// written by hand.
+// Package openapi generates the OpenAPI 3.1 description of the REST API from the table of routes, the
+// messages' descriptors, the Go types of documents and the table of errors. Shapes that none of these
+// has, such as the payloads of events, are written by hand in shapes/, and the black-box tests validate
+// every answer of a host against them.
 package openapi
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -17,7 +21,9 @@ import (
 
 	"waybill.dev/waybill/internal/version"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
-	"waybill.dev/waybill/protocol/fault"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
 )
@@ -27,58 +33,189 @@ type object = map[string]any
 // Document renders the description for a host with a base path: empty, or a path such as
 // /a/b.
 func Document(base string) ([]byte, error) {
-	b := &builder{schemas: object{}}
-	paths := object{}
+	b, err := newBuilder()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := b.describe(base)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(doc)
+}
+
+func (b *builder) describe(base string) (object, error) {
 	for _, r := range rest.Routes {
 		op, err := b.operation(r)
 		if err != nil {
 			return nil, err
 		}
-		path := jsonPath(r.Path)
-		item, ok := paths[path].(object)
-		if !ok {
-			item = object{}
-			paths[path] = item
-		}
-		item[strings.ToLower(r.HTTP)] = op
+		b.addPath(r.HTTP, jsonPath(r.Path), op)
 	}
-	paths[jsonPath(rest.EventsPath)] = object{"get": b.events()}
-	paths[rest.WatchPath] = object{"get": b.watch()}
-	b.schemas["Error"] = errorSchema()
-	return json.Marshal(object{
+	b.addPath(http.MethodGet, jsonPath(rest.EventsPath), b.events())
+	b.addPath(http.MethodGet, rest.WatchPath, b.watch())
+	for _, o := range rest.Others {
+		b.addPath(http.MethodGet, o.Path, b.other(o))
+	}
+	components := object{
+		"responses":       b.errors,
+		"securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}},
+	}
+	components["schemas"] = b.reachable([]any{b.paths, components})
+	return object{
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "Waybill, a host for OpenWOP", "version": version.Version,
-			"description": "Runs, their events, and workflow definitions. Every error is the flat envelope {error, message, details}.",
-			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"description": "Runs, their events, and workflow definitions. Every error is the flat envelope {error, message, details}. " +
+				"/v1/asyncapi.json describes streams, webhooks and NATS subjects.",
+			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
-		"servers": []object{{"url": base + "/"}},
-		"tags":    b.tags,
-		"paths":   paths,
-		"components": object{
-			"schemas":         b.schemas,
-			"securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}},
-		},
-	})
+		"servers":    []object{{"url": base + "/"}},
+		"tags":       b.tags,
+		"paths":      b.paths,
+		"components": components,
+	}, b.err
 }
 
-// Handler serves the description.
-func Handler(base string) (http.Handler, error) {
-	doc, err := Document(base)
+// Schemas returns the component schemas that a value refers to, directly or not. AsyncAPI has the same
+// ones.
+func Schemas(v any) (map[string]any, error) {
+	b, err := newBuilder()
 	if err != nil {
 		return nil, err
 	}
+	b.message((&hostv1.RunSummary{}).ProtoReflect().Descriptor())
+	return b.reachable(v), b.err
+}
+
+// Handler serves the description. It is rendered for the first request.
+func Handler(base string) http.Handler {
+	return Serve(func() ([]byte, error) { return Document(base) })
+}
+
+// Serve serves a document that is rendered for the first request.
+func Serve(render func() ([]byte, error)) http.Handler {
+	render = sync.OnceValues(render)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		doc, err := render()
+		if err != nil {
+			panic(err) // covered by tests: the document depends on the base path only
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "public, max-age=300")
 		_, _ = w.Write(doc) // the client may have gone
-	}), nil
+	})
 }
 
 type builder struct {
+	paths   object
 	schemas object
+	// errors are the answers of failed requests, by name.
+	errors object
 	// tags are the nouns of paths, in order of appearance.
-	tags []object
+	tags      []object
+	shapes    *shapes
+	reflected map[reflect.Type]struct{}
+	messages  map[protoreflect.FullName]struct{}
+	// used are the members of shapes that were used.
+	used map[string]bool
+	// err is the first error.
+	err error
+}
+
+// newBuilder returns a builder with the schemas of all documents.
+func newBuilder() (*builder, error) {
+	s, err := readShapes()
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{
+		paths:     object{},
+		schemas:   object{},
+		errors:    errorResponses(),
+		shapes:    s,
+		reflected: map[reflect.Type]struct{}{},
+		messages:  map[protoreflect.FullName]struct{}{},
+		used:      map[string]bool{},
+	}
+	b.addShapes(s)
+	b.define("Error", errorSchema())
+	b.define("RunStatus", object{"type": "string", "enum": wire.Statuses()})
+	b.define("InterruptKind", object{"type": "string", "enum": interrupt.Kinds()})
+	b.define("EventType", object{"type": "string", "enum": slices.Sorted(maps.Keys(s.Variants["RunEvent"].By))})
+	for _, t := range reflected {
+		b.structure(t)
+	}
+	return b, b.err
+}
+
+// define adds a component and returns a reference to it. Each name has one origin.
+func (b *builder) define(name string, schema object) object {
+	if _, taken := b.schemas[name]; taken {
+		b.fail("schema %s has two origins", name)
+	}
+	b.schemas[name] = schema
+	return ref(name)
+}
+
+func (b *builder) fail(format string, args ...any) {
+	if b.err == nil {
+		b.err = fmt.Errorf("describe the API: "+format, args...)
+	}
+}
+
+// member returns the schema that the files have for a member.
+func (b *builder) member(name string) (object, bool) {
+	s, ok := b.shapes.Members[name]
+	if !ok {
+		return nil, false
+	}
+	b.used[name] = true
+	return resolved(s).(object), true
+}
+
+// reachable returns the schemas that a value refers to, directly or not.
+func (b *builder) reachable(v any) object {
+	out := object{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case object:
+			if to, ok := v["$ref"].(string); ok {
+				if name, ok := strings.CutPrefix(to, refPrefix); ok && out[name] == nil {
+					s, known := b.schemas[name]
+					if !known {
+						b.fail("no schema %s", name)
+						return
+					}
+					out[name] = s
+					walk(s)
+				}
+			}
+			for _, m := range v {
+				walk(m)
+			}
+		case []object:
+			for _, m := range v {
+				walk(m)
+			}
+		case []any:
+			for _, m := range v {
+				walk(m)
+			}
+		}
+	}
+	walk(v)
+	return out
+}
+
+func (b *builder) addPath(method, path string, op object) {
+	item, ok := b.paths[path].(object)
+	if !ok {
+		item = object{}
+		b.paths[path] = item
+	}
+	item[strings.ToLower(method)] = op
 }
 
 // method returns the descriptor of a full method name, "/package.Service/Method".
@@ -100,7 +237,7 @@ func (b *builder) operation(r rest.Route) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := b.newOperation(string(m.Name()), r.Path)
+	op := b.newOperation(string(m.Name()), nounOf(r.Path))
 	op["responses"] = b.responses(r, m)
 	b.addSecurity(op, r.Method)
 	if params := b.parameters(r, m.Input()); len(params) > 0 {
@@ -109,25 +246,29 @@ func (b *builder) operation(r rest.Route) (object, error) {
 	if r.Body != nil {
 		op["requestBody"] = object{
 			"required": !r.BodyOptional,
-			"content":  object{"application/json": object{"schema": b.body(r)}},
+			"content":  object{"application/json": object{"schema": b.body(r, m.Input())}},
 		}
 	}
 	return op, nil
 }
 
-// newOperation starts an operation with its id, summary and tag, which is the noun of its
-// path.
-func (b *builder) newOperation(method, path string) object {
-	noun := "discovery"
-	if after, ok := strings.CutPrefix(path, "/v1/"); ok {
-		noun = after[:strings.IndexAny(after+"/", "/:")]
-	} else if after, ok := strings.CutPrefix(path, "/schemas/"); ok {
-		noun = after[:strings.IndexByte(after+"/", '/')]
-	}
+// newOperation starts an operation with its id, summary and tag.
+func (b *builder) newOperation(method, noun string) object {
 	if !slices.ContainsFunc(b.tags, func(t object) bool { return t["name"] == noun }) {
 		b.tags = append(b.tags, object{"name": noun})
 	}
 	return object{"operationId": lowerFirst(method), "summary": sentence(method), "tags": []string{noun}}
+}
+
+// nounOf returns the noun of a path, which is its tag.
+func nounOf(path string) string {
+	if after, ok := strings.CutPrefix(path, "/v1/"); ok {
+		return after[:strings.IndexAny(after+"/", "/:")]
+	}
+	if after, ok := strings.CutPrefix(path, "/schemas/"); ok {
+		return after[:strings.IndexByte(after+"/", '/')]
+	}
+	return "discovery"
 }
 
 // sentence spells a method's name as words: ListRuns becomes "List runs".
@@ -187,72 +328,58 @@ func (b *builder) parameters(r rest.Route, in protoreflect.MessageDescriptor) []
 	return out
 }
 
-func (b *builder) body(r rest.Route) object {
-	if _, ok := r.Body().(*openwopv1.JsonDocument); ok {
-		return object{"type": "object"}
+func (b *builder) body(r rest.Route, in protoreflect.MessageDescriptor) object {
+	if _, ok := r.Body().(*openwopv1.JsonDocument); ok { // the only field of the input
+		return b.field(in.Fields().Get(0))
 	}
-	s := b.message(r.Body().ProtoReflect().Descriptor())
 	if len(r.FromPath) == 0 {
-		return s
+		return b.message(in)
 	}
 	// Members from the path are not part of the body.
-	return b.inline(r.Body().ProtoReflect().Descriptor(), r.FromPath)
+	return b.inline(in, r.FromPath)
 }
 
 func (b *builder) responses(r rest.Route, m protoreflect.MethodDescriptor) object {
-	good := object{"description": "done", "content": object{"application/json": object{"schema": b.answer(r, m.Output())}}}
 	if r.Success == http.StatusNoContent {
-		return b.withErrors(object{strconv.Itoa(r.Success): object{"description": "done"}}, r.Method)
+		return withErrors(object{strconv.Itoa(r.Success): object{"description": "done"}}, r.Method)
 	}
+	media := "application/json"
+	if strings.HasPrefix(r.Path, "/schemas/") {
+		media = "application/schema+json"
+	}
+	good := object{"description": "done", "content": object{media: object{"schema": b.answer(r, m.Output())}}}
 	all := object{strconv.Itoa(r.Success): good}
 	if r.Also != 0 {
 		all[strconv.Itoa(r.Also)] = good
 	}
-	return b.withErrors(all, r.Method)
+	if r.Conditional {
+		all["304"] = object{"description": "the version of If-None-Match is still valid"}
+	}
+	if r.ByToken() { // the question may require more than a token
+		all["403"] = errorRef(http.StatusForbidden)
+	}
+	return withErrors(all, r.Method)
 }
 
 func (b *builder) answer(r rest.Route, out protoreflect.MessageDescriptor) object {
-	if doc, ok := documents[r.Method]; ok {
-		return b.document(doc)
-	}
 	if r.Document != "" {
-		return object{"type": "object"}
+		return b.field(out.Fields().ByName(protoreflect.Name(r.Document)))
 	}
 	return b.message(out)
 }
 
-// withErrors adds the error codes of every status that an operation may answer with.
-func (b *builder) withErrors(out object, method string) object {
-	byStatus := map[int][]string{}
-	scopes, _ := auth.ScopesOf(method)
-	for _, c := range fault.Codes() {
-		status := fault.Lookup(c).HTTP
-		if status == 0 || (len(scopes) == 0 && (status == 401 || status == 403)) || c == fault.InvalidArgument {
-			continue
-		}
-		byStatus[status] = append(byStatus[status], string(c))
-	}
-	for status, codes := range byStatus {
-		slices.Sort(codes)
-		out[strconv.Itoa(status)] = object{
-			"description": strings.Join(codes, ", "),
-			"content":     object{"application/json": object{"schema": object{"$ref": "#/components/schemas/Error"}}},
-		}
-	}
-	return out
-}
-
-// message returns a reference to the schema of a message.
+// message returns a reference to the component of a message.
 func (b *builder) message(d protoreflect.MessageDescriptor) object {
-	if d.FullName() == (&openwopv1.JsonDocument{}).ProtoReflect().Descriptor().FullName() {
-		return object{}
+	// Clients generate types named XResponse of their own.
+	name := strings.TrimSuffix(string(d.Name()), "Response")
+	if name != string(d.Name()) {
+		name += "Result"
 	}
-	name := string(d.Name())
-	if b.schemas[name] == nil {
-		b.schemas[name] = object{} // ends recursion
-		b.schemas[name] = b.inline(d, nil)
+	if _, ok := b.messages[d.FullName()]; ok {
+		return ref(name)
 	}
-	return object{"$ref": "#/components/schemas/" + name}
+	b.messages[d.FullName()] = struct{}{} // ends recursion
+	return b.define(name, b.inline(d, nil))
 }
 
 func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object {
@@ -263,16 +390,27 @@ func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object
 			continue
 		}
 		props[f.JSONName()] = b.field(f)
-		// Requests require fields without a default; responses always contain them.
-		if !f.HasPresence() && !optionalList(d, f) {
+		if b.isRequired(d, f) {
 			required = append(required, f.JSONName())
 		}
 	}
-	out := object{"type": "object", "properties": props, "additionalProperties": false}
+	out := object{"type": "object", "properties": props}
+	if strings.HasSuffix(string(d.Name()), "Request") {
+		out["additionalProperties"] = false // answers are open: later releases may add members
+	}
 	if len(required) > 0 {
 		out["required"] = required
 	}
 	return out
+}
+
+// isRequired reports whether a request must have a member, or an answer always has it.
+func (b *builder) isRequired(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor) bool {
+	if slices.Contains(b.shapes.Required, string(f.FullName())) {
+		b.used[string(f.FullName())] = true
+		return true
+	}
+	return !f.HasPresence() && !optionalList(d, f)
 }
 
 // optionalList reports whether a request may omit a list.
@@ -289,8 +427,14 @@ func (b *builder) field(f protoreflect.FieldDescriptor) object {
 }
 
 func (b *builder) single(f protoreflect.FieldDescriptor) object {
+	if s, ok := b.member(string(f.FullName())); ok {
+		return s
+	}
 	switch f.Kind() {
 	case protoreflect.MessageKind:
+		if f.Message().FullName() == (&openwopv1.JsonDocument{}).ProtoReflect().Descriptor().FullName() {
+			b.fail("%s is open JSON: add it to shapes/members.yaml", f.FullName())
+		}
 		return b.message(f.Message())
 	case protoreflect.BoolKind:
 		return object{"type": "boolean"}
@@ -298,22 +442,5 @@ func (b *builder) single(f protoreflect.FieldDescriptor) object {
 		return object{"type": "string"}
 	default:
 		return object{"type": "integer"}
-	}
-}
-
-func errorSchema() object {
-	codes := []string{}
-	for _, c := range fault.Codes() {
-		if fault.Lookup(c).HTTP != 0 {
-			codes = append(codes, string(c))
-		}
-	}
-	return object{
-		"type": "object", "required": []string{"error", "message"}, "additionalProperties": false,
-		"properties": object{
-			"error":   object{"type": "string", "description": "one of " + strings.Join(codes, ", ")},
-			"message": object{"type": "string"},
-			"details": object{"type": "object"},
-		},
 	}
 }

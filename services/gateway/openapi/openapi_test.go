@@ -2,15 +2,19 @@ package openapi_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/schemas"
 	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/openapi"
 	"waybill.dev/waybill/services/gateway/rest"
@@ -102,7 +106,7 @@ func TestDocument_HasOneOperationPerRoute(t *testing.T) {
 		require.Len(t, tags, 1, path)
 		require.Contains(t, doc["tags"], object{"name": tags[0]}, path)
 	})
-	require.Len(t, ids, len(rest.Routes)+2, "and the streams")
+	require.Len(t, ids, len(rest.Routes)+len(rest.Others)+2, "and the streams")
 	require.True(t, ids["watchRuns"])
 	require.True(t, ids["streamRunEvents"])
 }
@@ -184,8 +188,7 @@ func TestDocument_LeavesPathMembersOutOfBodies(t *testing.T) {
 
 func TestHandler_ServesTheDocument(t *testing.T) {
 	t.Parallel()
-	h, err := openapi.Handler("")
-	require.NoError(t, err)
+	h := openapi.Handler("")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/openapi.json", nil))
 	require.Equal(t, http.StatusOK, w.Code)
@@ -212,4 +215,79 @@ func TestDocument_DescribesTheViewOfARun(t *testing.T) {
 	require.Contains(t, schemas["ViewInsufficient"].(object)["properties"], "model")
 	state := schemas["ViewGate"].(object)["properties"].(object)["state"]
 	require.Equal(t, object{"type": "string", "enum": []any{"passed", "refused", "not-reached", "not-applicable"}}, state)
+}
+
+// The definition that clients read and write has the members of the schema for editors.
+func TestDocument_HasTheMembersOfWorkflows(t *testing.T) {
+	t.Parallel()
+	ours := described(t)["components"].(object)["schemas"].(object)
+	text, err := schemas.FS.ReadFile("workflow.schema.json")
+	require.NoError(t, err)
+	var editors object
+	require.NoError(t, json.Unmarshal(text, &editors))
+	defs := editors["$defs"].(object)
+	for name, of := range map[string]any{
+		"WorkflowDefinition": editors,
+		"WorkflowNode":       defs["node"],
+		"WorkflowEdge":       defs["edge"],
+		"WorkflowTrigger":    defs["trigger"],
+		"WorkflowVariable":   defs["variable"],
+		"WorkflowChannel":    defs["channel"],
+	} {
+		want, got := of.(object)["properties"].(object), ours[name].(object)["properties"].(object)
+		require.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)), name)
+		for member, s := range want {
+			if values, ok := enumOf(s); ok {
+				require.ElementsMatch(t, values, got[member].(object)["enum"], "%s.%s", name, member)
+			}
+		}
+	}
+}
+
+// enumOf returns the values of a member whose schema lists them and nothing else.
+func enumOf(s any) (values []any, ok bool) {
+	o, ok := s.(object)
+	if !ok || o["anyOf"] != nil {
+		return nil, false
+	}
+	values, ok = o["enum"].([]any)
+	return values, ok
+}
+
+// The variants of interrupts are the kinds of this host.
+func TestDocument_HasEveryKindOfInterrupt(t *testing.T) {
+	t.Parallel()
+	all := described(t)["components"].(object)["schemas"].(object)
+	for _, union := range []string{"InterruptRequest", "InspectedInterrupt", "RequestedInterrupt"} {
+		var got []interrupt.Kind
+		for kind := range all[union].(object)["discriminator"].(object)["mapping"].(object) {
+			got = append(got, interrupt.Kind(kind))
+		}
+		require.ElementsMatch(t, interrupt.Kinds(), got, union)
+	}
+}
+
+// Generators make no type of an object without members: it must say that it is open.
+func TestDocument_TypesEveryObject(t *testing.T) {
+	t.Parallel()
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case object:
+			if v["type"] == "object" && v["properties"] == nil {
+				require.NotNil(t, v["additionalProperties"], path)
+			}
+			if schema, ok := v["schema"].(object); ok {
+				require.NotEmpty(t, schema, path)
+			}
+			for name, m := range v {
+				walk(path+"/"+name, m)
+			}
+		case []any:
+			for i, m := range v {
+				walk(path+"/"+strconv.Itoa(i), m)
+			}
+		}
+	}
+	walk("", described(t))
 }

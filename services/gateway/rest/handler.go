@@ -71,9 +71,9 @@ type Deps struct {
 type Handlers struct {
 	Events http.Handler // streams the events of a run
 	Watch  http.Handler // streams changed rows of the run list
-	// OpenAPI serves the API's description.
-	OpenAPI http.Handler
-	Assets  *Assets
+	// OpenAPI and AsyncAPI serve the descriptions of the API.
+	OpenAPI, AsyncAPI http.Handler
+	Assets            *Assets
 	// Seams serves the test seams; nil answers 404.
 	Seams http.Handler
 }
@@ -156,10 +156,12 @@ const AssetsPrefix = "/v1/assets/"
 // serve routes a request. It returns the error for the caller.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	switch path := r.URL.Path; {
-	case path == "/healthz", path == "/readyz":
+	case path == HealthPath, path == ReadyPath:
 		return h.health(w, r)
-	case path == "/v1/openapi.json":
+	case path == OpenAPIPath:
 		return getOnly(w, r, h.deps.OpenAPI)
+	case path == AsyncAPIPath:
+		return getOnly(w, r, h.deps.AsyncAPI)
 	case path == packsPrefix || strings.HasPrefix(path, packsPrefix+"/"):
 		// Plain text: a JSON 404 would look like a registry without the pack.
 		http.Error(w, "this host has no pack registry", http.StatusNotFound)
@@ -343,7 +345,7 @@ func (h *Handler) seam(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) health(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	if r.URL.Path == "/readyz" {
+	if r.URL.Path == ReadyPath {
 		if err := h.deps.Ready(); err != nil {
 			return fault.New(fault.ServiceUnavailable, "not ready: %s", err).After(retryCapacity)
 		}
@@ -353,7 +355,7 @@ func (h *Handler) health(w http.ResponseWriter, r *http.Request) error {
 		Status   string   `json:"status"`
 		Warnings []string `json:"warnings,omitempty"`
 	}{Status: "ok"}
-	if r.URL.Path == "/readyz" && h.deps.Warnings != nil {
+	if r.URL.Path == ReadyPath && h.deps.Warnings != nil {
 		doc.Warnings = h.deps.Warnings()
 	}
 	b, err := json.Marshal(doc)

@@ -31,16 +31,19 @@ type Route struct {
 	Success int
 	// Also is another such status; 0 if there is none.
 	Also int
+	// Conditional: the answer has an ETag, and 304 answers an If-None-Match with it.
+	Conditional bool
 }
 
 // Routes lists the operations that are translated to gRPC.
 var Routes = []Route{
 	{
-		HTTP:     http.MethodGet,
-		Path:     "/.well-known/openwop",
-		Method:   openwopv1.Engine_GetCapabilities_FullMethodName,
-		Document: "document",
-		Success:  200,
+		HTTP:        http.MethodGet,
+		Path:        "/.well-known/openwop",
+		Method:      openwopv1.Engine_GetCapabilities_FullMethodName,
+		Document:    "document",
+		Success:     200,
+		Conditional: true,
 	},
 	{
 		HTTP:     http.MethodGet,
@@ -54,11 +57,12 @@ var Routes = []Route{
 		Body: func() proto.Message { return &openwopv1.CreateRunRequest{} },
 	},
 	{
-		HTTP:     http.MethodGet,
-		Path:     "/v1/runs/{run_id}",
-		Method:   openwopv1.Engine_GetRun_FullMethodName,
-		Document: "snapshot",
-		Success:  200,
+		HTTP:        http.MethodGet,
+		Path:        "/v1/runs/{run_id}",
+		Method:      openwopv1.Engine_GetRun_FullMethodName,
+		Document:    "snapshot",
+		Success:     200,
+		Conditional: true,
 	},
 	{
 		HTTP:         http.MethodPost,
@@ -258,9 +262,12 @@ var Routes = []Route{
 // tokenPath is the prefix of routes whose token is the credential.
 const tokenPath = "/v1/interrupts/"
 
+// ByToken reports whether a token in the path is the credential.
+func (r *Route) ByToken() bool { return r.Path == tokenPath+"{token}" }
+
 // token returns the token in the path of a route that needs no other credential.
 func (r *Route) token(path string) (string, bool) {
-	if r.Path != tokenPath+"{token}" {
+	if !r.ByToken() {
 		return "", false
 	}
 	return strings.TrimPrefix(path, tokenPath), true
@@ -270,6 +277,41 @@ func (r *Route) token(path string) (string, bool) {
 const (
 	EventsPath = "/v1/runs/{run_id}/events"
 	WatchPath  = "/v1/runs:watch"
+)
+
+// Other is a GET operation that calls no method of the public services, for the OpenAPI document.
+type Other struct {
+	// Path has its parameter in braces.
+	Path string
+	// Name is spelled as a method's.
+	Name, Noun string
+	// Media is the media type of the answer, Schema its component in the document.
+	Media, Schema string
+}
+
+// The paths of these operations.
+const (
+	HealthPath   = "/healthz"
+	ReadyPath    = "/readyz"
+	OpenAPIPath  = "/v1/openapi.json"
+	AsyncAPIPath = "/v1/asyncapi.json"
+	AssetPath    = AssetsPrefix + "{token}"
+)
+
+// Others lists them.
+var Others = []Other{
+	{HealthPath, "GetHealth", "discovery", jsonMedia, "Health"},
+	{ReadyPath, "GetReadiness", "discovery", jsonMedia, "Health"},
+	{OpenAPIPath, "GetOpenapi", "discovery", jsonMedia, "JsonObject"},
+	{AsyncAPIPath, "GetAsyncapi", "discovery", jsonMedia, "JsonObject"},
+	{schemasPrefix + "{file}", "GetFileSchema", "schemas", schemaMedia, "JsonObject"},
+	{schemasPrefix + "config/{file}", "GetConfigSchema", "schemas", schemaMedia, "JsonObject"},
+	{AssetPath, "GetAsset", "assets", "*/*", "Bytes"},
+}
+
+const (
+	jsonMedia   = "application/json"
+	schemaMedia = "application/schema+json"
 )
 
 // stream is a route that is answered with a stream.

@@ -30,7 +30,7 @@ type Site struct {
 // ServeHTTP routes a request. Probes are also served at the root, so that they need not
 // know the base path.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/healthz" || r.URL.Path == "/readyz" {
+	if r.URL.Path == HealthPath || r.URL.Path == ReadyPath {
 		s.API.ServeHTTP(w, r)
 		return
 	}

@@ -101,6 +101,8 @@ func TestCallback_IsSentToTheRunsURL(t *testing.T) {
 		require.Equal(t, "run_1/1", c.head("Idempotency-Key"))
 		require.Equal(t, e.ID, c.head("X-openwop-Webhook-Id"))
 		require.Equal(t, "interrupt.requested", c.head("X-openwop-Event-Type"))
+		require.Equal(t, webhook.MessageID(e.ID, "run_1", 1), c.head("webhook-id"))
+		require.Equal(t, r.standard(c, e, e.State.Key.Generation), c.head("webhook-signature"))
 		key := e.State.Key
 		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, key.Generation), c.at.Unix(), c.body), c.head("X-openwop-Signature"))
 		r.drained(e)

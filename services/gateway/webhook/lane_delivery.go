@@ -152,7 +152,13 @@ func (w *worker) deliverFrame(ctx context.Context, held *heldLane, e *subscripti
 			if seq < held.Seq || !e.WantsType(f.Types[i]) {
 				continue
 			}
-			ev := &event{to: e.Target(rec), kind: f.Types[i], sequence: seq, trace: cmp.Or(f.Trace, rec.Traceparent)}
+			ev := &event{
+				to:       e.Target(rec),
+				kind:     f.Types[i],
+				runID:    rec.RunID,
+				sequence: seq,
+				trace:    cmp.Or(f.Trace, rec.Traceparent),
+			}
 			if s, err := w.renderEvent(ctx, held, e, rec, ev, doc, f.Stored); s != nil || err != nil {
 				return s, err
 			}

@@ -58,11 +58,17 @@ func headers(e *subscription.Entry, secrets *subscription.Secrets, ev *event, no
 	set(HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
 	set(HeaderAlgorithm, Algorithm)
 	set(HeaderSignature, Sign(secret, now.Unix(), ev.body))
+	valid := []string{secret}
 	if previous, ok := e.State.Overlap(now); ok {
 		if secret, err := secrets.Of(&e.Subscription, previous); err == nil { // otherwise only the new one signs
 			set(HeaderPrevious, Sign(secret, now.Unix(), ev.body))
+			valid = append(valid, secret)
 		}
 	}
+	id := MessageID(e.ID, ev.runID, ev.sequence)
+	set(HeaderStandardID, id)
+	set(HeaderStandardTimestamp, strconv.FormatInt(now.Unix(), 10))
+	set(HeaderStandardSignature, SignStandard(valid, id, now.Unix(), ev.body))
 	if ev.key != "" {
 		set(HeaderKey, ev.key)
 	}
@@ -78,6 +84,7 @@ type event struct {
 	to       string // the URL
 	key      string // of a question; empty for webhooks
 	kind     wire.EventType
+	runID    string
 	sequence int
 	body     []byte
 	trace    string

@@ -41,6 +41,30 @@ func TestSign_MatchesTheVectors(t *testing.T) {
 	}
 }
 
+// Standard Webhooks 1.0: computed with Python's hmac, the key decoded from base64.
+func TestSignStandard_MatchesTheVectors(t *testing.T) {
+	t.Parallel()
+	secret, body := strings.Repeat("0123456789abcdef", 4), []byte(`{"runId":"run_1"}`)
+	want := "v1,YYBJ1fjOg6+ia5cGmjOiGZOFvmzhGTyxTBsxCG7lI1Q="
+	require.Equal(t, want, webhook.SignStandard([]string{secret}, "msg_1", 1795297352, body))
+	other := strings.Repeat("f", 64)
+	both := webhook.SignStandard([]string{other, secret}, "msg_1", 1795297352, body)
+	require.Equal(t, webhook.SignStandard([]string{other}, "msg_1", 1795297352, body)+" "+want, both)
+	require.Empty(t, webhook.SignStandard([]string{"not base64"}, "msg_1", 1795297352, body))
+}
+
+func TestMessageID_IsThatOfOneEvent(t *testing.T) {
+	t.Parallel()
+	id := webhook.MessageID("wh_1", "run_1", 11)
+	require.Regexp(t, `^msg_[0-9a-f]{32}$`, id)
+	require.Equal(t, id, webhook.MessageID("wh_1", "run_1", 11))
+	for _, other := range []string{
+		webhook.MessageID("wh_2", "run_1", 11), webhook.MessageID("wh_1", "run_11", 1), webhook.MessageID("wh_1", "run_1", 1),
+	} {
+		require.NotEqual(t, id, other)
+	}
+}
+
 // The key is the secret's text, not the bytes its digits stand for.
 func TestSign_UsesTheTextOfTheSecret(t *testing.T) {
 	t.Parallel()
@@ -52,7 +76,7 @@ func TestSign_UsesTheTextOfTheSecret(t *testing.T) {
 
 // Verified is the receiver of docs/webhooks.md; a test compares the two.
 //
-// Verified reports whether a request came from the host that told us one of the secrets.
+// Verified reports whether a request came from the host that issued one of the secrets.
 func Verified(r *http.Request, body []byte, now time.Time, secrets ...string) bool {
 	stamp := r.Header.Get("X-openwop-Timestamp")
 	sent, err := strconv.ParseInt(stamp, 10, 64)

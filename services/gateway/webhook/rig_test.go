@@ -275,6 +275,15 @@ func (r *rig) pass(d time.Duration) {
 // settle waits until all goroutines are blocked.
 func (r *rig) settle() { synctest.Wait() }
 
+// standard returns the webhook-signature of a delivery by the secrets of some generations.
+func (r *rig) standard(c call, e *subscription.Entry, generations ...int) string {
+	var secrets []string
+	for _, g := range generations {
+		secrets = append(secrets, r.svc.Secret("acme", e.ID, g))
+	}
+	return webhook.SignStandard(secrets, webhook.MessageID(e.ID, c.run, c.seq), c.at.Unix(), c.body)
+}
+
 // drained reports whether no delivery waits.
 func (r *rig) drained(e *subscription.Entry) {
 	r.t.Helper()

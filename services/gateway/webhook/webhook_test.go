@@ -52,6 +52,9 @@ func TestDelivery_HasTheContractsFormat(t *testing.T) {
 			"X-openwop-Timestamp":           {stamp},
 			"X-openwop-Signature":           {webhook.Sign(r.svc.Secret("acme", e.ID, 1), c.at.Unix(), c.body)},
 			"X-openwop-Signature-Algorithm": {"v1"},
+			"webhook-id":                    {webhook.MessageID(e.ID, "run_1", 2)},
+			"webhook-timestamp":             {stamp},
+			"webhook-signature":             {r.standard(c, e, 1)},
 			"Traceparent":                   {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		}, map[string][]string(c.header))
 		r.drained(e)
@@ -187,6 +190,10 @@ func TestRetry_DelaysItsOwnRunOnly(t *testing.T) {
 		require.Equal(t, first.body, last.body)
 		require.Equal(t, first.head("X-openwop-Webhook-Id"), last.head("X-openwop-Webhook-Id"))
 		require.NotEqual(t, first.head("X-openwop-Timestamp"), last.head("X-openwop-Timestamp"))
+		require.Equal(t, first.head("webhook-id"), last.head("webhook-id"))
+		require.NotEqual(t, first.head("webhook-id"), calls[4].head("webhook-id"))
+		require.Equal(t, strconv.FormatInt(last.at.Unix(), 10), last.head("webhook-timestamp"))
+		require.Equal(t, r.standard(last, e, 1), last.head("webhook-signature"))
 		require.Equal(t, webhook.Sign(r.svc.Secret("acme", e.ID, 1), last.at.Unix(), last.body), last.head("X-openwop-Signature"))
 		require.InDelta(t, 5, calls[2].at.Sub(first.at).Seconds(), 1.5)
 		require.InDelta(t, 10, last.at.Sub(calls[2].at).Seconds(), 3)
@@ -403,7 +410,9 @@ func TestRotation_SignsWithBothWhileTheyOverlap(t *testing.T) {
 		c := calls[0]
 		require.Equal(t, webhook.Sign(fresh, c.at.Unix(), c.body), c.head("X-openwop-Signature"))
 		require.Equal(t, webhook.Sign(old, c.at.Unix(), c.body), c.head("Waybill-Previous-Signature"))
+		require.Equal(t, r.standard(c, e, rotated.State.Key.Generation, 1), c.head("webhook-signature"))
 		c = calls[1]
+		require.Equal(t, r.standard(c, e, rotated.State.Key.Generation), c.head("webhook-signature"))
 		require.Equal(t, webhook.Sign(fresh, c.at.Unix(), c.body), c.head("X-openwop-Signature"))
 		require.NotContains(t, c.header, "Waybill-Previous-Signature")
 		_, err = r.svc.Rotate(r.t.Context(), "beta", e.ID, time.Hour)

@@ -1,5 +1,5 @@
-// An A2A agent that works on every message for a moment and tells what it was told.
-// "ask" has it ask back.
+// An A2A agent that works on every message for a moment and repeats it. "ask" makes it ask back,
+// "stream" makes it stream its answer in chunks. It speaks A2A 1.0, and 0.3 as well with LEGACY.
 import express from "express";
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from "@a2a-js/sdk/server";
 import { agentCardHandler, jsonRpcHandler, UserBuilder } from "@a2a-js/sdk/server/express";
@@ -25,13 +25,11 @@ class Agent {
       bus.finished();
       return;
     }
-    bus.publish(AgentEvent.artifactUpdate({
-      taskId, contextId, append: false, lastChunk: true, metadata: {},
-      artifact: {
-        artifactId: "answer", name: "answer", description: "", metadata: {}, extensions: [],
-        parts: [part(`${userMessage.messageId} said: ${text}`)],
-      },
-    }));
+    const chunks = text === "stream" ? ["Hel", "lo", " wor", "ld"] : [`${userMessage.messageId} said: ${text}`];
+    chunks.forEach((chunk, i) => bus.publish(AgentEvent.artifactUpdate({
+      taskId, contextId, append: i > 0, lastChunk: i === chunks.length - 1, metadata: {},
+      artifact: { artifactId: "answer", name: "answer", description: "", metadata: {}, extensions: [], parts: [part(chunk)] },
+    })));
     bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_COMPLETED), metadata: {} }));
     bus.finished();
   }
@@ -49,12 +47,12 @@ const url = `http://127.0.0.1:${port}/`;
 const endpoint = (protocolVersion) => ({ url, protocolBinding: "JSONRPC", protocolVersion, tenant: "" });
 const card = {
   name: "double", description: "tells what it was told", version: "1.0.0", provider: undefined, documentationUrl: "", iconUrl: "",
-  supportedInterfaces: [endpoint("1.0"), endpoint("0.3")],
+  supportedInterfaces: process.env.LEGACY ? [endpoint("0.3"), endpoint("1.0")] : [endpoint("1.0")],
   capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [] },
   securitySchemes: {}, securityRequirements: [], defaultInputModes: ["text/plain"], defaultOutputModes: ["text/plain"], skills: [], signatures: [],
 };
 const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new Agent());
-const legacyCompat = { enabled: true };
+const legacyCompat = { enabled: Boolean(process.env.LEGACY) };
 const app = express();
 app.use((req, res, next) => {
   const token = process.env.TOKEN;

@@ -11,6 +11,9 @@ export type Standing = { lastEventAt?: string; waits?: RunWait; stallsAt?: strin
 /** A slot or a limit that a run waits for. */
 export type RunLimit = components["schemas"]["RunLimit"];
 
+/** What happens to nodes at work when their run is paused. */
+export type DrainPolicy = components["schemas"]["DrainPolicy"];
+
 /** What a run waits for. */
 export type RunWait = components["schemas"]["RunWait"];
 

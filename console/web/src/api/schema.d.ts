@@ -21,6 +21,57 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get health */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get readiness */
+        get: operations["getReadiness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/schemas/config/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get config schema */
+        get: operations["getConfigSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/schemas/envelopes/{file}": {
         parameters: {
             query?: never;
@@ -30,6 +81,57 @@ export interface paths {
         };
         /** Get envelope schema */
         get: operations["getEnvelopeSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/schemas/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get file schema */
+        get: operations["getFileSchema"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/assets/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get asset */
+        get: operations["getAsset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/asyncapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get asyncapi */
+        get: operations["getAsyncapi"];
         put?: never;
         post?: never;
         delete?: never;
@@ -148,6 +250,23 @@ export interface paths {
          * @description Needs the scope runs:read.
          */
         get: operations["listModelSubstitutions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get openapi */
+        get: operations["getOpenapi"];
         put?: never;
         post?: never;
         delete?: never;
@@ -720,15 +839,374 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AgentReasonedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["AgentReasonedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.reasoned";
+        };
+        AgentReasonedPayload: {
+            agentId: string;
+            reasoning: string;
+            verbosity: string;
+        };
+        AgentReasoningDeltaEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["AgentReasoningDeltaPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.reasoning.delta";
+        };
+        AgentReasoningDeltaPayload: {
+            agentId: string;
+            delta: string;
+            sequence: number;
+            verbosity: string;
+        };
+        AnnotatedPart: {
+            eventId?: string;
+            nodeId?: string;
+            runId: string;
+        };
+        Annotation: {
+            actor: components["schemas"]["AnnotationActor"];
+            annotationId: string;
+            createdAt: string;
+            note?: string;
+            signal: components["schemas"]["Signal"];
+            target: components["schemas"]["AnnotatedPart"];
+        };
+        AnnotationActor: {
+            principalRef: string;
+        };
         AnnotationSignal: {
             correction?: string;
-            kind: string;
+            /** @enum {string} */
+            kind: "rating" | "correction" | "label" | "flag";
             label?: string;
             rating?: number;
         };
         AnnotationTarget: {
             eventId?: string;
             nodeId?: string;
+        };
+        /** @description The place of an envelope in a model's answer with several. */
+        AnswerPart: {
+            index: number;
+            size: number;
+            /** @description Sequences of the answer's earlier envelopes. */
+            with?: number[];
+        };
+        /** @enum {string} */
+        ApprovalAction: "accept" | "reject" | "refine" | "edit-accept" | "ask";
+        ApprovalData: {
+            /** @description The actions that an answer may have. */
+            actions: components["schemas"]["ApprovalAction"][];
+            approverGroupRefs?: string[];
+            approverRoleRefs?: string[];
+            approversList?: string[];
+            /** @description What is to be approved, any JSON value. */
+            artifactData?: unknown;
+            artifactId: string;
+            artifactType: string;
+            audience?: components["schemas"]["JsonObject"];
+            description?: string;
+            escalation?: {
+                afterSec: number;
+                approverGroupRefs?: string[];
+                approverRoleRefs?: string[];
+                approversList?: string[];
+            }[];
+            override?: {
+                audited?: boolean;
+                requiredRole: string;
+            };
+            overrideBypassesQuorum?: boolean;
+            profile?: string;
+            /** @enum {string} */
+            rejectionPolicy?: "single-veto" | "majority";
+            requiredApprovals?: number;
+            title: string;
+        };
+        ApprovalGrantedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ApprovalGrantedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.granted";
+        };
+        ApprovalGrantedPayload: {
+            gateId: string;
+            principal: string;
+        };
+        ApprovalInterruptInspected: {
+            data: components["schemas"]["ApprovalData"];
+            /** @description End of the token's validity. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "approval";
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description The question was answered, or its run has ended. */
+            resolved: boolean;
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+            votes?: components["schemas"]["VoteCount"];
+        };
+        ApprovalInterruptRequested: {
+            data: components["schemas"]["ApprovalData"];
+            interruptId: string;
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "approval";
+            nodeId: string;
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            runId: string;
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        ApprovalOverriddenEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ApprovalOverriddenPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.overridden";
+        };
+        ApprovalOverriddenPayload: {
+            gateId: string;
+            principal: string;
+            reason: string;
+        };
+        ApprovalReceivedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ApprovalReceivedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.received";
+        };
+        ApprovalReceivedPayload: {
+            /** @enum {string} */
+            action: "accept" | "reject" | "refine" | "edit-accept" | "timeout";
+            comment?: string;
+            decidedAt?: components["schemas"]["Timestamp"];
+            decidedBy?: string;
+            /** @description The edited artifact, any JSON value. */
+            editedArtifactData?: unknown;
+            feedback?: string;
+            nodeId: string;
+            refineFeedback?: components["schemas"]["JsonObject"];
+        };
+        ApprovalRejectedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ApprovalRejectedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.rejected";
+        };
+        ApprovalRejectedPayload: {
+            gateId: string;
+            principal: string;
+            reason?: string;
+        };
+        ApprovalRequest: {
+            data: components["schemas"]["ApprovalData"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "approval";
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        ApprovalRequestedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ApprovalRequestedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval.requested";
+        };
+        ApprovalRequestedPayload: {
+            actions: ("accept" | "reject" | "refine" | "edit" | "ask")[];
+            approverGroupRefs?: string[];
+            approverRoleRefs?: string[];
+            approversList?: string[];
+            artifactId: string;
+            artifactType: string;
+            interruptId: string;
+            nodeId: string;
+            requiredApprovals?: number;
+            title?: string;
+        };
+        /** @description Why the responder was eligible. */
+        ApproverStanding: {
+            groups?: string[];
+            listed?: boolean;
+            override?: string;
+            roles?: string[];
+        };
+        ArtifactCreatedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ArtifactCreatedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "artifact.created";
+        };
+        ArtifactCreatedPayload: {
+            answer?: components["schemas"]["AnswerPart"];
+            artifactId: string;
+            /** @description The kind of the envelope. */
+            artifactType: string;
+            label?: string;
+            nodeId?: string;
+            /** @description Content of the envelope, valid against the schema of its kind. */
+            payload: unknown;
+            rendering?: components["schemas"]["JsonObject"];
+            version: string;
         };
         AuditAnomaly: {
             actualPrevHash: string;
@@ -741,6 +1219,22 @@ export interface components {
             merkleRoot: string;
             signature: string;
         };
+        AuditEntry: {
+            action: string;
+            actor: string;
+            atSequence: number;
+            details: components["schemas"]["JsonObject"];
+            occurredAt: components["schemas"]["Timestamp"];
+            /** @description SHA-256 of the previous entry; null for the first. */
+            prevHash: string | null;
+            target: string;
+        };
+        /** @description Members that a branch changes. */
+        BranchOverlay: {
+            configurable?: components["schemas"]["JsonObject"];
+            metadata?: components["schemas"]["JsonObject"];
+            tags?: string[];
+        };
         BulkCancelError: {
             code: string;
             error: string;
@@ -750,42 +1244,457 @@ export interface components {
             error?: components["schemas"]["BulkCancelError"];
             ok: boolean;
             runId: string;
-            status?: string;
+            status?: components["schemas"]["RunStatus"];
         };
         BulkCancelRunsRequest: {
             reason?: string;
             runIds: string[];
         };
-        BulkCancelRunsResponse: {
+        BulkCancelRunsResult: {
             results: components["schemas"]["BulkCancelResult"][];
         };
-        CancelRunRequest: {
-            reason?: string;
-            runId: string;
+        BundleAsset: {
+            artifactId?: string;
+            bytes?: number;
+            inline?: boolean;
+            kind: string;
+            mimeType?: string;
+            nodeId?: string;
+            sequence: number;
+            url?: string;
         };
-        CancelRunResponse: {
+        BundleSpan: {
+            attributes: components["schemas"]["JsonObject"];
+            endedAt: string | null;
+            events?: {
+                attributes: components["schemas"]["JsonObject"];
+                name: string;
+                timestamp: components["schemas"]["Timestamp"];
+            }[];
+            /** @description internal, server or client. */
+            kind: string;
+            name: string;
+            parentSpanId: string | null;
+            spanId: string;
+            startedAt: components["schemas"]["Timestamp"];
+            status: {
+                /** @enum {string} */
+                code: "unset" | "ok" | "error";
+                message?: string;
+            };
+            traceId: string;
+        };
+        /** Format: binary */
+        Bytes: string;
+        CancelRunResult: {
             alreadyTerminal?: boolean;
             runId: string;
-            status: string;
+            status: components["schemas"]["RunStatus"];
+        };
+        CapBreachedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["CapBreachedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "cap.breached";
+        };
+        CapBreachedPayload: {
+            /** @description The limit, such as node-executions, run-duration or loop-iterations. */
+            kind: string;
+            limit: number;
+            nodeId?: string;
+            observed: number;
+        };
+        Capabilities: {
+            agents?: components["schemas"]["CapabilitiesAgents"];
+            aiProviders?: components["schemas"]["CapabilitiesProviders"];
+            auth?: components["schemas"]["CapabilitiesAuthBlock"];
+            compliance?: components["schemas"]["CapabilitiesCompliance"];
+            debugBundle: components["schemas"]["CapabilitiesSupported"];
+            engineVersion: number;
+            envelopeContracts?: components["schemas"]["CapabilitiesContracts"];
+            envelopeStrictness?: string;
+            envelopes?: components["schemas"]["CapabilitiesEnvelopes"];
+            eventLogSchemaVersion: number;
+            feedback?: components["schemas"]["CapabilitiesFeedback"];
+            fixtures?: string[];
+            grpc: components["schemas"]["CapabilitiesGrpcBlock"];
+            idempotency: components["schemas"]["CapabilitiesIdempotency"];
+            implementation: components["schemas"]["CapabilitiesImplementation"];
+            interrupt: components["schemas"]["CapabilitiesInterruptBlock"];
+            interrupts: components["schemas"]["CapabilitiesInterrupts"];
+            limits: components["schemas"]["CapabilitiesLimits"];
+            modelCapabilities?: components["schemas"]["CapabilitiesModelGate"];
+            observability?: components["schemas"]["CapabilitiesObservability"];
+            prompts?: components["schemas"]["CapabilitiesPrompts"];
+            protocolVersion: string;
+            protocolVersions: string[];
+            providerUsage?: components["schemas"]["CapabilitiesUsage"];
+            replay: components["schemas"]["CapabilitiesReplay"];
+            restTransport: components["schemas"]["CapabilitiesRestTransport"];
+            runs: components["schemas"]["CapabilitiesRuns"];
+            runtimeCapabilities?: string[];
+            schemaVersions: {
+                [key: string]: number;
+            };
+            secrets?: components["schemas"]["CapabilitiesSecrets"];
+            subWorkflow?: components["schemas"]["CapabilitiesSubWorkflow"];
+            supportedEnvelopes: string[];
+            supportedTransports: string[];
+            testing?: components["schemas"]["CapabilitiesTesting"];
+            webhooks?: components["schemas"]["CapabilitiesWebhooks"];
+        };
+        CapabilitiesAgentReasoning: {
+            streaming: boolean;
+            tokenLimit: number;
+            verbosity: string;
+        };
+        CapabilitiesAgents: {
+            reasoning: components["schemas"]["CapabilitiesAgentReasoning"];
+        };
+        CapabilitiesApproverRouting: {
+            refKinds: string[];
+            supported: boolean;
+        };
+        CapabilitiesAuditLogIntegrity: {
+            checkpointIntervalEntries: number;
+            checkpointIntervalSeconds: number;
+            checkpointPublicKey: string;
+            checkpointSignatureAlgorithm: string;
+            hashChain: boolean;
+        };
+        CapabilitiesAuthBlock: {
+            auditLogIntegrity?: components["schemas"]["CapabilitiesAuditLogIntegrity"];
+            profiles: string[];
+        };
+        CapabilitiesCompletion: {
+            distinguishesTruncation: boolean;
+            truncationBudgetMultiplier: number;
+        };
+        CapabilitiesCompliance: {
+            defaultMode: string;
+        };
+        CapabilitiesContracts: {
+            advertised: boolean;
+        };
+        CapabilitiesEnvelopes: {
+            reasoning: components["schemas"]["CapabilitiesReasoning"];
+            reliability: components["schemas"]["CapabilitiesReliability"];
+            tierOneSubsetCompliance: string;
+        };
+        CapabilitiesFeedback: {
+            signals: string[];
+            supported: boolean;
+            targets: string[];
+        };
+        CapabilitiesGrpcBlock: {
+            endpoint?: string;
+            service: string;
+            supported: boolean;
+            tls: string;
+        };
+        CapabilitiesIdempotency: {
+            crossRegion: string;
+            layer1RetentionSeconds: number;
+            supported: boolean;
+        };
+        CapabilitiesImplementation: {
+            name: string;
+            version: string;
+        };
+        CapabilitiesInterruptBlock: {
+            approverRouting: components["schemas"]["CapabilitiesApproverRouting"];
+        };
+        CapabilitiesInterrupts: {
+            kinds: components["schemas"]["InterruptKind"][];
+            profiles: string[];
+            supported: boolean;
+        };
+        CapabilitiesLimits: {
+            clarificationRounds: number;
+            envelopesPerTurn: number;
+            maxNodeExecutions: number;
+            maxRequestBodyBytes: number;
+            maxRunDurationMs: number;
+            schemaRounds: number;
+        };
+        CapabilitiesModelGate: {
+            advertised: string[];
+            substitutionSupported: boolean;
+            supported: boolean;
+        };
+        CapabilitiesObservability: {
+            testSeams: components["schemas"]["CapabilitiesTestSeams"];
+        };
+        CapabilitiesPauseResume: {
+            drainPolicies: string[];
+            supported: boolean;
+        };
+        CapabilitiesPolicies: {
+            modes: string[];
+            scopes: string[];
+        };
+        CapabilitiesPrompts: {
+            endpointsSupported: boolean;
+            maxTemplateBytes: number;
+            observability: string;
+            supported: boolean;
+            templateKinds: string[];
+            variableSources: string[];
+        };
+        CapabilitiesProviders: {
+            byok?: string[];
+            maxInlineMediaBytes?: number;
+            policies: components["schemas"]["CapabilitiesPolicies"];
+            selfHosted?: string[];
+            supported: string[];
+        };
+        CapabilitiesReasoning: {
+            promptDirective: string;
+            supported: boolean;
+        };
+        CapabilitiesReliability: {
+            completion: components["schemas"]["CapabilitiesCompletion"];
+            events: components["schemas"]["EventType"][];
+            maxRetryAttempts: number;
+            supported: boolean;
+        };
+        CapabilitiesReplay: {
+            modes: string[];
+            sideEffectSuppression: string;
+            supported: boolean;
+        };
+        CapabilitiesRestTransport: {
+            conditionalRunGet: boolean;
+        };
+        CapabilitiesRuns: {
+            pauseResume: components["schemas"]["CapabilitiesPauseResume"];
+        };
+        CapabilitiesSecrets: {
+            resolution: string;
+            scopes: string[];
+            supported: boolean;
+        };
+        CapabilitiesSubWorkflow: {
+            inputMapping: boolean;
+        };
+        CapabilitiesSupported: {
+            supported: boolean;
+        };
+        CapabilitiesTestSeams: {
+            debugBundleExport: boolean;
+            otelScrape: boolean;
+        };
+        CapabilitiesTesting: {
+            mockProviders?: string[];
+            testKeyPrefix: string;
+        };
+        CapabilitiesUsage: {
+            costEstimates: boolean;
+            currency: string;
+            supported: boolean;
+        };
+        CapabilitiesWebhooks: {
+            durable: boolean;
+            signatureAlgorithms: string[];
+            supported: boolean;
         };
         CapableModel: {
             model: string;
             ownKey: boolean;
             provider: string;
         };
-        CreateAnnotationRequest: {
-            note?: string;
+        ChannelWrittenEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ChannelWrittenPayload"];
             runId: string;
-            signal?: components["schemas"]["AnnotationSignal"];
-            target?: components["schemas"]["AnnotationTarget"];
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "channel.written";
+        };
+        ChannelWrittenPayload: {
+            channel: string;
+            nodeId?: string;
+            reducer: string;
+            schemaVersion?: number;
+            /** @description The input of the write, not the channel's new value. */
+            value: unknown;
+            writtenAt: components["schemas"]["Timestamp"];
+        };
+        ChildRun: {
+            nodeId: string;
+            runId: string;
+            status: components["schemas"]["RunStatus"];
+            workflowId: string;
+        };
+        ClarificationData: {
+            contextType?: string;
+            questions: components["schemas"]["Question"][];
+        };
+        ClarificationInterruptInspected: {
+            data: components["schemas"]["ClarificationData"];
+            /** @description End of the token's validity. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "clarification";
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description The question was answered, or its run has ended. */
+            resolved: boolean;
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+            votes?: components["schemas"]["VoteCount"];
+        };
+        ClarificationInterruptRequested: {
+            data: components["schemas"]["ClarificationData"];
+            interruptId: string;
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "clarification";
+            nodeId: string;
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            runId: string;
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        ClarificationRequest: {
+            data: components["schemas"]["ClarificationData"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "clarification";
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        ClarificationRequestedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ClarificationRequestedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "clarification.requested";
+        };
+        ClarificationRequestedPayload: {
+            envelope?: components["schemas"]["RecordedEnvelope"];
+            interruptId: string;
+            nodeId: string;
+            questions: components["schemas"]["Question"][];
+        };
+        ClarificationResolvedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ClarificationResolvedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "clarification.resolved";
+        };
+        ClarificationResolvedPayload: {
+            answeredBy: string;
+            /** @description Answers by question id. */
+            answers: components["schemas"]["JsonObject"];
+            declined?: boolean;
+            nodeId: string;
+        };
+        /**
+         * @description Absent means trusted.
+         * @enum {string}
+         */
+        ContentTrust: "trusted" | "untrusted";
+        CostRollup: {
+            model?: string;
+            provider?: string;
+            tokens: components["schemas"]["CostTokens"];
+            usd?: number;
+        };
+        CostTokens: {
+            input: number;
+            output: number;
         };
         CreateRunRequest: {
             agentId?: string;
             callbackUrl?: string;
-            configurable?: unknown;
+            configurable?: components["schemas"]["JsonObject"];
             evalSuiteRef?: unknown;
-            inputs?: unknown;
-            metadata?: unknown;
+            inputs?: components["schemas"]["JsonObject"];
+            metadata?: components["schemas"]["JsonObject"];
             mode?: string;
             residency?: unknown;
             scopeId?: string;
@@ -793,47 +1702,365 @@ export interface components {
             tenantId?: string;
             workflowId: string;
         };
-        CreateRunResponse: {
+        CreateRunResult: {
             eventsUrl: string;
             runId: string;
-            status: string;
+            status: components["schemas"]["RunStatus"];
             statusUrl: string;
             workflowId: string;
         };
-        DeleteWorkflowResponse: {
+        CustomData: {
+            /** @description ui.a2ui-surface for a form: the payload is the surface. */
+            customKind: string;
+            payload?: unknown;
+        };
+        CustomInterruptInspected: {
+            data: components["schemas"]["CustomData"];
+            /** @description End of the token's validity. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "custom";
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description The question was answered, or its run has ended. */
+            resolved: boolean;
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+            votes?: components["schemas"]["VoteCount"];
+        };
+        CustomInterruptRequested: {
+            data: components["schemas"]["CustomData"];
+            interruptId: string;
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "custom";
+            nodeId: string;
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            runId: string;
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        CustomRequest: {
+            data: components["schemas"]["CustomData"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "custom";
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        DebugBundle: {
+            assets?: components["schemas"]["BundleAsset"][];
+            bundleVersion: string;
+            events: components["schemas"]["TrimmedEvent"][];
+            generatedAt: components["schemas"]["Timestamp"];
+            host: {
+                name: string;
+                version: string;
+            };
+            metrics: {
+                eventCount: number;
+                nodeCount: number;
+                openwopCost?: components["schemas"]["CostRollup"];
+            };
+            redactionApplied: boolean;
+            redactionMode: string;
+            /** @description Without inputs, variables, outputs and other content. */
+            run: components["schemas"]["RunSnapshot"];
+            spans: components["schemas"]["BundleSpan"][];
+            truncated?: boolean;
+            truncatedReason?: string;
+            view: components["schemas"]["ViewRun"];
+        };
+        DeleteWorkflowResult: {
             versions: string[];
             workflowId: string;
         };
-        Empty: Record<string, never>;
-        EndQuarantinedRunRequest: {
-            reason?: string;
+        /** @enum {string} */
+        DrainPolicy: "immediate" | "drain-current-node";
+        EndQuarantinedRunResult: {
             runId: string;
+            status: components["schemas"]["RunStatus"];
         };
-        EndQuarantinedRunResponse: {
+        EnvelopeNlToFormatEngagedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["EnvelopeNlToFormatEngagedPayload"];
             runId: string;
-            status: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "envelope.nlToFormat.engaged";
+        };
+        EnvelopeNlToFormatEngagedPayload: {
+            fallbackCalls: number;
+            nodeId: string;
+            originalEnvelopeType: string;
+        };
+        EnvelopeRecoveryAppliedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["EnvelopeRecoveryAppliedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "envelope.recovery.applied";
+        };
+        EnvelopeRecoveryAppliedPayload: {
+            byteOffset: number;
+            nodeId: string;
+            path: string;
+        };
+        EnvelopeRefusalEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["EnvelopeRefusalPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "envelope.refusal";
+        };
+        EnvelopeRefusalPayload: {
+            model: string;
+            nodeId: string;
+            provider: string;
+            refusalText?: string | null;
+            safetyCategory?: string;
+        };
+        EnvelopeRetryAttemptedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["EnvelopeRetryAttemptedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "envelope.retry.attempted";
+        };
+        EnvelopeRetryAttemptedPayload: {
+            attempt: number;
+            nodeId: string;
+            previousError?: string;
+            reason: string;
+        };
+        EnvelopeRetryExhaustedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["EnvelopeRetryExhaustedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "envelope.retry.exhausted";
+        };
+        EnvelopeRetryExhaustedPayload: {
+            finalError?: string;
+            finalReason: string;
+            nodeId: string;
+            totalAttempts: number;
+        };
+        EnvelopeTruncatedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["EnvelopeTruncatedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "envelope.truncated";
+        };
+        EnvelopeTruncatedPayload: {
+            model: string;
+            nodeId: string;
+            outputTokenCount?: number;
+            partialPayloadAvailable?: boolean;
+            provider: string;
+            stopReason: string;
         };
         Error: {
-            details?: Record<string, never>;
+            details?: components["schemas"]["JsonObject"];
             /** @description one of auth_elevation_required, capability_not_provided, capability_required, client_version_unsupported, conflict, correlation_mismatch, credential_forbidden, engine_version_mismatch, envelope_contract_violation, envelope_correlation_conflict, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, forbidden, force_engine_version_forbidden, fork_invalid_seq, host_capability_missing, idempotency_in_flight, idempotency_key_mismatch, internal_error, interrupt_already_resolved, interrupt_expired, interrupt_gone, interrupt_not_found, invalid_argument, invalid_envelope_shape, key_expired, key_revoked, log_damaged, method_not_allowed, mock_provider_forbidden, not_found, not_quarantined, payload_too_large, prompt_variable_unresolved, provider_policy_denied, rate_limited, residency_unavailable, run_already_active, run_expired, run_forbidden, run_not_found, run_terminal, service_unavailable, subscription_not_found, template_not_found, unauthenticated, unknown_envelope_kind, unknown_schema_version, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, untrusted_content_blocks_approval, validation_error, webhook_url_rejected, workflow_not_found */
             error: string;
             message: string;
         };
-        ForkRunRequest: {
-            fromSeq?: number;
-            mode: string;
-            runId: string;
-            runOptionsOverlay?: unknown;
+        Escalation: {
+            at: components["schemas"]["Timestamp"];
+            /** @description The level that the question has reached, from 1. */
+            level: number;
         };
-        ForkRunResponse: {
+        EventDiff: {
+            aEvent?: components["schemas"]["RunEvent"];
+            bEvent?: components["schemas"]["RunEvent"];
+            op: string;
+            seq: number;
+        };
+        /** @enum {string} */
+        EventType: "agent.reasoned" | "agent.reasoning.delta" | "approval.granted" | "approval.overridden" | "approval.received" | "approval.rejected" | "approval.requested" | "artifact.created" | "cap.breached" | "channel.written" | "clarification.requested" | "clarification.resolved" | "envelope.nlToFormat.engaged" | "envelope.recovery.applied" | "envelope.refusal" | "envelope.retry.attempted" | "envelope.retry.exhausted" | "envelope.truncated" | "interrupt.requested" | "interrupt.resolved" | "log.appended" | "model.capability.insufficient" | "model.capability.substituted" | "node.cancelled" | "node.completed" | "node.dispatched" | "node.failed" | "node.resumed" | "node.retried" | "node.skipped" | "node.started" | "node.suspended" | "output.chunk" | "prompt.composed" | "provider.usage" | "replay.diverged" | "run.cancelled" | "run.completed" | "run.failed" | "run.paused" | "run.resumed" | "run.started" | "variable.changed" | "version.pinned" | "waybill.approval.escalated" | "workflow.loopback-limit";
+        ExternalEventData: {
+            /** @description Members that a matching event has. */
+            correlation: components["schemas"]["JsonObject"];
+            eventType: string;
+        };
+        ExternalEventInterruptInspected: {
+            data: components["schemas"]["ExternalEventData"];
+            /** @description End of the token's validity. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "external-event";
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description The question was answered, or its run has ended. */
+            resolved: boolean;
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+            votes?: components["schemas"]["VoteCount"];
+        };
+        ExternalEventInterruptRequested: {
+            data: components["schemas"]["ExternalEventData"];
+            interruptId: string;
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "external-event";
+            nodeId: string;
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            runId: string;
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        ExternalEventRequest: {
+            data: components["schemas"]["ExternalEventData"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "external-event";
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        /** @enum {string} */
+        ForkMode: "replay" | "branch";
+        ForkRunResult: {
             eventsUrl: string;
             fromSeq: number;
-            mode: string;
+            mode: components["schemas"]["ForkMode"];
             runId: string;
             sourceRunId: string;
-            status: string;
+            status: components["schemas"]["RunStatus"];
         };
-        GetRunOwnerResponse: {
+        GetRunOwnerResult: {
             epoch: number;
             expiresAt?: string;
             host?: string;
@@ -842,63 +2069,293 @@ export interface components {
             quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
             since?: string;
-            state: string;
+            /** @enum {string} */
+            state: "none" | "owned" | "released" | "expired";
+        };
+        Health: {
+            /** @enum {string} */
+            status: "ok";
+            warnings?: string[];
+        };
+        /** @description The question of a token; `kind` selects the variant. */
+        InspectedInterrupt: components["schemas"]["ApprovalInterruptInspected"] | components["schemas"]["ClarificationInterruptInspected"] | components["schemas"]["CustomInterruptInspected"] | components["schemas"]["ExternalEventInterruptInspected"] | components["schemas"]["LowConfidenceInterruptInspected"];
+        /** @enum {string} */
+        InterruptKind: "approval" | "clarification" | "external-event" | "custom" | "low-confidence";
+        /** @description The question that a run waits for; `kind` selects the variant. */
+        InterruptRequest: components["schemas"]["ApprovalRequest"] | components["schemas"]["ClarificationRequest"] | components["schemas"]["CustomRequest"] | components["schemas"]["ExternalEventRequest"] | components["schemas"]["LowConfidenceRequest"];
+        InterruptRequestedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RequestedInterrupt"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "interrupt.requested";
+        };
+        InterruptResolvedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["InterruptResolvedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "interrupt.resolved";
+        };
+        InterruptResolvedPayload: {
+            interruptId: string;
+            kind: components["schemas"]["InterruptKind"];
+            nodeId: string;
+            /** @description rejected, timed-out or declined; absent for an answer. */
+            outcome?: string;
+            reason?: string;
+            resolvedAt: components["schemas"]["Timestamp"];
+            resolvedBy?: string;
+            /** @description The answer, any JSON value; absent if there was none in time. */
+            resumeValue?: unknown;
+            runId: string;
+            standing?: components["schemas"]["ApproverStanding"];
         };
         InterruptResult: {
             accepts?: number;
-            kind: string;
-            outcome?: string;
+            kind: components["schemas"]["InterruptKind"];
+            /** @enum {string} */
+            outcome?: "advanced" | "refined" | "rejected" | "declined" | "counted" | "asked";
             rejects?: number;
             required?: number;
         };
-        ListAnnotationsResponse: {
-            annotations: unknown[];
+        /** @description A JSON object. */
+        JsonObject: {
+            [key: string]: unknown;
         };
-        ListAuditEntriesResponse: {
-            entries: unknown[];
+        ListAnnotationsResult: {
+            annotations: components["schemas"]["Annotation"][];
+        };
+        ListAuditEntriesResult: {
+            entries: components["schemas"]["AuditEntry"][];
             nextCursor?: string;
         };
-        ListInterruptsResponse: {
+        ListInterruptsResult: {
             interrupts: components["schemas"]["OpenInterrupt"][];
             nextCursor?: string;
         };
-        ListModelCapabilitiesResponse: {
+        ListModelCapabilitiesResult: {
             capabilities: components["schemas"]["ModelCapability"][];
             trustsUnknown: boolean;
         };
-        ListModelSubstitutionsResponse: {
+        ListModelSubstitutionsResult: {
             since: string;
             substitutions: components["schemas"]["ModelSubstitution"][];
         };
-        ListQuarantinedRunsResponse: {
+        ListQuarantinedRunsResult: {
             nextCursor?: string;
             runs: components["schemas"]["QuarantinedRun"][];
         };
-        ListRunsResponse: {
+        ListRunsResult: {
             nextCursor?: string;
             runs: components["schemas"]["RunSummary"][];
         };
-        ListWebhookDeliveriesResponse: {
+        ListWebhookDeliveriesResult: {
             deliveries: components["schemas"]["WebhookDelivery"][];
             nextCursor?: string;
         };
-        ListWebhooksResponse: {
+        ListWebhooksResult: {
             nextCursor?: string;
             webhooks: components["schemas"]["Webhook"][];
         };
-        ListWorkflowVersionsResponse: {
+        ListWorkflowVersionsResult: {
             versions: components["schemas"]["WorkflowVersion"][];
             workflowId: string;
         };
-        ListWorkflowsResponse: {
+        ListWorkflowsResult: {
             nextCursor?: string;
             workflows: components["schemas"]["WorkflowSummary"][];
+        };
+        LogAppendedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["LogAppendedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "log.appended";
+        };
+        LogAppendedPayload: {
+            fields?: components["schemas"]["JsonObject"];
+            /** @enum {string} */
+            level: "debug" | "info" | "warn" | "error";
+            message: string;
+            nodeId?: string;
+        };
+        LowConfidenceData: {
+            agentId: string;
+            /** @description What the agent decided, any JSON value. */
+            decision?: unknown;
+            observed?: number;
+            threshold: number;
+        };
+        LowConfidenceInterruptInspected: {
+            data: components["schemas"]["LowConfidenceData"];
+            /** @description End of the token's validity. */
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "low-confidence";
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description The question was answered, or its run has ended. */
+            resolved: boolean;
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+            votes?: components["schemas"]["VoteCount"];
+        };
+        LowConfidenceInterruptRequested: {
+            data: components["schemas"]["LowConfidenceData"];
+            interruptId: string;
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "low-confidence";
+            nodeId: string;
+            requestedAt: components["schemas"]["Timestamp"];
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            runId: string;
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        LowConfidenceRequest: {
+            data: components["schemas"]["LowConfidenceData"];
+            /** @description Identifies the question within its run. */
+            key: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "low-confidence";
+            /** @description JSON Schema of valid answers; absent if the kind decides alone. */
+            resumeSchema?: components["schemas"]["JsonObject"];
+            /** @description Time limit of the answer; absent for none. */
+            timeoutMs?: number;
+        };
+        Metrics: {
+            openwopCost: components["schemas"]["CostRollup"];
         };
         ModelCapability: {
             enforced: boolean;
             id: string;
             models: components["schemas"]["CapableModel"][];
             requiredBy: string[];
+        };
+        ModelCapabilityInsufficientEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ModelCapabilityInsufficientPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "model.capability.insufficient";
+        };
+        ModelCapabilityInsufficientPayload: {
+            fallbackAttempted?: boolean;
+            missingCapabilities: string[];
+            model: string;
+            nodeId: string;
+            provider: string;
+        };
+        ModelCapabilitySubstitutedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ModelCapabilitySubstitutedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "model.capability.substituted";
+        };
+        ModelCapabilitySubstitutedPayload: {
+            fallbackModel: string;
+            fallbackProvider: string;
+            missingCapabilities: string[];
+            nodeId: string;
+            originalModel: string;
+            originalProvider: string;
         };
         ModelSubstitution: {
             count: number;
@@ -911,32 +2368,437 @@ export interface components {
             runIds: string[];
             runs: number;
         };
-        OpenInterrupt: {
-            interrupt?: unknown;
+        NodeCancelledEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeCancelledPayload"];
             runId: string;
-            status: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.cancelled";
+        };
+        NodeCancelledPayload: {
+            nodeId: string;
+            reason?: string;
+        };
+        NodeCompletedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeCompletedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.completed";
+        };
+        NodeCompletedPayload: {
+            nodeId: string;
+            /** @description Values by output port. */
+            outputs?: components["schemas"]["JsonObject"];
+            /** @description The form of a model's answer that the host chose. */
+            turn?: string;
+        };
+        NodeDispatchedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeDispatchedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.dispatched";
+        };
+        NodeDispatchedPayload: {
+            childRunId: string;
+            childWorkflowId: string;
+        };
+        NodeError: {
+            /** @description A code of docs/errors.md, or one of the workflow's author. */
+            code: string;
+            details?: components["schemas"]["JsonObject"];
+            message: string;
+            retryable?: boolean;
+        };
+        NodeFailedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeFailedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.failed";
+        };
+        NodeFailedPayload: {
+            attempts: number;
+            error: components["schemas"]["NodeError"];
+            nodeId: string;
+            /** @description The form of a model's answer that the host chose. */
+            turn?: string;
+        };
+        NodeResumedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeResumedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.resumed";
+        };
+        NodeResumedPayload: {
+            interruptId?: string;
+            nodeId: string;
+            /** @description The answer, any JSON value. */
+            resumeValue?: unknown;
+        };
+        NodeRetriedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeRetriedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.retried";
+        };
+        NodeRetriedPayload: {
+            /** @description The next attempt, counted from 0. */
+            attempt: number;
+            delayMs: number;
+            lastError: components["schemas"]["NodeError"];
+            nodeId: string;
+        };
+        NodeSkippedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeSkippedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.skipped";
+        };
+        NodeSkippedPayload: {
+            nodeId: string;
+            reason?: string;
+        };
+        NodeStartedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeStartedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.started";
+        };
+        NodeStartedPayload: {
+            /** @description Counts from 0. */
+            attempt: number;
+            /** @description The wait of a delay node. */
+            delayMs?: number;
+            nodeId: string;
+            /** @description The time limit of the attempt. */
+            timeoutMs?: number;
+            typeId: string;
+        };
+        NodeState: {
+            attempts?: number;
+            error?: components["schemas"]["SnapshotError"];
+            outputs?: components["schemas"]["JsonObject"];
+            since?: string;
+            status: components["schemas"]["NodeStatus"];
+            typeId?: string;
+        };
+        /** @enum {string} */
+        NodeStatus: "running" | "retrying" | "suspended" | "stopped" | "completed" | "failed" | "skipped" | "cancelled";
+        NodeSuspendedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["NodeSuspendedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "node.suspended";
+        };
+        NodeSuspendedPayload: {
+            interruptId: string;
+            key?: string;
+            kind?: components["schemas"]["InterruptKind"];
+            nodeId: string;
+            reason?: string;
+        };
+        OpenInterrupt: {
+            interrupt: components["schemas"]["RunInterrupt"];
+            runId: string;
+            status: components["schemas"]["RunStatus"];
             workflowId: string;
         };
-        PauseRunRequest: {
-            drainPolicy?: string;
-            reason?: string;
+        /** @description A chunk of a model's streamed answer. */
+        OutputChunk: {
+            chunk: string;
+            envelopeType?: string;
+            isLast: boolean;
+            meta?: {
+                finishReason?: string;
+                model?: string;
+                provider?: string;
+                toolCalls?: {
+                    /** @description JSON in a string. */
+                    arguments: string;
+                    id: string;
+                    name: string;
+                }[];
+                usage?: {
+                    completionTokens: number;
+                    promptTokens: number;
+                    totalTokens: number;
+                };
+            };
+            nodeId: string;
+            partial?: {
+                index: number;
+                isPartial: boolean;
+                /** @description -1: unknown. */
+                total: number;
+            };
+            /** @description The envelope's payload as far as it is complete. */
+            payload?: unknown;
             runId: string;
         };
-        PauseRunResponse: {
+        OutputChunkEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["OutputChunk"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "output.chunk";
+        };
+        PauseRunResult: {
             pausedAt: string;
             runId: string;
-            status: string;
+            status: components["schemas"]["RunStatus"];
         };
-        PollRunEventsResponse: {
-            events: unknown[];
+        PollRunEventsResult: {
+            events: components["schemas"]["RunEvent"][];
             isComplete: boolean;
             isTerminal: boolean;
             lastEventSeq: number;
             notice?: string;
             runId: string;
-            runStatus: string;
+            runStatus: components["schemas"]["RunStatus"];
         };
-        PutWorkflowResponse: {
+        PromptComposedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["PromptComposedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "prompt.composed";
+        };
+        PromptComposedPayload: {
+            /** @description The text; only with prompt observability full. */
+            composed?: string;
+            contentTrust: components["schemas"]["ContentTrust"];
+            hash: string;
+            /** @enum {string} */
+            kind: "system+user" | "system-only" | "user-only";
+            nodeId: string;
+            refs: string[];
+            systemPrompt?: string;
+            userPrompt?: string;
+            variableBindings?: components["schemas"]["JsonObject"];
+            variableHashes: {
+                [key: string]: string;
+            };
+        };
+        ProviderUsageEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ProviderUsagePayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "provider.usage";
+        };
+        ProviderUsagePayload: {
+            cacheReadTokens?: number;
+            cacheWriteTokens?: number;
+            /** @description Absent if a rate is unknown. */
+            costEstimateUsd?: number;
+            currency?: string;
+            inputTokens: number;
+            model: string;
+            nodeId: string;
+            outputTokens: number;
+            provider: string;
+            totalTokens?: number;
+        };
+        PutWorkflowResult: {
             created: boolean;
             digest: string;
             version: string;
@@ -946,11 +2808,28 @@ export interface components {
         QuarantinedRun: {
             checks: number;
             nextCheckAt: string;
-            reason: string;
+            /** @enum {string} */
+            reason: "log_damaged" | "definition_missing" | "engine_version" | "panic" | "cannot_continue";
             runId: string;
             since?: string;
             tries: number;
             workflowId: string;
+        };
+        Question: {
+            id: string;
+            question: string;
+            /** @description JSON Schema of the answer. */
+            schema?: components["schemas"]["JsonObject"];
+        };
+        /** @description The envelope that caused the event. */
+        RecordedEnvelope: {
+            answer?: components["schemas"]["AnswerPart"];
+            envelopeId: string;
+            envelopeType: string;
+            label?: string;
+            outcome: string;
+            payload: unknown;
+            rendering?: components["schemas"]["JsonObject"];
         };
         RegisterWebhookRequest: {
             events: string[];
@@ -959,53 +2838,69 @@ export interface components {
             tenantId?: string;
             url: string;
         };
-        RegisterWebhookResponse: {
+        RegisterWebhookResult: {
             secret: string;
             secretFingerprint: string;
             webhookId: string;
         };
-        ResolveInterruptByRunRequest: {
-            nodeId: string;
-            resumeValue?: unknown;
+        ReplayDivergedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["ReplayDivergedPayload"];
             runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "replay.diverged";
         };
-        ResolveInterruptByRunResponse: {
-            interrupt?: components["schemas"]["InterruptResult"];
+        ReplayDivergedPayload: {
+            atSequence: number;
+            /** @enum {string} */
+            divergenceKind: "output" | "missing" | "extra" | "type-mismatch";
+            /** @description An event type. */
+            divergencePoint: string;
+            originalEventId?: string;
+            replayEventId: string;
+            sourceRunId: string;
+        };
+        /** @description The payload of interrupt.requested; `kind` selects the variant. */
+        RequestedInterrupt: components["schemas"]["ApprovalInterruptRequested"] | components["schemas"]["ClarificationInterruptRequested"] | components["schemas"]["CustomInterruptRequested"] | components["schemas"]["ExternalEventInterruptRequested"] | components["schemas"]["LowConfidenceInterruptRequested"];
+        ResolveInterruptByRunResult: {
+            interrupt: components["schemas"]["InterruptResult"];
             nodeId: string;
             runId: string;
             status: string;
         };
-        ResolveInterruptByTokenRequest: {
-            resumeValue?: unknown;
-            token: string;
-        };
-        ResolveInterruptByTokenResponse: {
-            interrupt?: components["schemas"]["InterruptResult"];
+        ResolveInterruptByTokenResult: {
+            interrupt: components["schemas"]["InterruptResult"];
             nodeId: string;
             runId: string;
             status: string;
         };
-        ResumeRunRequest: {
-            reason?: string;
-            runId: string;
-        };
-        ResumeRunResponse: {
+        ResumeRunResult: {
             resumedAt: string;
             runId: string;
-            status: string;
+            status: components["schemas"]["RunStatus"];
         };
-        RetryQuarantinedRunRequest: {
+        RetryQuarantinedRunResult: {
+            /** @enum {string} */
+            outcome: "queued" | "ended";
             runId: string;
         };
-        RetryQuarantinedRunResponse: {
-            outcome: string;
-            runId: string;
-        };
-        RotateWebhookSecretRequest: {
-            overlapSeconds?: number;
-            webhookId: string;
-        };
-        RotateWebhookSecretResponse: {
+        RotateWebhookSecretResult: {
             generation: number;
             previousSecretFingerprint?: string;
             previousValidUntil?: string;
@@ -1013,15 +2908,259 @@ export interface components {
             secretFingerprint: string;
             webhookId: string;
         };
+        RunCancelledEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RunCancelledPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run.cancelled";
+        };
+        RunCancelledPayload: {
+            cancelledBy?: string;
+            /** @description The run that was cancelled with this one. */
+            parentRunId?: string;
+            reason?: string;
+        };
+        RunCompletedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RunCompletedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run.completed";
+        };
+        RunCompletedPayload: {
+            /** @description Outputs of the workflow's last nodes. */
+            outputs?: components["schemas"]["JsonObject"];
+        };
+        RunDiff: {
+            a: string;
+            b: string;
+            divergedAtSeq: number | null;
+            eventDiffs: components["schemas"]["EventDiff"][];
+            stateDiff: {
+                [key: string]: components["schemas"]["ValueDiff"];
+            };
+            truncated?: boolean;
+        };
+        /** @description One recorded fact of a run; `type` selects the variant. Hosts of later releases may record further types: ignore those that you do not know. */
+        RunEvent: components["schemas"]["AgentReasonedEvent"] | components["schemas"]["AgentReasoningDeltaEvent"] | components["schemas"]["ApprovalGrantedEvent"] | components["schemas"]["ApprovalOverriddenEvent"] | components["schemas"]["ApprovalReceivedEvent"] | components["schemas"]["ApprovalRejectedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ArtifactCreatedEvent"] | components["schemas"]["CapBreachedEvent"] | components["schemas"]["ChannelWrittenEvent"] | components["schemas"]["ClarificationRequestedEvent"] | components["schemas"]["ClarificationResolvedEvent"] | components["schemas"]["EnvelopeNlToFormatEngagedEvent"] | components["schemas"]["EnvelopeRecoveryAppliedEvent"] | components["schemas"]["EnvelopeRefusalEvent"] | components["schemas"]["EnvelopeRetryAttemptedEvent"] | components["schemas"]["EnvelopeRetryExhaustedEvent"] | components["schemas"]["EnvelopeTruncatedEvent"] | components["schemas"]["InterruptRequestedEvent"] | components["schemas"]["InterruptResolvedEvent"] | components["schemas"]["LogAppendedEvent"] | components["schemas"]["ModelCapabilityInsufficientEvent"] | components["schemas"]["ModelCapabilitySubstitutedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeDispatchedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeResumedEvent"] | components["schemas"]["NodeRetriedEvent"] | components["schemas"]["NodeSkippedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeSuspendedEvent"] | components["schemas"]["OutputChunkEvent"] | components["schemas"]["PromptComposedEvent"] | components["schemas"]["ProviderUsageEvent"] | components["schemas"]["ReplayDivergedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunPausedEvent"] | components["schemas"]["RunResumedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["VariableChangedEvent"] | components["schemas"]["VersionPinnedEvent"] | components["schemas"]["WaybillApprovalEscalatedEvent"] | components["schemas"]["WorkflowLoopbackLimitEvent"];
+        RunEvents: components["schemas"]["RunEvent"][];
+        RunFailedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RunFailedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run.failed";
+        };
+        RunFailedPayload: {
+            error: components["schemas"]["NodeError"];
+            failedNodeId?: string;
+        };
+        /** @description An open interrupt of a run. */
+        RunInterrupt: {
+            callbackUrl?: string;
+            escalation?: components["schemas"]["Escalation"];
+            /** @description End of the token's validity; only in callbacks. */
+            expiresAt?: components["schemas"]["Timestamp"];
+            interruptId: string;
+            /** @description Answers the question without an API key, at /v1/interrupts/{token}. Only for callers who may answer. */
+            interruptToken?: string;
+            kind: components["schemas"]["InterruptKind"];
+            nodeId: string;
+            payload: components["schemas"]["InterruptRequest"];
+            requestedAt: components["schemas"]["Timestamp"];
+            votes?: components["schemas"]["VoteCount"];
+        };
         RunLimit: {
             keyed: boolean;
             limit?: number;
             periodMs?: number;
-            reason: string;
-            scope: string;
+            /** @enum {string} */
+            reason: "capacity" | "concurrency" | "rate" | "retry";
+            /** @enum {string} */
+            scope: "dispatcher" | "tenant" | "workflow";
             since: string;
             until?: string;
         };
+        RunOwner: {
+            /** @description Id of the API key. */
+            principal?: string;
+            tenant: string;
+            workspace?: string;
+        };
+        RunPausedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RunPausedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run.paused";
+        };
+        RunPausedPayload: {
+            drainPolicy: components["schemas"]["DrainPolicy"];
+            reason?: string;
+        };
+        RunResumedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RunResumedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run.resumed";
+        };
+        RunResumedPayload: {
+            reason?: string;
+        };
+        RunSnapshot: {
+            channels?: components["schemas"]["JsonObject"];
+            childRuns?: components["schemas"]["ChildRun"][];
+            completedAt?: string;
+            configurable?: components["schemas"]["JsonObject"];
+            createdAt?: string;
+            currentNodeId?: string;
+            error?: components["schemas"]["SnapshotError"];
+            eventLogSchemaVersion: number;
+            fork?: components["schemas"]["SnapshotFork"];
+            inputs: components["schemas"]["JsonObject"];
+            interrupt?: components["schemas"]["RunInterrupt"];
+            metadata?: components["schemas"]["JsonObject"];
+            metrics?: components["schemas"]["Metrics"];
+            nodeStates: {
+                [key: string]: components["schemas"]["NodeState"];
+            };
+            outputs?: components["schemas"]["JsonObject"];
+            owner: components["schemas"]["RunOwner"];
+            parentNodeId?: string;
+            parentRunId?: string;
+            runId: string;
+            sourceRunId?: string;
+            startedAt?: string;
+            status: components["schemas"]["RunStatus"];
+            tags?: string[];
+            variables: components["schemas"]["JsonObject"];
+            waybill?: components["schemas"]["RunStanding"];
+            workflowId: string;
+        };
+        /** @description What this host adds to a snapshot, not to those of a stream. */
+        RunStanding: {
+            lastEventAt?: components["schemas"]["Timestamp"];
+            quarantine?: components["schemas"]["QuarantinedRun"];
+            stallsAt?: components["schemas"]["Timestamp"];
+            waits?: components["schemas"]["RunWait"];
+        };
+        RunStartedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["RunStartedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run.started";
+        };
+        RunStartedPayload: {
+            engineVersion: string;
+            inputs?: components["schemas"]["JsonObject"];
+            metadata?: components["schemas"]["JsonObject"];
+            owner: components["schemas"]["RunOwner"];
+            tags?: string[];
+            /** @description The API that created the run; absent for gRPC. */
+            transport?: string;
+            workflowId: string;
+        };
+        /** @enum {string} */
+        RunStatus: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "cancelling" | "completed" | "failed" | "cancelled";
         RunSummary: {
             completedAt?: string;
             createdAt: string;
@@ -1033,7 +3172,7 @@ export interface components {
             stalled: boolean;
             stallsAt?: string;
             startedAt?: string;
-            status: string;
+            status: components["schemas"]["RunStatus"];
             tags: string[];
             waits?: components["schemas"]["RunWait"];
             workflowId: string;
@@ -1041,25 +3180,125 @@ export interface components {
         RunWait: {
             attempt?: number;
             dueAt?: string;
-            for: string;
+            /** @enum {string} */
+            for: "dispatcher" | "node" | "timer" | "approval" | "input" | "form" | "external" | "run" | "resume" | "cancellation";
             heldBy?: string;
             limit?: components["schemas"]["RunLimit"];
             nodeId?: string;
             questions?: number;
             since?: string;
         };
-        ValidateWorkflowResponse: {
+        Signal: {
+            correction?: string;
+            kind: string;
+            label?: string;
+            rating?: number;
+        };
+        SnapshotError: {
+            code: string;
+            details?: components["schemas"]["JsonObject"];
+            message: string;
+        };
+        SnapshotFork: {
+            fromSeq: number;
+            mode: components["schemas"]["ForkMode"];
+            sourceRunId: string;
+        };
+        /** @description The data of one server-sent event: a RunEvent, or for the event name state.snapshot a RunSnapshot, ai.message.chunk an OutputChunk, batch an array of RunEvents, run.annotated an Annotation. */
+        StreamData: components["schemas"]["RunEvent"] | components["schemas"]["RunSnapshot"] | components["schemas"]["OutputChunk"] | components["schemas"]["RunEvents"] | components["schemas"]["Annotation"];
+        /**
+         * Format: date-time
+         * @description RFC 3339, UTC, with milliseconds.
+         */
+        Timestamp: string;
+        /** @description A RunEvent whose payload has no content, only ids, types, codes, counts and times. */
+        TrimmedEvent: {
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            eventId: string;
+            nodeId?: string;
+            payload: components["schemas"]["JsonObject"];
+            runId: string;
+            schemaVersion: number;
+            sequence: number;
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            type: string;
+        };
+        ValidateWorkflowResult: {
             problems: components["schemas"]["WorkflowWarning"][];
             valid: boolean;
             warnings: components["schemas"]["WorkflowWarning"][];
         };
-        VerifyAuditLogResponse: {
+        ValueDiff: {
+            a?: unknown;
+            b?: unknown;
+        };
+        VariableChangedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["VariableChangedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "variable.changed";
+        };
+        VariableChangedPayload: {
+            name: string;
+            next: unknown;
+            nodeId: string;
+            /** @description Absent for a new variable. */
+            previous?: unknown;
+        };
+        VerifyAuditLogResult: {
             anomalies: components["schemas"]["AuditAnomaly"][];
             chainValid: boolean;
             checkpoints: components["schemas"]["AuditCheckpoint"][];
             checkpointsValid: boolean;
             fromSeq: number;
             toSeq: number;
+        };
+        VersionPinnedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["VersionPinnedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "version.pinned";
+        };
+        VersionPinnedPayload: {
+            changeId: string;
+            version: number;
         };
         ViewBar: {
             attempt: number;
@@ -1102,6 +3341,7 @@ export interface components {
             nodeId?: string;
             outputTokens?: number;
             provider?: string;
+            reasoningTokens?: number;
             retry: boolean;
             sequence: number;
         };
@@ -1239,6 +3479,7 @@ export interface components {
             currency?: string;
             inputTokens?: number;
             outputTokens?: number;
+            reasoningTokens?: number;
             unknown: number;
         };
         ViewTimeline: {
@@ -1260,6 +3501,44 @@ export interface components {
             model?: string;
             outputTokens?: number;
             provider?: string;
+            reasoningTokens?: number;
+        };
+        /** @description The votes so far; present if a decision needs several. */
+        VoteCount: {
+            accepts: number;
+            rejects: number;
+            required: number;
+        };
+        WaybillApprovalEscalatedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["WaybillApprovalEscalatedPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "waybill.approval.escalated";
+        };
+        WaybillApprovalEscalatedPayload: {
+            approverGroupRefs?: string[];
+            approverRoleRefs?: string[];
+            approversList?: string[];
+            interruptId: string;
+            level: number;
+            nodeId: string;
         };
         Webhook: {
             consecutiveFailures: number;
@@ -1270,7 +3549,8 @@ export interface components {
             previousValidUntil?: string;
             recentFailures: number;
             secretFingerprint: string;
-            status: string;
+            /** @enum {string} */
+            status: "active" | "open" | "half-open" | "failed";
             tags: string[];
             url: string;
             webhookId: string;
@@ -1282,14 +3562,147 @@ export interface components {
             reason?: string;
             runId: string;
             sequence: number;
-            status: string;
+            /** @enum {string} */
+            status: "failed" | "pending";
             type?: string;
+        };
+        WorkflowChannel: {
+            access?: unknown;
+            compatibleWith?: number[];
+            default?: unknown;
+            maxSize?: number;
+            options?: components["schemas"]["JsonObject"];
+            reducer: string;
+            schema?: components["schemas"]["JsonObject"];
+            schemaVersion?: number;
+            sensitive?: boolean;
+            ttlMs?: number;
+        };
+        /** @description A workflow, as its author wrote it. /schemas/workflow.schema.json validates all of it. */
+        WorkflowDefinition: {
+            $schema?: string;
+            acceptsInheritedArtifacts?: components["schemas"]["JsonObject"][];
+            channels?: {
+                [key: string]: components["schemas"]["WorkflowChannel"];
+            };
+            configurableSchema?: components["schemas"]["JsonObject"];
+            createdAt?: string;
+            defaults?: components["schemas"]["JsonObject"];
+            description?: string;
+            edges?: components["schemas"]["WorkflowEdge"][];
+            groups?: components["schemas"]["JsonObject"][];
+            id: string;
+            isActive?: boolean;
+            metadata?: components["schemas"]["JsonObject"];
+            name: string;
+            nodes: components["schemas"]["WorkflowNode"][];
+            scopeId?: string;
+            settings?: components["schemas"]["JsonObject"];
+            slug?: string;
+            /** @enum {string} */
+            status?: "active" | "inactive" | "draft" | "archived";
+            tenantId?: string;
+            triggers?: components["schemas"]["WorkflowTrigger"][];
+            type?: string;
+            updatedAt?: string;
+            variables?: components["schemas"]["WorkflowVariable"][];
+            version: string;
+        };
+        WorkflowEdge: {
+            condition?: components["schemas"]["JsonObject"];
+            id: string;
+            label?: string;
+            sourceNodeId: string;
+            sourceOutput?: string;
+            targetInput?: string;
+            targetNodeId: string;
+            /** @enum {string} */
+            triggerRule?: "all_success" | "any_success" | "all_complete" | "none_failed" | "any_failed";
+        };
+        WorkflowLoopbackLimitEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["WorkflowLoopbackLimitPayload"];
+            runId: string;
+            schemaVersion: number;
+            /** @description Position in the run, from 0 and without a gap. */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "workflow.loopback-limit";
+        };
+        WorkflowLoopbackLimitPayload: {
+            iterations: number;
+            limit: number;
+            nodeId: string;
+        };
+        WorkflowNode: {
+            agent?: components["schemas"]["JsonObject"];
+            artifactType?: string;
+            cardType?: string;
+            config?: components["schemas"]["JsonObject"];
+            credentialsRef?: string;
+            disabled?: boolean;
+            envelopeContract?: components["schemas"]["JsonObject"];
+            groupId?: string;
+            id: string;
+            inputs?: {
+                [key: string]: components["schemas"]["WorkflowPort"];
+            };
+            name?: string;
+            notes?: string;
+            /** @enum {string} */
+            outputRole?: "primary" | "secondary";
+            outputSensitivity?: {
+                [key: string]: boolean;
+            };
+            position?: components["schemas"]["JsonObject"];
+            settings?: components["schemas"]["JsonObject"];
+            typeId: string;
+        };
+        /** @description Where the value of an input port comes from. */
+        WorkflowPort: {
+            /** @enum {string} */
+            type: "static" | "expression" | "connection" | "variable";
+        } & {
+            [key: string]: unknown;
         };
         WorkflowSummary: {
             digest: string;
             name: string;
             version: string;
             workflowId: string;
+        };
+        WorkflowTrigger: {
+            config?: components["schemas"]["JsonObject"];
+            description?: string;
+            enabled?: boolean;
+            eventType?: string;
+            id: string;
+            name?: string;
+            nodeId?: string;
+            /** @enum {string} */
+            type: "manual" | "schedule" | "webhook" | "event" | "artifact" | "canvas" | "envelope" | "command" | "chat-message" | "channel-write";
+        };
+        WorkflowVariable: {
+            defaultValue?: unknown;
+            description?: string;
+            name: string;
+            required?: boolean;
+            sensitive?: boolean;
+            /** @enum {string} */
+            type: "string" | "number" | "boolean" | "object" | "array";
         };
         WorkflowVersion: {
             current: boolean;
@@ -1302,7 +3715,134 @@ export interface components {
             rule: string;
         };
     };
-    responses: never;
+    responses: {
+        /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
+        Error400: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description key_expired, key_revoked, unauthenticated */
+        Error401: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
+        Error403: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
+        Error404: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description method_not_allowed */
+        Error405: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
+        Error409: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description interrupt_expired, interrupt_gone, run_expired */
+        Error410: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description payload_too_large */
+        Error413: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
+        Error422: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description client_version_unsupported */
+        Error426: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description rate_limited */
+        Error429: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description internal_error, log_damaged */
+        Error500: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description capability_not_provided */
+        Error501: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description engine_version_mismatch, service_unavailable */
+        Error503: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -1325,117 +3865,126 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Capabilities"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
+            /** @description the version of If-None-Match is still valid */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getReadiness: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description method_not_allowed */
-            405: {
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getConfigSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/schema+json": components["schemas"]["JsonObject"];
                 };
             };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     getEnvelopeSchema: {
@@ -1455,117 +4004,137 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/schema+json": components["schemas"]["JsonObject"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getFileSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/schema+json": components["schemas"]["JsonObject"];
                 };
             };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getAsset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
-            /** @description method_not_allowed */
-            405: {
+            /** @description the requested range */
+            206: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "*/*": components["schemas"]["Bytes"];
                 };
             };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            /** @description the requested range is outside the asset */
+            416: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getAsyncapi: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["JsonObject"];
                 };
             };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listAuditEntries: {
@@ -1587,135 +4156,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListAuditEntriesResponse"];
+                    "application/json": components["schemas"]["ListAuditEntriesResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     verifyAuditLog: {
@@ -1736,135 +4193,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VerifyAuditLogResponse"];
+                    "application/json": components["schemas"]["VerifyAuditLogResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listInterrupts: {
@@ -1888,135 +4233,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListInterruptsResponse"];
+                    "application/json": components["schemas"]["ListInterruptsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     inspectInterruptByToken: {
@@ -2036,117 +4269,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["InspectedInterrupt"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     resolveInterruptByToken: {
@@ -2163,7 +4301,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    resumeValue?: unknown;
+                    /** @description The answer: {"action": "accept"} for an approval, {"answers": {…}} for a clarification, else what resumeSchema allows. */
+                    resumeValue: unknown;
                 };
             };
         };
@@ -2174,117 +4313,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ResolveInterruptByTokenResponse"];
+                    "application/json": components["schemas"]["ResolveInterruptByTokenResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listModelCapabilities: {
@@ -2302,135 +4346,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListModelCapabilitiesResponse"];
+                    "application/json": components["schemas"]["ListModelCapabilitiesResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listModelSubstitutions: {
@@ -2450,135 +4382,55 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListModelSubstitutionsResponse"];
+                    "application/json": components["schemas"]["ListModelSubstitutionsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    getOpenapi: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["JsonObject"];
                 };
             };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listQuarantinedRuns: {
@@ -2600,135 +4452,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListQuarantinedRunsResponse"];
+                    "application/json": components["schemas"]["ListQuarantinedRunsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     endQuarantinedRun: {
@@ -2756,135 +4496,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EndQuarantinedRunResponse"];
+                    "application/json": components["schemas"]["EndQuarantinedRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     retryQuarantinedRun: {
@@ -2910,135 +4538,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RetryQuarantinedRunResponse"];
+                    "application/json": components["schemas"]["RetryQuarantinedRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listRuns: {
@@ -3063,135 +4579,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListRunsResponse"];
+                    "application/json": components["schemas"]["ListRunsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     createRun: {
@@ -3215,135 +4619,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CreateRunResponse"];
+                    "application/json": components["schemas"]["CreateRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     getRun: {
@@ -3363,135 +4655,30 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["RunSnapshot"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
+            /** @description the version of If-None-Match is still valid */
+            304: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
+                content?: never;
             };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listAnnotations: {
@@ -3511,135 +4698,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListAnnotationsResponse"];
+                    "application/json": components["schemas"]["ListAnnotationsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     createAnnotation: {
@@ -3657,7 +4732,7 @@ export interface operations {
             content: {
                 "application/json": {
                     note?: string;
-                    signal?: components["schemas"]["AnnotationSignal"];
+                    signal: components["schemas"]["AnnotationSignal"];
                     target?: components["schemas"]["AnnotationTarget"];
                 };
             };
@@ -3669,135 +4744,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["Annotation"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     cancelRun: {
@@ -3825,135 +4788,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CancelRunResponse"];
+                    "application/json": components["schemas"]["CancelRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     getDebugBundle: {
@@ -3975,135 +4826,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["DebugBundle"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     streamRunEvents: {
@@ -4123,142 +4862,36 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the run's events, as server-sent events, or as one document to callers that accept JSON only */
+            /** @description the run's events, as server-sent events whose data has the schema. Callers that accept JSON only get one document, as from poll */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PollRunEventsResponse"];
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["StreamData"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
+            /** @description the run has ended, and no event follows the one of Last-Event-ID */
+            204: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
+                content?: never;
             };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     pollRunEvents: {
@@ -4283,135 +4916,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PollRunEventsResponse"];
+                    "application/json": components["schemas"]["PollRunEventsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     resolveInterruptByRun: {
@@ -4429,7 +4950,8 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": {
-                    resumeValue?: unknown;
+                    /** @description The answer: {"action": "accept"} for an approval, {"answers": {…}} for a clarification, else what resumeSchema allows. */
+                    resumeValue: unknown;
                 };
             };
         };
@@ -4440,135 +4962,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ResolveInterruptByRunResponse"];
+                    "application/json": components["schemas"]["ResolveInterruptByRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     diffRuns: {
@@ -4590,135 +5000,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["RunDiff"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     forkRun: {
@@ -4736,8 +5034,8 @@ export interface operations {
             content: {
                 "application/json": {
                     fromSeq?: number;
-                    mode: string;
-                    runOptionsOverlay?: unknown;
+                    mode: components["schemas"]["ForkMode"];
+                    runOptionsOverlay?: components["schemas"]["BranchOverlay"];
                 };
             };
         };
@@ -4748,135 +5046,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ForkRunResponse"];
+                    "application/json": components["schemas"]["ForkRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     getRunOwner: {
@@ -4896,135 +5082,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["GetRunOwnerResponse"];
+                    "application/json": components["schemas"]["GetRunOwnerResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     pauseRun: {
@@ -5041,7 +5115,7 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": {
-                    drainPolicy?: string;
+                    drainPolicy?: components["schemas"]["DrainPolicy"];
                     reason?: string;
                 };
             };
@@ -5053,135 +5127,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PauseRunResponse"];
+                    "application/json": components["schemas"]["PauseRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     resumeRun: {
@@ -5209,135 +5171,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ResumeRunResponse"];
+                    "application/json": components["schemas"]["ResumeRunResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     getRunView: {
@@ -5362,132 +5212,20 @@ export interface operations {
                     "application/json": components["schemas"]["ViewRun"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     bulkCancelRuns: {
@@ -5511,135 +5249,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BulkCancelRunsResponse"];
+                    "application/json": components["schemas"]["BulkCancelRunsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     watchRuns: {
@@ -5657,135 +5283,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": components["schemas"]["RunSummary"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listWebhooks: {
@@ -5806,135 +5320,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListWebhooksResponse"];
+                    "application/json": components["schemas"]["ListWebhooksResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     registerWebhook: {
@@ -5958,135 +5360,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RegisterWebhookResponse"];
+                    "application/json": components["schemas"]["RegisterWebhookResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     unregisterWebhook: {
@@ -6111,132 +5401,20 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listWebhookDeliveries: {
@@ -6260,135 +5438,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListWebhookDeliveriesResponse"];
+                    "application/json": components["schemas"]["ListWebhookDeliveriesResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     rotateWebhookSecret: {
@@ -6416,135 +5482,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["RotateWebhookSecretResponse"];
+                    "application/json": components["schemas"]["RotateWebhookSecretResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listWorkflows: {
@@ -6565,135 +5519,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListWorkflowsResponse"];
+                    "application/json": components["schemas"]["ListWorkflowsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     putWorkflow: {
@@ -6707,7 +5549,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["WorkflowDefinition"];
             };
         };
         responses: {
@@ -6717,7 +5559,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PutWorkflowResponse"];
+                    "application/json": components["schemas"]["PutWorkflowResult"];
                 };
             };
             /** @description done */
@@ -6726,135 +5568,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PutWorkflowResponse"];
+                    "application/json": components["schemas"]["PutWorkflowResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     getWorkflow: {
@@ -6876,135 +5606,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": Record<string, never>;
+                    "application/json": components["schemas"]["WorkflowDefinition"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     deleteWorkflow: {
@@ -7028,135 +5646,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["DeleteWorkflowResponse"];
+                    "application/json": components["schemas"]["DeleteWorkflowResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     listWorkflowVersions: {
@@ -7176,135 +5682,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ListWorkflowVersionsResponse"];
+                    "application/json": components["schemas"]["ListWorkflowVersionsResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
     validateWorkflow: {
@@ -7318,7 +5712,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["JsonObject"];
             };
         };
         responses: {
@@ -7328,135 +5722,23 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ValidateWorkflowResponse"];
+                    "application/json": components["schemas"]["ValidateWorkflowResult"];
                 };
             };
-            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description key_expired, key_revoked, unauthenticated */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description method_not_allowed */
-            405: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description interrupt_expired, interrupt_gone, run_expired */
-            410: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description client_version_unsupported */
-            426: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description rate_limited */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal_error, log_damaged */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description capability_not_provided */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description engine_version_mismatch, service_unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
         };
     };
 }

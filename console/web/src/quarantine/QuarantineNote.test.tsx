@@ -3,12 +3,12 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
 import { configKey } from "../api/session";
-import { reasonWords } from "./host";
+import { reasonWords, type QuarantinedRun } from "./host";
 import { QuarantineNote } from "./QuarantineNote";
 
 afterEach(cleanup);
 
-const run = { runId: "run_1", workflowId: "triage", reason: "definition_missing", since: "2026-01-02T03:04:05.000Z", nextCheckAt: "2026-01-02T03:05:05.000Z", checks: 1, tries: 10 };
+const run: QuarantinedRun = { runId: "run_1", workflowId: "triage", reason: "definition_missing", since: "2026-01-02T03:04:05.000Z", nextCheckAt: "2026-01-02T03:05:05.000Z", checks: 1, tries: 10 };
 
 function show(scopes: string[], reason = run.reason): void {
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Number.POSITIVE_INFINITY } } });

@@ -106,6 +106,11 @@ func (p *Provider) byStatus(status int, text string, req provider.Request) *prov
 		return p.byType(shared.ErrorTypeRateLimitError, text, req)
 	case status == overloaded:
 		return p.byType(shared.ErrorTypeOverloadedError, text, req)
+	case status == http.StatusNotImplemented:
+		return &provider.Error{
+			Code:    provider.CodeUnavailable,
+			Message: "the model's server does not offer this call; check the provider's address",
+		}
 	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
 		return &provider.Error{
 			Code:      provider.CodeUnavailable,

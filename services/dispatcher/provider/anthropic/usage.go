@@ -18,6 +18,7 @@ func (a *answer) startUsage(m anthropic.Message) {
 	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
 	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
 	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+	a.setThinking(u.OutputTokensDetails)
 	a.setTotal()
 }
 
@@ -32,11 +33,21 @@ func (a *answer) endUsage(u anthropic.MessageDeltaUsage) {
 	setCount(&a.usage.OutputTokens, u.OutputTokens, u.JSON.OutputTokens)
 	setCount(&a.usage.CacheReadTokens, u.CacheReadInputTokens, u.JSON.CacheReadInputTokens)
 	setCount(&a.usage.CacheWriteTokens, u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens)
+	a.setThinking(u.OutputTokensDetails)
 	a.setTotal()
 }
 
 // setTotal sets the protocol's sum of input and output tokens.
 func (a *answer) setTotal() { a.usage.TotalTokens = a.usage.InputTokens + a.usage.OutputTokens }
+
+// setThinking sets the part of the output that the model used to think.
+func (a *answer) setThinking(d anthropic.OutputTokensDetails) {
+	if d.JSON.ThinkingTokens.Valid() {
+		n := 0
+		setCount(&n, d.ThinkingTokens, d.JSON.ThinkingTokens)
+		a.usage.ReasoningTokens = &n
+	}
+}
 
 // setCount sets a reported count.
 func setCount(to *int, n int64, field respjson.Field) {

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/bedrock"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 	"waybill.dev/waybill/services/dispatcher/provider/providertest"
+	double "waybill.dev/waybill/test/double/bedrock"
 )
 
 // model is an inference profile, whose name has to be escaped in a path.
@@ -39,11 +40,10 @@ func TestMain(m *testing.M) {
 func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the suite counts goroutines
 	providertest.Run(t, func(t *testing.T) provider.Provider {
 		t.Helper()
-		return open(t, signing(newDouble(t, reply{body: answer(t)}).URL))
+		return open(t, signing(newDouble(t, reply{Body: answer()}).URL))
 	}, providertest.Options{Request: ask(), Stalls: func(t *testing.T) provider.Provider {
 		t.Helper()
-		d := newDouble(t, reply{body: chunks(t, start, textStart, piece("one "))})
-		d.stall = true
+		d := newDouble(t, reply{Body: double.Chunks(start, textStart, piece("one ")), Stall: true})
 		return open(t, signing(d.URL))
 	}})
 }
@@ -51,7 +51,7 @@ func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the su
 // The signature includes all that the operator adds.
 func TestCall_SignsTheRequest(t *testing.T) {
 	t.Parallel()
-	d := newDouble(t, reply{body: answer(t)})
+	d := newDouble(t, reply{Body: answer()})
 	cfg := signing(d.URL)
 	cfg.Server.Extras = outbound.Extras{
 		Headers: map[string]provider.Secret{"X-Team": "a  b"},
@@ -68,16 +68,16 @@ func TestCall_SignsTheRequest(t *testing.T) {
 	require.Equal(t, provider.Usage{
 		InputTokens: 9, OutputTokens: 7, TotalTokens: 16, CacheReadTokens: 100, CacheWriteTokens: 20, CacheApart: true, Known: true,
 	}, res.Usage)
-	require.Equal(t, "/model/arn%3Aaws%3Abedrock%3Aeu-central-1%3A123456789012%3Ainference-profile%2Feu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream", d.path)
-	require.NotContains(t, d.sent, "model")
-	require.NotContains(t, d.sent, "stream")
-	require.JSONEq(t, `"bedrock-2023-05-31"`, string(d.sent["anthropic_version"]))
-	require.JSONEq(t, `{"user_id":"u"}`, string(d.sent["metadata"]))
-	require.Contains(t, string(d.sent["output_config"]), `{"b":{"type":"string"},"a":`, "the author's order of properties")
-	require.Equal(t, "a  b", d.head.Get("X-Team"))
-	require.Equal(t, "i-1", d.head.Get("Idempotency-Key"))
-	require.Equal(t, req.Traceparent, d.head.Get("Traceparent"))
-	require.Empty(t, d.head.Get("X-Api-Key"))
+	require.Equal(t, "/model/arn%3Aaws%3Abedrock%3Aeu-central-1%3A123456789012%3Ainference-profile%2Feu.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream", d.Last().Path)
+	require.NotContains(t, d.Last().Members, "model")
+	require.NotContains(t, d.Last().Members, "stream")
+	require.JSONEq(t, `"bedrock-2023-05-31"`, string(d.Last().Members["anthropic_version"]))
+	require.JSONEq(t, `{"user_id":"u"}`, string(d.Last().Members["metadata"]))
+	require.Contains(t, string(d.Last().Members["output_config"]), `{"b":{"type":"string"},"a":`, "the author's order of properties")
+	require.Equal(t, "a  b", d.Last().Header.Get("X-Team"))
+	require.Equal(t, "i-1", d.Last().Header.Get("Idempotency-Key"))
+	require.Equal(t, req.Traceparent, d.Last().Header.Get("Traceparent"))
+	require.Empty(t, d.Last().Header.Get("X-Api-Key"))
 }
 
 // A wrong signature is reported without what was signed.
@@ -102,16 +102,16 @@ func TestCall_ReportsAWrongSignature(t *testing.T) {
 
 func TestCall_SendsAKeyAsAToken(t *testing.T) {
 	t.Parallel()
-	d := newDouble(t, reply{body: answer(t)})
+	d := newDouble(t, reply{Body: answer()})
 	p := open(t, bedrock.Config{Server: outbound.Server{BaseURL: d.URL, APIKey: hostKey}, Region: region})
 	providertest.Answer(t, p, ask())
-	require.Equal(t, []string{"Bearer " + hostKey}, d.head.Values("Authorization"))
+	require.Equal(t, []string{"Bearer " + hostKey}, d.Last().Header.Values("Authorization"))
 	req := ask()
 	req.Credential = tenantKey
 	for _, p := range []provider.Provider{p, open(t, signing(d.URL)), open(t, bedrock.Config{Server: outbound.Server{BaseURL: d.URL}, Region: region})} {
 		providertest.Answer(t, p, req)
-		require.Equal(t, []string{"Bearer " + tenantKey}, d.head.Values("Authorization"), "the tenant's own key")
-		require.Empty(t, d.head.Get("X-Amz-Security-Token"))
+		require.Equal(t, []string{"Bearer " + tenantKey}, d.Last().Header.Values("Authorization"), "the tenant's own key")
+		require.Empty(t, d.Last().Header.Get("X-Amz-Security-Token"))
 	}
 	req.Credential = "another-key-of-a-tenant"
 	e := failure(t, p, req)
@@ -122,7 +122,7 @@ func TestCall_SendsAKeyAsAToken(t *testing.T) {
 
 // Without credentials of the settings, AWS's default chain has them.
 func TestCall_UsesTheDefaultChain(t *testing.T) { //nolint:paralleltest // sets the environment
-	d := newDouble(t, reply{body: answer(t)})
+	d := newDouble(t, reply{Body: answer()})
 	bare := bedrock.Config{Server: outbound.Server{BaseURL: d.URL}, Region: region}
 	e := failure(t, open(t, bare), ask())
 	require.Equal(t, provider.CodeCredentialRequired, e.Code)
@@ -134,7 +134,7 @@ func TestCall_UsesTheDefaultChain(t *testing.T) { //nolint:paralleltest // sets 
 		t.Setenv("AWS_SECRET_ACCESS_KEY", secretKey)
 		t.Setenv("AWS_REGION", region)
 		providertest.Answer(t, open(t, bedrock.Config{Server: outbound.Server{BaseURL: d.URL}}), ask())
-		require.Contains(t, d.head.Get("Authorization"), "Credential="+keyID)
+		require.Contains(t, d.Last().Header.Get("Authorization"), "Credential="+keyID)
 	})
 	t.Run("a profile", func(t *testing.T) { //nolint:paralleltest // as above
 		file := filepath.Join(t.TempDir(), "credentials")
@@ -150,13 +150,13 @@ func TestCall_UsesTheDefaultChain(t *testing.T) { //nolint:paralleltest // sets 
 	t.Run("a key", func(t *testing.T) { //nolint:paralleltest // as above
 		t.Setenv("AWS_BEARER_TOKEN_BEDROCK", hostKey)
 		providertest.Answer(t, open(t, bare), ask())
-		require.Equal(t, []string{"Bearer " + hostKey}, d.head.Values("Authorization"))
+		require.Equal(t, []string{"Bearer " + hostKey}, d.Last().Header.Values("Authorization"))
 		_, err := bedrock.New(signing(d.URL))
 		require.ErrorContains(t, err, "AWS_BEARER_TOKEN_BEDROCK is set, and would be used instead")
 		keyed := bare
 		keyed.Server.APIKey = tenantKey
 		providertest.Answer(t, open(t, keyed), ask())
-		require.Equal(t, []string{"Bearer " + tenantKey}, d.head.Values("Authorization"), "the settings take precedence")
+		require.Equal(t, []string{"Bearer " + tenantKey}, d.Last().Header.Values("Authorization"), "the settings take precedence")
 	})
 }
 
@@ -191,24 +191,24 @@ func TestCall_ReadsAmazonsStream(t *testing.T) {
 		`{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}`,
 		blockStop,
 	}
-	unknown := frame(t, `{}`, ":message-type", "event", ":event-type", "somethingNew")
+	unknown := double.Frame(`{}`, ":message-type", "event", ":event-type", "somethingNew")
 	for name, tc := range map[string]struct {
 		body []byte
 		via  provider.SchemaVia
 		text string
 		stop provider.StopClass
 	}{
-		"clean":         {answer(t), "", "one two 😀", provider.StopClean},
-		"a ping":        {append(chunks(t, `{"type":"ping"}`), answer(t)...), "", "one two 😀", provider.StopClean},
-		"unknown event": {append(unknown, answer(t)...), "", "one two 😀", provider.StopClean},
-		"truncated":     {chunks(t, start, textStart, piece("one"), blockStop, end("max_tokens"), stop), "", "one", provider.StopTruncated},
-		"window":        {chunks(t, start, textStart, piece("one"), blockStop, end("model_context_window_exceeded"), stop), "", "one", provider.StopTruncated},
-		"refused":       {chunks(t, start, textStart, piece("no"), blockStop, end("refusal"), stop), "", "no", provider.StopRefused},
-		"stop sequence": {chunks(t, start, textStart, piece("one"), blockStop, end("stop_sequence"), stop), "", "one", provider.StopSequence},
-		"unknown stop":  {chunks(t, start, textStart, piece("one"), blockStop, end("tired"), stop), "", "one", provider.StopUnknown},
-		"a tool":        {chunks(t, start, toolStart, input(`{\"a\":`), input(`1}`), blockStop, end("tool_use"), stop), provider.ViaTool, `{"a":1}`, provider.StopClean},
+		"clean":         {answer(), "", "one two 😀", provider.StopClean},
+		"a ping":        {append(double.Chunks(`{"type":"ping"}`), answer()...), "", "one two 😀", provider.StopClean},
+		"unknown event": {append(unknown, answer()...), "", "one two 😀", provider.StopClean},
+		"truncated":     {double.Chunks(start, textStart, piece("one"), blockStop, end("max_tokens"), stop), "", "one", provider.StopTruncated},
+		"window":        {double.Chunks(start, textStart, piece("one"), blockStop, end("model_context_window_exceeded"), stop), "", "one", provider.StopTruncated},
+		"refused":       {double.Chunks(start, textStart, piece("no"), blockStop, end("refusal"), stop), "", "no", provider.StopRefused},
+		"stop sequence": {double.Chunks(start, textStart, piece("one"), blockStop, end("stop_sequence"), stop), "", "one", provider.StopSequence},
+		"unknown stop":  {double.Chunks(start, textStart, piece("one"), blockStop, end("tired"), stop), "", "one", provider.StopUnknown},
+		"a tool":        {double.Chunks(start, toolStart, input(`{\"a\":`), input(`1}`), blockStop, end("tool_use"), stop), provider.ViaTool, `{"a":1}`, provider.StopClean},
 		"after thoughts": {
-			chunks(t, append(append([]string{start}, thinking...),
+			double.Chunks(append(append([]string{start}, thinking...),
 				`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"one"}}`, `{"type":"content_block_stop","index":1}`, end("end_turn"), stop)...),
 			"", "one", provider.StopClean,
 		},
@@ -219,13 +219,13 @@ func TestCall_ReadsAmazonsStream(t *testing.T) {
 			if tc.via != "" {
 				req.Schema, req.SchemaName, req.Via = []byte(`{"type":"object"}`), "answer", tc.via
 			}
-			res, _ := providertest.Answer(t, open(t, signing(newDouble(t, reply{body: tc.body}).URL)), req)
+			res, _ := providertest.Answer(t, open(t, signing(newDouble(t, reply{Body: tc.body}).URL)), req)
 			require.Equal(t, tc.text, res.Text)
 			require.Equal(t, tc.stop, res.Stop)
 		})
 	}
 	whole := `{"type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"one"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":7}}`
-	res, _ := providertest.Answer(t, open(t, signing(newDouble(t, reply{label: "application/json", body: []byte(whole)}).URL)), ask())
+	res, _ := providertest.Answer(t, open(t, signing(newDouble(t, reply{Label: "application/json", Body: []byte(whole)}).URL)), ask())
 	require.Equal(t, "one", res.Text, "a gateway that does not stream")
 	require.Equal(t, 9, res.Usage.InputTokens)
 }
@@ -233,12 +233,12 @@ func TestCall_ReadsAmazonsStream(t *testing.T) {
 // Errors are classified by their names, in responses and in streams.
 func TestCall_ClassifiesErrors(t *testing.T) {
 	t.Parallel()
-	begun := chunks(t, start, textStart, piece("one"))
+	begun := double.Chunks(start, textStart, piece("one"))
 	within := func(kind, message string) reply {
-		return reply{body: append(begun[:len(begun):len(begun)], exception(t, kind, `{"message":"`+message+`"}`)...)}
+		return reply{Body: append(begun[:len(begun):len(begun)], double.Exception(kind, `{"message":"`+message+`"}`)...)}
 	}
 	status := func(code int, kind, body string) reply {
-		return reply{status: code, kind: kind, label: "application/json", body: []byte(body)}
+		return reply{Status: code, Kind: kind, Label: "application/json", Body: []byte(body)}
 	}
 	for name, tc := range map[string]struct {
 		reply
@@ -254,7 +254,7 @@ func TestCall_ClassifiesErrors(t *testing.T) {
 		"model error":           {status(424, "ModelErrorException", `{"message":"boom"}`), provider.CodeUnavailable, true, false},
 		"server error":          {status(500, "InternalServerException", `{"message":"boom"}`), provider.CodeUnavailable, true, false},
 		"unavailable":           {status(503, "ServiceUnavailableException", `{"message":"busy"}`), provider.CodeUnavailable, true, true},
-		"a page":                {reply{status: 502, label: "text/html", body: []byte("<html>")}, provider.CodeUnavailable, true, false},
+		"a page":                {reply{Status: 502, Label: "text/html", Body: []byte("<html>")}, provider.CodeUnavailable, true, false},
 		"no access":             {status(403, "AccessDeniedException", `{"message":"You don't have access to the model"}`), provider.CodeCredentialRequired, false, false},
 		"expired":               {status(403, "ExpiredTokenException", `{"message":"expired"}`), provider.CodeCredentialRequired, false, false},
 		"unknown client":        {status(403, "UnrecognizedClientException", `{"message":"The security token is invalid"}`), provider.CodeCredentialRequired, false, false},
@@ -272,13 +272,13 @@ func TestCall_ClassifiesErrors(t *testing.T) {
 		"in stream, timeout":    {within("modelTimeoutException", "slow"), provider.CodeUnavailable, true, false},
 		"in stream, validation": {within("validationException", "Input is too long for requested model."), provider.CodeContentTooLong, false, false},
 		"in stream, unknown":    {within("strangeException", "boom"), provider.CodeUnavailable, true, false},
-		"in stream, an error":   {reply{body: append(begun[:len(begun):len(begun)], frame(t, "", ":message-type", "error", ":error-code", "InternalError", ":error-message", "boom")...)}, provider.CodeUnavailable, true, false},
-		"in stream, no payload": {reply{body: append(begun[:len(begun):len(begun)], exception(t, "internalServerException", ``)...)}, provider.CodeUnavailable, true, false},
-		"Anthropic's own":       {reply{body: append(begun[:len(begun):len(begun)], chunks(t, `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`)...)}, provider.CodeUnavailable, true, true},
-		"a frame of no type":    {reply{body: append(begun[:len(begun):len(begun)], frame(t, "{}")...)}, provider.CodeUnavailable, true, false},
-		"a chunk of no base64":  {reply{body: append(begun[:len(begun):len(begun)], frame(t, `{"bytes":"%"}`, ":message-type", "event", ":event-type", "chunk")...)}, provider.CodeUnavailable, true, false},
+		"in stream, an error":   {reply{Body: append(begun[:len(begun):len(begun)], double.Frame("", ":message-type", "error", ":error-code", "InternalError", ":error-message", "boom")...)}, provider.CodeUnavailable, true, false},
+		"in stream, no payload": {reply{Body: append(begun[:len(begun):len(begun)], double.Exception("internalServerException", ``)...)}, provider.CodeUnavailable, true, false},
+		"Anthropic's own":       {reply{Body: append(begun[:len(begun):len(begun)], double.Chunks(`{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`)...)}, provider.CodeUnavailable, true, true},
+		"a frame of no type":    {reply{Body: append(begun[:len(begun):len(begun)], double.Frame("{}")...)}, provider.CodeUnavailable, true, false},
+		"a chunk of no base64":  {reply{Body: append(begun[:len(begun):len(begun)], double.Frame(`{"bytes":"%"}`, ":message-type", "event", ":event-type", "chunk")...)}, provider.CodeUnavailable, true, false},
 		"nothing":               {reply{}, provider.CodeUnavailable, true, false},
-		"text":                  {reply{body: []byte("hello, this is no stream of frames at all")}, provider.CodeUnavailable, true, false},
+		"text":                  {reply{Body: []byte("hello, this is no stream of frames at all")}, provider.CodeUnavailable, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -291,17 +291,17 @@ func TestCall_ClassifiesErrors(t *testing.T) {
 			require.NotContains(t, e.Message, "could not be reached")
 		})
 	}
-	e := failure(t, open(t, signing(newDouble(t, reply{status: 429, kind: "ThrottlingException", header: map[string]string{"Retry-After": "7"}}).URL)), ask())
+	e := failure(t, open(t, signing(newDouble(t, reply{Status: 429, Kind: "ThrottlingException", Header: map[string]string{"Retry-After": "7"}}).URL)), ask())
 	require.Equal(t, 7*time.Second, e.RetryAfter)
 }
 
 // Cut at any byte, or with any byte changed, an answer is complete or an error.
 func TestCall_NeverTakesAPartForTheWhole(t *testing.T) {
 	t.Parallel()
-	body := answer(t)
+	body := answer()
 	d := newDouble(t, reply{})
 	p := open(t, signing(d.URL))
-	ended := len(body) - len(chunks(t, stop)) // with a stop reason; the last event says nothing more
+	ended := len(body) - len(double.Chunks(stop)) // with a stop reason; the last event says nothing more
 	for at := 0; at < len(body); at += 7 {
 		d.answerWith(body[:at])
 		res, err := p.Call(t.Context(), ask(), nil)

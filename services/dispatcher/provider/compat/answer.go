@@ -17,6 +17,8 @@ type answer struct {
 	// chosen is the index of the only choice, once known: servers number it as they like.
 	chosen *int64
 	joiner joiner
+	// argued is set once a piece of its arguments came.
+	argued bool
 	// proseText is text outside the forced tool call.
 	proseText    strings.Builder
 	refusal      strings.Builder
@@ -25,8 +27,8 @@ type answer struct {
 	extraBytes   int // bytes other than text and thoughts
 	finishReason string
 	usage        provider.Usage
-	// ended is set once the server said that the answer is complete.
-	ended bool
+	// ended is set once the server said that the answer is complete, pieced once a piece of it came.
+	ended, pieced bool
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
@@ -53,11 +55,20 @@ func (a *answer) addChunk(c chunk) error {
 		if choice.FinishReason != "" {
 			a.finishReason = choice.FinishReason
 		}
+		if choice.Whole && a.pieced { // some servers repeat the answer at its end
+			continue
+		}
+		a.pieced = a.pieced || !choice.Whole && choice.Delta.hasContent()
 		if err := a.addDelta(choice.Delta); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasContent reports whether a piece has a part of the answer.
+func (d delta) hasContent() bool {
+	return d.Content.text != "" || d.Content.raw != nil || d.Refusal != "" || len(d.ToolCalls) > 0 || d.Audio != (audioPiece{})
 }
 
 func (a *answer) addDelta(d delta) error {
@@ -143,7 +154,7 @@ func (a *answer) finish() (provider.Result, error) {
 	if blocked(a.finishReason) {
 		r.SafetyCategory = a.finishReason
 	}
-	if err := a.flushHeld(); err != nil {
+	if err := a.flushHeld(r.Stop); err != nil {
 		return provider.Result{}, err
 	}
 	return a.collector.Finish(r, reasonOf(a.finishReason, r.Stop))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
@@ -23,13 +24,15 @@ type chunk struct {
 
 // usage is the token usage. Nil members are unknown.
 type usage struct {
-	prompt, completion, total, cacheRead, cacheWrite *int64
+	prompt, completion, total, cacheRead, cacheWrite, reasoning *int64
 }
 
 type choice struct {
 	Index        int64
 	FinishReason string
 	Delta        delta
+	// Whole means that Delta is a message and not a piece of one.
+	Whole bool
 }
 
 type delta struct {
@@ -172,6 +175,7 @@ type looseChoice struct {
 	Message      *looseDelta     `json:"message"`
 	Usage        json.RawMessage `json:"usage"`
 	Text         json.RawMessage `json:"text"` // of the older interface
+	Error        json.RawMessage `json:"error"`
 }
 
 type looseDelta struct {
@@ -179,6 +183,8 @@ type looseDelta struct {
 	Refusal          json.RawMessage `json:"refusal"`
 	ReasoningContent json.RawMessage `json:"reasoning_content"`
 	Reasoning        json.RawMessage `json:"reasoning"`
+	Thinking         json.RawMessage `json:"thinking"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 	ToolCalls        []looseTool     `json:"tool_calls"`
 	FunctionCall     *looseFunction  `json:"function_call"`
 	Audio            json.RawMessage `json:"audio"`
@@ -208,11 +214,17 @@ func (c *chunk) readLoosely(data []byte) error {
 	if object, _ := strictjson.String(loose.Object); object == "error" && !c.failed() {
 		c.Error = data
 	}
+	if loose.Choices == nil && len(loose.Usage) == 0 && !c.failed() && isBareError(data) {
+		c.Error = data
+	}
 	c.Usage = firstUsage(loose.Usage, loose.XGroq.Usage)
 	for i, o := range loose.Choices {
 		one := choice{Index: number(o.Index, 0), FinishReason: outbound.PlainText(o.FinishReason)}
-		if o.Delta == nil {
-			o.Delta = o.Message // a whole answer
+		if o.Delta == nil && o.Message != nil {
+			o.Delta, one.Whole = o.Message, true
+		}
+		if len(o.Error) > 0 && !c.failed() {
+			c.Error = o.Error
 		}
 		if o.Delta != nil {
 			one.Delta = o.Delta.plain()
@@ -227,13 +239,33 @@ func (c *chunk) readLoosely(data []byte) error {
 	return nil
 }
 
+// isBareError reports whether a document without an answer has the members of an error at its top: a
+// code and a message. Some gateways report errors so, with status 200.
+func isBareError(doc []byte) bool {
+	m := strictjson.Object(doc)
+	said := false
+	for _, name := range []string{"message", "msg", "detail"} {
+		text, _ := strictjson.String(m[name])
+		said = said || text != ""
+	}
+	for _, name := range []string{"code", "status", "statusCode"} {
+		if code := outbound.PlainText(m[name]); said && code != "" && code != "0" && code != "200" {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *looseDelta) plain() delta {
-	content, thought := contentOf(l.Content)
-	d := delta{Content: content, Refusal: outbound.PlainText(l.Refusal), Thought: thought}
-	for _, raw := range []json.RawMessage{l.ReasoningContent, l.Reasoning} {
+	d := contentOf(l.Content)
+	d.Refusal += outbound.PlainText(l.Refusal)
+	for _, raw := range []json.RawMessage{l.ReasoningContent, l.Reasoning, l.Thinking} {
 		if d.Thought == "" {
 			d.Thought = outbound.PlainText(raw)
 		}
+	}
+	if d.Thought == "" {
+		d.Thought = detailsText(l.ReasoningDetails)
 	}
 	for i, t := range l.ToolCalls {
 		d.ToolCalls = append(d.ToolCalls, toolPiece{
@@ -251,47 +283,106 @@ func (l *looseDelta) plain() delta {
 	return d
 }
 
-// contentOf reads content: a string, a part, or a list of parts, of which text and thinking are read.
-// Any other value is an answer that the server parsed.
-func contentOf(raw json.RawMessage) (text textPiece, thought string) {
-	type part struct {
-		Type     string          `json:"type"`
-		Text     json.RawMessage `json:"text"`
-		Thinking json.RawMessage `json:"thinking"`
+// detailsText joins the texts of a list of reasoning.
+func detailsText(raw json.RawMessage) (text string) {
+	var details []struct {
+		Text    json.RawMessage `json:"text"`
+		Summary json.RawMessage `json:"summary"`
 	}
-	var parts []part
+	_ = json.Unmarshal(raw, &details) // another form has no text
+	for _, d := range details {
+		text += outbound.PlainText(d.Text) + outbound.PlainText(d.Summary)
+	}
+	return text
+}
+
+// part is a part of content.
+type part struct {
+	Type     string          `json:"type"`
+	Text     json.RawMessage `json:"text"`
+	Content  json.RawMessage `json:"content"`
+	Thinking json.RawMessage `json:"thinking"`
+	Refusal  json.RawMessage `json:"refusal"`
+}
+
+// Types of parts. Those without text, such as references to sources, are passed over.
+var (
+	textParts    = []string{"text", "output_text", "input_text"}                                      //nolint:gochecknoglobals // a constant
+	thoughtParts = []string{"thinking", "reasoning", "reasoning_text", "summary_text"}                //nolint:gochecknoglobals // a constant
+	silentParts  = []string{"reference", "citation", "image_url", "redacted_thinking", "tool_result"} //nolint:gochecknoglobals // a constant
+)
+
+const refusalPart = "refusal"
+
+// isPart reports whether an object is a part of content, and not an answer that the server parsed.
+func (p part) isPart() bool {
+	switch {
+	case p.Type == refusalPart, slices.Contains(thoughtParts, p.Type), slices.Contains(silentParts, p.Type):
+		return true
+	case slices.Contains(textParts, p.Type):
+		return len(p.Text)+len(p.Content) > 0
+	default:
+		return p.Type == "" && len(p.Text) > 0
+	}
+}
+
+// words returns the text of a part, as it is written.
+func (p part) words() json.RawMessage {
+	raw := p.Text
+	if len(raw) == 0 {
+		raw = p.Content
+	}
+	if inner := strictjson.Object(raw)["value"]; len(inner) > 0 {
+		return inner
+	}
+	return raw
+}
+
+// contentOf reads content: a string, a part, or a list of parts. Any other value is an answer that the
+// server parsed.
+func contentOf(raw json.RawMessage) (d delta) {
+	parts, ok := partsOf(raw)
+	switch {
+	case !ok:
+		return delta{Content: pieceOf(raw)}
+	case len(parts) == 1 && (parts[0].Type == "" || slices.Contains(textParts, parts[0].Type)):
+		return delta{Content: pieceOf(parts[0].words())}
+	}
+	for _, p := range parts {
+		switch {
+		case slices.Contains(thoughtParts, p.Type):
+			d.Thought += contentOf(p.Thinking).Content.text + outbound.PlainText(p.words())
+		case p.Type == refusalPart:
+			d.Refusal += outbound.PlainText(p.Refusal)
+		default:
+			d.Content.text += outbound.PlainText(p.words())
+		}
+	}
+	return d
+}
+
+// partsOf reads parts; ok is false if the value is something else.
+func partsOf(raw json.RawMessage) (parts []part, ok bool) {
 	switch strictjson.KindOf(raw) {
 	case "an object":
 		var one part
-		if json.Unmarshal(raw, &one) != nil || one.Type == "" || len(one.Text)+len(one.Thinking) == 0 {
-			return pieceOf(raw), ""
+		if json.Unmarshal(raw, &one) != nil || one.Type == "" || !one.isPart() {
+			return nil, false
 		}
-		parts = []part{one}
+		return []part{one}, true
 	case "an array":
-		typed := func(p part) bool { return p.Type != "" || len(p.Text) > 0 }
-		if json.Unmarshal(raw, &parts) != nil || len(parts) > 0 && !slices.ContainsFunc(parts, typed) {
-			return pieceOf(raw), ""
+		if json.Unmarshal(raw, &parts) != nil || slices.ContainsFunc(parts, func(p part) bool { return !p.isPart() }) {
+			return nil, false
 		}
+		return parts, true
 	default:
-		return pieceOf(raw), ""
+		return nil, false
 	}
-	if len(parts) == 1 && parts[0].Type != "thinking" && parts[0].Type != "reasoning" {
-		return pieceOf(parts[0].Text), ""
-	}
-	for _, p := range parts {
-		if p.Type == "thinking" || p.Type == "reasoning" {
-			inner, _ := contentOf(p.Thinking)
-			thought += inner.text + outbound.PlainText(p.Text)
-			continue
-		}
-		text.text += outbound.PlainText(p.Text)
-	}
-	return text, thought
 }
 
 // pieceOf reads a piece of text.
 func pieceOf(raw json.RawMessage) textPiece {
-	if strictjson.KindOf(raw) == "a string" && strings.Contains(strings.ToLower(string(raw)), `\ud`) {
+	if strictjson.KindOf(raw) == "a string" && (!utf8.Valid(raw) || strings.Contains(strings.ToLower(string(raw)), `\ud`)) {
 		return textPiece{raw: raw}
 	}
 	return textPiece{text: outbound.PlainText(raw)}
@@ -340,6 +431,8 @@ func firstUsage(among ...json.RawMessage) *usage {
 				count("input_tokens_details", "cache_write_tokens")),
 		}
 		u.cacheRead = either(u.cacheRead, count("prompt_cache_hit_tokens"))
+		u.reasoning = either(either(count("completion_tokens_details", "reasoning_tokens"),
+			count("output_tokens_details", "reasoning_tokens")), count("reasoning_tokens"))
 		if u.prompt != nil || u.completion != nil || u.total != nil {
 			return &u
 		}

@@ -39,7 +39,7 @@ func TestChunk_IsReadForWhatItMeans(t *testing.T) {
 			Choices: []choice{{Delta: delta{ToolCalls: []toolPiece{{Name: "f", Arguments: textOf("{}")}}}}},
 		},
 		`{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"stop"}]}`: {
-			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: textOf("whole")}}},
+			Choices: []choice{{FinishReason: "stop", Delta: delta{Content: textOf("whole")}, Whole: true}},
 		},
 		`{"choices":[{"index":0,"delta":{"content":"b"},"message":{"content":"ab"}}]}`: {Choices: []choice{{Delta: delta{Content: textOf("b")}}}},
 		`{"model":"m","usage":{"prompt_tokens":9.0,"completion_tokens":"3","total_tokens":12,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":1}}}`: {

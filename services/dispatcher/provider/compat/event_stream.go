@@ -3,6 +3,7 @@ package compat
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -79,7 +80,11 @@ func (s *eventStream) next() bool {
 // readChunk reads an event of Chat Completions.
 func readChunk(data []byte, into *chunk) (done bool, err error) {
 	if err = into.read(data); err == nil && into.failed() {
-		err = &outbound.ServerError{Body: outbound.ParseError(data)}
+		body := outbound.ParseError(data)
+		if body == (outbound.ErrorBody{}) { // the error is not at the top
+			body = outbound.ParseError(strictjson.Render(map[string]json.RawMessage{"error": into.Error}))
+		}
+		err = &outbound.ServerError{Body: body}
 	}
 	return false, err
 }

@@ -22,9 +22,8 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 	if !ok {
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	if blocked(reported.Body.Code) && (reported.Status == 0 || reported.Status == http.StatusBadRequest) {
-		// A filter before the model refused the prompt: this is an answer.
-		a.finishReason = reported.Body.Code
+	if word := filterOf(reported); word != "" { // a filter before the model refused the prompt: this is an answer
+		a.finishReason = word
 		return a.finish()
 	}
 	e := p.classify(req, reported)
@@ -45,7 +44,9 @@ var (
 		"string_above_max_length", "prompt is too long", "input is too long", "input too long",
 		"prompt too long", "too many tokens", "too many input tokens",
 		"reduce the length", "exceeds the available context", "larger than the maximum",
-		"token limit exceeded",
+		"token limit exceeded", "contextwindowexceeded", "context shift is disabled", "`inputs` tokens + `max_new_tokens`",
+		"`inputs` must have less than", "exceeds the model's maximum", "maximum number of tokens allowed",
+		"range of input length should be",
 	}
 	saysSchema = []string{ //nolint:gochecknoglobals // a constant
 		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema",
@@ -61,14 +62,17 @@ var (
 	}
 	saysOverloaded = []string{ //nolint:gochecknoglobals // a constant
 		"overloaded", "server_busy", "server is busy", "slow_down", "no capacity", "at capacity",
-		"out of capacity", "loading model", "model is loading",
+		"out of capacity", "loading model", "model is loading", "currently loading", "model too busy", "capacity_exceeded",
+		"capacity exceeded", "over capacity", "high demand", "too busy",
 		"try again later", "temporarily unavailable", "service_unavailable", "service unavailable",
 	}
 	saysRateLimit = []string{"rate_limit", "rate limit", "too many requests", "requests per", "tokens per min"} //nolint:gochecknoglobals // a constant
 	saysUsedUp    = []string{                                                                                   //nolint:gochecknoglobals // a constant
 		"insufficient_quota", "billing_hard_limit", "billing", "insufficient balance",
 		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
-		"payment required", "exceeded your current quota",
+		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
+		"balance is insufficient", "exceeded_current_quota", "spending limit", "call volume quota", "not enough credits",
+		"allocationquota",
 	}
 	saysNoModel = []string{ //nolint:gochecknoglobals // a constant
 		"model_not_found", "model not found", "unknown model", "no such model", "invalid model",
@@ -77,21 +81,51 @@ var (
 	saysNoKey = []string{"invalid_api_key", "invalid api key", "incorrect api key", "missing api key", "unauthorized", "authentication"} //nolint:gochecknoglobals // a constant
 )
 
+// saysFiltered are phrases of filters whose errors have no code of their own: of Azure behind gateways,
+// OpenRouter, xAI, DeepSeek, Alibaba and Zhipu.
+var saysFiltered = []string{ //nolint:gochecknoglobals // a constant
+	"content management policy", "contentpolicyviolation", "responsibleaipolicyviolation", "your input was flagged",
+	"violates usage guidelines", "content exists risk", "inappropriate content", "unsafe or sensitive content",
+}
+
+// filterOf returns the word of the filter that refused a prompt; empty if none did.
+func filterOf(s *outbound.ServerError) string {
+	switch s.Status {
+	case 0, http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity:
+	default:
+		return ""
+	}
+	for _, word := range []string{s.Body.Code, s.Body.Kind} {
+		if blocked(word) {
+			return word
+		}
+	}
+	if s.Body.Says(saysFiltered...) {
+		return contentFilter
+	}
+	return ""
+}
+
 // classify maps an error by its status and by what it says. An error in a stream has no status, or
 // one in its code.
 func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *provider.Error {
 	status, says := s.Status, s.Body.Says
-	if status == 0 {
-		status, _ = strconv.Atoi(s.Body.Code)
+	const firstStatus, lastStatus = 400, 599
+	if code, err := strconv.Atoi(s.Body.Code); status == 0 && err == nil && code >= firstStatus && code <= lastStatus {
+		status = code
 	}
 	switch {
+	case status == http.StatusForbidden && says("model_not_found", "access to model", "access to the model"):
+		return p.noModel()
+	case status == http.StatusForbidden && says(saysUsedUp...), status == http.StatusPreconditionFailed && says(saysUsedUp...):
+		return usedUp()
 	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && says(saysNoKey...):
 		return &provider.Error{
 			Code:    provider.CodeCredentialRequired,
 			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
 		}
 	case status == http.StatusPaymentRequired, (status == http.StatusTooManyRequests || status == 0 || status == http.StatusBadRequest) && says(saysUsedUp...):
-		return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
+		return usedUp()
 	case status == http.StatusTooManyRequests, status == 0 && says(saysRateLimit...):
 		return &provider.Error{
 			Code:      provider.CodeQuota,
@@ -99,12 +133,12 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *prov
 			Retryable: true,
 			Capacity:  true,
 		}
-	case status == http.StatusRequestEntityTooLarge || status < http.StatusInternalServerError && says(saysTooLong...):
+	case status == http.StatusRequestEntityTooLarge || status <= http.StatusInternalServerError && says(saysTooLong...):
 		return &provider.Error{
 			Code:    provider.CodeContentTooLong,
 			Message: "prompt and answer are longer than the model takes",
 		}
-	case len(req.Schema) > 0 && says(saysBadGeneration...):
+	case (len(req.Schema) > 0 || req.Via == provider.ViaObject) && says(saysBadGeneration...):
 		return &provider.Error{
 			Code:      provider.CodeUnavailable,
 			Message:   "the model's server rejected what its model wrote",
@@ -115,13 +149,10 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *prov
 			Code:    provider.CodeSchemaInvalid,
 			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
 		}
-	case isTemporary(status), status < http.StatusMultipleChoices && says(saysOverloaded...):
+	case isTemporary(status), (status < http.StatusMultipleChoices || status == flexCapacity) && says(saysOverloaded...):
 		return p.temporary(status, says(saysOverloaded...))
 	case status == http.StatusNotFound, s.Body.Param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
-		return &provider.Error{
-			Code:    provider.CodeModelNotSupported,
-			Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
-		}
+		return p.noModel()
 	case status >= http.StatusBadRequest:
 		return &provider.Error{
 			Code:    provider.CodeInvalidRequest,
@@ -136,13 +167,25 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *prov
 	}
 }
 
+func (p *Provider) noModel() *provider.Error {
+	return &provider.Error{
+		Code: provider.CodeModelNotSupported,
+		Message: fmt.Sprintf("the server of provider %s does not know the model, or not the path; "+
+			"check the model's name and the provider's address", p.ID()),
+	}
+}
+
+func usedUp() *provider.Error {
+	return &provider.Error{Code: provider.CodeQuota, Message: "the account at the model's server is used up"}
+}
+
 // refusesSchema reports whether a server refuses the schema, or its form. Some servers report what
 // they have not built, or a grammar that they cannot build, as an error of their own.
 func refusesSchema(req provider.Request, status int, e outbound.ErrorBody) bool {
 	switch {
 	case len(req.Schema) == 0 && req.Via != provider.ViaObject:
 		return status >= http.StatusBadRequest && !isTemporary(status) && aboutSchema(e)
-	case isTemporary(status) && (status != http.StatusInternalServerError && status != http.StatusNotImplemented || e.Says(saysOverloaded...)):
+	case isTemporary(status) && (status != http.StatusInternalServerError || e.Says(saysOverloaded...)):
 		return false
 	case status < http.StatusBadRequest:
 		return false
@@ -158,11 +201,19 @@ func aboutSchema(e outbound.ErrorBody) bool {
 		e.Code == "invalid_json_schema" || e.Code == "invalid_function_parameters"
 }
 
-// isTemporary reports the statuses of failures that may pass.
+// flexCapacity is Groq's status of a tier without capacity.
+const flexCapacity = 498
+
+// isTemporary reports the statuses of failures that may pass. What a server has not built stays so.
 func isTemporary(status int) bool {
-	return slices.Contains([]int{
-		http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
-	}, status) || status >= http.StatusInternalServerError
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	default:
+		return status >= http.StatusInternalServerError
+	}
 }
 
 // temporary is a failure that may pass.

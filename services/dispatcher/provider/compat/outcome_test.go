@@ -20,8 +20,10 @@ type outcome struct {
 	// forced is the stop if the tool was forced, where that differs; with it the
 	// reason is "stop".
 	forced provider.StopClass
-	usage  provider.Usage
-	tools  int
+	// forcedText is the text if the tool was forced, where that differs.
+	forcedText string
+	usage      provider.Usage
+	tools      int
 	// Of a failure:
 	code      string
 	retryable bool
@@ -57,6 +59,7 @@ func answers() map[string]outcome {
 		TotalTokens:      16,
 		CacheReadTokens:  4,
 		CacheWriteTokens: 3,
+		ReasoningTokens:  new(5),
 		Known:            true,
 	}
 	lies := clean(openaicompat.Reply{Usage: &openaicompat.Usage{Prompt: 9, Completion: 7, Total: 2}})
@@ -72,7 +75,7 @@ func answers() map[string]outcome {
 		"usage in detail":        used,
 		"usage that lies":        lies,
 		"usage below zero":       negative,
-		"empty":                  {raw: "stop", finish: "stop", stop: provider.StopClean, usage: counted(0)},
+		"empty":                  {raw: "stop", finish: "stop", stop: provider.StopClean, usage: counted(0), forcedText: "{}"},
 		"truncated": {
 			reply:  openaicompat.Reply{Pieces: answer[:1], FinishReason: "length"},
 			text:   half,
@@ -103,7 +106,7 @@ func answers() map[string]outcome {
 			raw:    "length",
 			finish: "length",
 			stop:   provider.StopTruncated,
-			usage:  counted(2),
+			usage:  provider.Usage{InputTokens: 1, OutputTokens: 2, TotalTokens: 3, ReasoningTokens: new(2), Known: true},
 			openai: true,
 		},
 		"filtered": {
@@ -391,6 +394,9 @@ func (o outcome) checkAnswer(t *testing.T, dialect compat.Dialect, set func(*pro
 	if req.Via == provider.ViaTool {
 		if o.forced != "" {
 			stop, finish = o.forced, "stop"
+		}
+		if o.forcedText != "" {
+			text = o.forcedText
 		}
 		if tools > 0 { // the first call's arguments are taken for the answer
 			text, tools = "", tools-1

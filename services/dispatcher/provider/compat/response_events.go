@@ -176,7 +176,7 @@ func (r *responseReader) add(at place, text json.RawMessage) (d delta) {
 		d.Thought = separated(&r.thought, place{item: at.item, index: at.index}) + outbound.PlainText(text)
 		return d
 	default:
-		d.Content, _ = contentOf(text)
+		d.Content = contentOf(text).Content
 		if separated(&r.text, place{item: at.item}) != "" {
 			d.Content = d.Content.after(itemBreak)
 		}

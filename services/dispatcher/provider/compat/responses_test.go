@@ -221,7 +221,7 @@ func TestResponses_ReadsRefusals(t *testing.T) {
 
 func TestResponses_FindsTheUsage(t *testing.T) {
 	t.Parallel()
-	full := provider.Usage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15, CacheReadTokens: 4, Known: true}
+	full := provider.Usage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15, CacheReadTokens: 4, ReasoningTokens: new(3), Known: true}
 	plain := provider.Usage{InputTokens: 10, OutputTokens: 5, Known: true}
 	for name, tc := range map[string]struct {
 		end  string

@@ -29,13 +29,14 @@ func blocked(reason string) bool {
 var (
 	filtered = []string{ //nolint:gochecknoglobals // a constant
 		contentFilter, "content_policy_violation", "invalid_prompt", "sensitive", "safety", "blocklist",
-		"prohibited_content", "recitation", "guardrail_intervened",
+		"prohibited_content", "recitation", "guardrail_intervened", "data_inspection_failed", "datainspectionfailed",
+		"error_toxic",
 	}
 	brokenOff = []string{ //nolint:gochecknoglobals // a constant
 		"error", "abort", "aborted", "cancelled", "canceled", "network_error", "server_error", "timeout", noResources,
 	}
-	complete  = []string{"", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "finished", "done"}          //nolint:gochecknoglobals // a constant
-	truncated = []string{"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length", "max_length", "token_limit"} //nolint:gochecknoglobals // a constant
+	complete  = []string{"", "stop", "end_turn", "stop_sequence", "eos", "eos_token", "complete", "completed", "finished", "done"}                         //nolint:gochecknoglobals // a constant
+	truncated = []string{"length", "max_tokens", "max_output_tokens", "max_completion_tokens", "model_length", "max_length", "token_limit", "error_limit"} //nolint:gochecknoglobals // a constant
 )
 
 // stopOf classifies a finish reason (OpenWOP envelope contract §14.1), which is empty if the server
@@ -63,7 +64,7 @@ func reasonOf(finish string, stop provider.StopClass) string {
 }
 
 // usageOf converts the usage as billed: completion tokens include reasoning and sound, prompt
-// tokens include cached ones.
+// tokens include cached ones. Servers that count reasoning apart are known by their total.
 func usageOf(u usage) provider.Usage {
 	n := func(v *int64) int {
 		if v == nil {
@@ -71,8 +72,17 @@ func usageOf(u usage) provider.Usage {
 		}
 		return int(*v)
 	}
-	return provider.Usage{
+	out := provider.Usage{
 		InputTokens: n(u.prompt), OutputTokens: n(u.completion), TotalTokens: n(u.total),
 		CacheReadTokens: n(u.cacheRead), CacheWriteTokens: n(u.cacheWrite), Known: u.prompt != nil || u.completion != nil,
 	}
+	if u.reasoning != nil {
+		spent := n(u.reasoning)
+		out.ReasoningTokens = &spent
+		apart := u.total == nil && spent > out.OutputTokens || out.TotalTokens == out.InputTokens+out.OutputTokens+spent
+		if apart {
+			out.OutputTokens += spent
+		}
+	}
+	return out
 }

@@ -3,17 +3,18 @@ package compat
 import (
 	"encoding/json"
 	"regexp"
+	"unicode/utf8"
 )
 
-// Servers that escape all but ASCII can cut a character in two: the halves of a surrogate pair are
-// then in two pieces, and each alone means nothing.
+// Servers that stream tokens can cut a character: in the halves of a surrogate pair, if they escape all
+// but ASCII, or within its bytes. Each piece alone means nothing.
 var (
 	highAtEnd = regexp.MustCompile(`(?i)(?:^|[^\\])(?:\\\\)*(\\ud[89ab][0-9a-f]{2})$`) //nolint:gochecknoglobals // a constant
 )
 
 // joiner joins characters that were cut in two. The zero joiner is ready.
 type joiner struct {
-	// half is the escape of a first half that waits for its second one.
+	// half is a part of a character that waits for the rest.
 	half string
 }
 
@@ -26,8 +27,23 @@ func (j *joiner) add(p textPiece) string {
 	j.half = ""
 	if at := highAtEnd.FindStringSubmatchIndex(inner); at != nil {
 		inner, j.half = inner[:at[2]], inner[at[2]:]
+	} else if at := runeAtEnd(inner); at < len(inner) {
+		inner, j.half = inner[:at], inner[at:]
 	}
 	return decode(inner)
+}
+
+// runeAtEnd returns the offset of the character that is incomplete at the end of a text, else the length.
+func runeAtEnd(text string) int {
+	for at := len(text) - 1; at >= 0 && at >= len(text)-utf8.UTFMax; at-- {
+		if utf8.RuneStart(text[at]) {
+			if !utf8.FullRuneInString(text[at:]) {
+				return at
+			}
+			break
+		}
+	}
+	return len(text)
 }
 
 // flush returns the replacement character for a half that stayed alone.

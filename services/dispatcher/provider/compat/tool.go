@@ -1,10 +1,12 @@
 package compat
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // toolCall assembles a tool call.
@@ -63,18 +65,28 @@ func (a *answer) addToolCall(t toolPiece) error {
 	if err := a.addExtra(n); err != nil || arguments == "" {
 		return err
 	}
+	a.argued = true
 	return a.collector.Add(provider.Delta{Text: arguments})
 }
 
 // flushHeld emits the held parts: the requested tool calls, and the text of a model that did not
 // call its forced tool.
-func (a *answer) flushHeld() error {
+func (a *answer) flushHeld(stop provider.StopClass) error {
 	open := a.calls
 	switch {
 	case a.tool != "" && len(open) > 0:
-		open = open[1:] // the first call's arguments are the text
+		open = open[1:]                                                                        // the first call's arguments are the text
+		if !a.argued && a.calls[0].name.String() == a.tool && stop != provider.StopTruncated { // a call without arguments
+			if err := a.collector.Add(provider.Delta{Text: "{}"}); err != nil {
+				return err
+			}
+		}
 	case a.proseText.Len() > 0:
-		if err := a.collector.Add(provider.Delta{Text: a.proseText.String()}); err != nil {
+		text := a.proseText.String()
+		if arguments, ok := calledInText(text, a.tool); ok {
+			text = arguments
+		}
+		if err := a.collector.Add(provider.Delta{Text: text}); err != nil {
 			return err
 		}
 	}
@@ -86,6 +98,32 @@ func (a *answer) flushHeld() error {
 		calls[i] = c.build()
 	}
 	return a.collector.Add(provider.Delta{ToolCalls: calls})
+}
+
+// calledInText returns the arguments of a call of the tool that is in the text, where servers leave it
+// that do not parse the calls of their models: {"name":…,"arguments":{…}}, also in a list or a tag.
+func calledInText(text, tool string) (arguments string, ok bool) {
+	if at := strings.LastIndex(text, "<tool_call>"); at >= 0 {
+		text = text[at:]
+	}
+	at := strings.IndexByte(text, '{')
+	if at < 0 {
+		return "", false
+	}
+	var call struct {
+		Name       string          `json:"name"`
+		Arguments  json.RawMessage `json:"arguments"`
+		Parameters json.RawMessage `json:"parameters"`
+	}
+	if json.NewDecoder(strings.NewReader(text[at:])).Decode(&call) != nil || call.Name != tool {
+		return "", false
+	}
+	raw := call.Arguments
+	if raw == nil {
+		raw = call.Parameters
+	}
+	arguments = outbound.PlainText(raw)
+	return arguments, arguments != ""
 }
 
 // stopClass returns how the answer ended. It is unknown if other tools than the forced one were

@@ -175,6 +175,7 @@ func TestCall_EmitsOnePieceForEachEventOfText(t *testing.T) {
 		OutputTokens:    8,
 		TotalTokens:     17,
 		CacheReadTokens: 4,
+		ReasoningTokens: new(5),
 		Known:           true,
 	}, res.Usage)
 	require.Equal(t, "stop", pieces[3].FinishReason)

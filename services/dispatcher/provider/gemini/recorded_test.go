@@ -62,7 +62,9 @@ type outcome struct {
 
 var known = &double.Usage{Prompt: 11, Candidates: 5, Thoughts: 3, Cached: 8, ToolUse: 2, Total: 21}
 
-var counted = &provider.Usage{InputTokens: 13, OutputTokens: 8, TotalTokens: 21, CacheReadTokens: 8, Known: true}
+var counted = &provider.Usage{
+	InputTokens: 13, OutputTokens: 8, TotalTokens: 21, CacheReadTokens: 8, ReasoningTokens: new(3), Known: true,
+}
 
 func sse(events ...string) double.Reply {
 	return double.Reply{ContentType: "text/event-stream", Raw: strings.Join(events, "\r\n\r\n") + "\r\n\r\n"}

@@ -51,11 +51,15 @@ func usageOf(u *genai.GenerateContentResponseUsageMetadata) provider.Usage {
 		}
 		return sum
 	}
-	return provider.Usage{
+	out := provider.Usage{
 		InputTokens:     n(u.PromptTokenCount, u.ToolUsePromptTokenCount),
 		OutputTokens:    n(u.CandidatesTokenCount, u.ThoughtsTokenCount),
 		TotalTokens:     n(u.TotalTokenCount),
 		CacheReadTokens: n(u.CachedContentTokenCount),
 		Known:           true,
 	}
+	if spent := n(u.ThoughtsTokenCount); spent > 0 { // the vendor leaves out 0
+		out.ReasoningTokens = &spent
+	}
+	return out
 }

@@ -35,7 +35,9 @@ func TestCall_ReadsTheVendorsStream(t *testing.T) {
 	res, pieces := r.call(t, req, double.Reply{ContentType: "text/event-stream", Raw: long})
 	require.Equal(t, longText, res.Text)
 	require.Equal(t, "Let me see", thoughtsOf(pieces))
-	require.Equal(t, provider.Usage{InputTokens: 8, OutputTokens: 32, TotalTokens: 40, Known: true}, res.Usage)
+	require.Equal(t, provider.Usage{
+		InputTokens: 8, OutputTokens: 32, TotalTokens: 40, ReasoningTokens: new(23), Known: true,
+	}, res.Usage)
 	_, pieces = r.call(t, askVia(provider.ViaFormat), double.Reply{
 		ContentType: "text/event-stream",
 		Raw:         strings.ReplaceAll(long, "\r\n", "\n"),

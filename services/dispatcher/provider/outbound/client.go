@@ -84,6 +84,7 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	r = withoutReplay(r)
 	limits := timeoutsOf(r.Context()).Or(w.limits)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	end := &deadline{cancel: cancel}
@@ -113,6 +114,26 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		res.Body = newStream(body, IsEventStream(res))
 	}
 	return res, nil
+}
+
+// withoutReplay returns the request in a form that net/http sends once. It repeats requests that have an
+// idempotency key, if their connection was used before and ends without an answer: a second call of the
+// model that no event records. Names of headers have no case, but net/http looks for its own.
+func withoutReplay(r *http.Request) *http.Request {
+	sent := r
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		values, ok := sent.Header[name]
+		if !ok {
+			continue
+		}
+		if sent == r {
+			sent = r.WithContext(r.Context())
+			sent.Header = r.Header.Clone()
+		}
+		delete(sent.Header, name)
+		sent.Header[strings.ToLower(name)] = values
+	}
+	return sent
 }
 
 // isPlain reports whether an answer is not compressed. The transport has decompressed what it asked for.

@@ -10,7 +10,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -191,5 +193,40 @@ func TestClient_ReadsCompressedAnswers(t *testing.T) {
 		body, err := get(t, serveRaw(t, response, false))
 		require.NoError(t, err, name)
 		require.Equal(t, event, body, name)
+	}
+}
+
+// A request whose connection ends without an answer is sent once, also with an idempotency key and over a
+// connection that was used before.
+func TestClient_RepeatsNoRequest(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "X-Other"} {
+		var calls atomic.Int32
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			require.Equal(t, "k", r.Header.Get(name))
+			if calls.Add(1) == 1 {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: 1\n\n")
+				return
+			}
+			panic(http.ErrAbortHandler)
+		}))
+		t.Cleanup(s.Close)
+		c := outbound.NewClient(provider.Timeouts{}, outbound.Events, outbound.Extras{})
+		t.Cleanup(c.CloseIdleConnections)
+		call := func() error {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("{}"))
+			require.NoError(t, err)
+			r.Header.Set(name, "k")
+			res, err := c.Do(r)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, res.Body)
+			return errors.Join(err, res.Body.Close())
+		}
+		require.NoError(t, call())
+		require.ErrorIs(t, call(), outbound.ErrUnanswered)
+		require.EqualValues(t, 2, calls.Load(), name)
 	}
 }

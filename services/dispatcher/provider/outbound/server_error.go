@@ -74,7 +74,33 @@ func flatError(members map[string]json.RawMessage) ErrorBody {
 			e.Message, _ = strictjson.String(members[name])
 		}
 	}
-	return e
+	if e.Message == "" && strictjson.KindOf(members["message"]) == "an object" {
+		e = e.or(ParseError(members["message"]))
+	}
+	return e.with(innerError(members))
+}
+
+// innerError returns the error of another server that a gateway passes on; empty if there is none.
+func innerError(members map[string]json.RawMessage) ErrorBody {
+	raw := strictjson.Object(members["metadata"])["raw"]
+	if text, ok := strictjson.String(raw); ok {
+		raw = json.RawMessage(text)
+	}
+	if len(raw) == 0 {
+		return ErrorBody{}
+	}
+	return ParseError(raw)
+}
+
+// with adds what an inner error says.
+func (e ErrorBody) with(inner ErrorBody) ErrorBody {
+	if inner.Message != "" && e.Message != "" && inner.Message != e.Message {
+		e.Message += ": " + inner.Message
+	}
+	if inner.Code != "" && strings.Trim(e.Code, "0123456789") == "" { // a status says less
+		e.Code = inner.Code
+	}
+	return e.or(inner)
 }
 
 // locationOf joins the path of a member in the body, as validators of Python servers report it.

@@ -37,7 +37,7 @@ func isAmazonStream(res *http.Response) bool {
 }
 
 // stream reads an answer in the forms that servers send, and passes it on as server-sent events of
-// one data line each. It accepts a byte order mark, both line endings, events without data (keep-alive),
+// one data line each. It accepts a byte order mark, all line endings, events without data (keep-alive),
 // a last event without its empty line, and JSON documents without events: one alone, one per line, or
 // in an array. It names each event by its document's type if the server does not, as Anthropic's SDK
 // requires.
@@ -49,9 +49,12 @@ type stream struct {
 	// documents is set if the body has no events.
 	documents *json.Decoder
 	budget    int // bytes left of the current document
-	ready     []byte
-	found     bool // an event was passed on
-	err       error
+	// afterCR means that the last line ended with a carriage return: a line feed after it is a part of
+	// that line ending.
+	afterCR bool
+	ready   []byte
+	found   bool // an event was passed on
+	err     error
 }
 
 func newStream(body io.ReadCloser, labeled bool) *stream {
@@ -156,7 +159,6 @@ func (s *stream) nextEvent() {
 	var e event
 	for {
 		line, err := s.line()
-		line = bytes.TrimRight(line, "\r\n")
 		if err == nil && len(line) == 0 && e.hasData() {
 			s.pass(e.name, e.data)
 			return
@@ -176,22 +178,48 @@ func (s *stream) nextEvent() {
 	}
 }
 
-// line reads a line with its line ending.
+// line reads a line without its line ending, which is a line feed, a carriage return, or both. It does not
+// wait for what follows the line ending.
 func (s *stream) line() ([]byte, error) {
 	var long []byte
 	for {
-		part, err := s.in.ReadSlice('\n')
-		if long == nil && err == nil { // usual case: the line fits the buffer
-			return part, nil
-		}
-		long = append(long, part...)
-		if len(long) > maxEvent {
-			return nil, ErrTooLong
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
+		if _, err := s.in.Peek(1); err != nil {
 			return long, err
 		}
+		part, _ := s.in.Peek(s.in.Buffered()) // they are buffered
+		if s.afterCR {
+			if s.afterCR = false; part[0] == '\n' {
+				_, _ = s.in.Discard(1)
+				continue
+			}
+		}
+		end := lineEnd(part)
+		if end == len(part) {
+			long = append(long, part...)
+			_, _ = s.in.Discard(len(part))
+			if len(long) > maxEvent {
+				return nil, ErrTooLong
+			}
+			continue
+		}
+		s.afterCR = part[end] == '\r'
+		_, _ = s.in.Discard(end + 1)
+		if long == nil { // usual case: the line fits the buffer
+			return part[:end], nil
+		}
+		return append(long, part[:end]...), nil
 	}
+}
+
+// lineEnd returns the offset of the first line feed or carriage return, else the length.
+func lineEnd(b []byte) int {
+	if at := bytes.IndexByte(b, '\n'); at >= 0 {
+		b = b[:at]
+	}
+	if at := bytes.IndexByte(b, '\r'); at >= 0 {
+		return at
+	}
+	return len(b)
 }
 
 // event is an event of a stream.

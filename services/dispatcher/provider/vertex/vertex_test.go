@@ -1,8 +1,6 @@
 package vertex_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 	"waybill.dev/waybill/services/dispatcher/provider/providertest"
 	"waybill.dev/waybill/services/dispatcher/provider/vertex"
+	double "waybill.dev/waybill/test/double/vertex"
 )
 
 const (
@@ -57,14 +56,12 @@ func TestProvider_PassesTheSuite(t *testing.T) { //nolint:paralleltest // the su
 		t.Run(model, func(t *testing.T) { //nolint:paralleltest // as above
 			providertest.Run(t, func(t *testing.T) provider.Provider {
 				t.Helper()
-				return open(t, newDouble(t, reply{body: answer}), nil)
+				return open(t, newDouble(t, reply{Body: answer}), nil)
 			}, providertest.Options{Request: ask(model), Stalls: func(t *testing.T) provider.Provider {
 				t.Helper()
 				at := strings.Index(answer, `"one "`)
 				end := at + strings.IndexByte(answer[at:], '\n') // of the line
-				d := newDouble(t, reply{body: answer[:end] + "\n\n"})
-				d.stall = true
-				return open(t, d, nil)
+				return open(t, newDouble(t, reply{Body: answer[:end] + "\n\n", Stall: true}), nil)
 			}})
 		})
 	}
@@ -81,8 +78,10 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 		geminiModel: {
 			path:  "/gw/v1beta1/projects/desk-1/locations/europe-west4/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
 			query: "alt=sse&trace=1",
-			usage: provider.Usage{InputTokens: 9, OutputTokens: 7, TotalTokens: 16, CacheReadTokens: 2, Known: true},
-			has:   []string{"contents", "generationConfig", "labels"},
+			usage: provider.Usage{
+				InputTokens: 9, OutputTokens: 7, TotalTokens: 16, CacheReadTokens: 2, ReasoningTokens: new(3), Known: true,
+			},
+			has: []string{"contents", "generationConfig", "labels"},
 		},
 		claudeModel: {
 			path:  "/gw/v1/projects/desk-1/locations/europe-west4/publishers/anthropic/models/claude-sonnet-4-5@20250929:streamRawPredict",
@@ -94,7 +93,7 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 	} {
 		t.Run(model, func(t *testing.T) {
 			t.Parallel()
-			d := newDouble(t, reply{body: answers[model]})
+			d := newDouble(t, reply{Body: answers[model]})
 			p := open(t, d, func(c *vertex.Config) {
 				c.Server.BaseURL += "/gw"
 				c.Server.Extras = outbound.Extras{
@@ -108,18 +107,18 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 			res, _ := providertest.Answer(t, p, req)
 			require.Equal(t, "one two", res.Text)
 			require.Equal(t, tc.usage, res.Usage)
-			require.Equal(t, tc.path, d.path)
-			require.Equal(t, tc.query, d.query)
-			require.Equal(t, "desk", d.head.Get("X-Team"))
-			require.Empty(t, d.head.Get("X-Goog-Api-Key"))
-			require.Empty(t, d.head.Get("X-Api-Key"))
+			require.Equal(t, tc.path, d.Last().Path)
+			require.Equal(t, tc.query, d.Last().Query)
+			require.Equal(t, "desk", d.Last().Header.Get("X-Team"))
+			require.Empty(t, d.Last().Header.Get("X-Goog-Api-Key"))
+			require.Empty(t, d.Last().Header.Get("X-Api-Key"))
 			for _, name := range tc.has {
-				require.Contains(t, d.sent, name)
+				require.Contains(t, d.Last().Members, name)
 			}
 			for _, name := range tc.lacks {
-				require.NotContains(t, d.sent, name)
+				require.NotContains(t, d.Last().Members, name)
 			}
-			sent := string(d.sent["generationConfig"]) + string(d.sent["output_config"])
+			sent := string(d.Last().Members["generationConfig"]) + string(d.Last().Members["output_config"])
 			require.Contains(t, sent, `{"b":{"type":"string"},"a":`, "the author's order of properties")
 		})
 	}
@@ -128,39 +127,37 @@ func TestCall_SaysTheRequestInTheVendorsWords(t *testing.T) {
 // A token is used until it is about to expire.
 func TestCall_ReusesItsToken(t *testing.T) {
 	t.Parallel()
-	d := newDouble(t, reply{body: geminiAnswer})
+	d := newDouble(t, reply{Body: geminiAnswer})
 	p := open(t, d, nil)
 	for range 3 {
 		providertest.Answer(t, p, ask(geminiModel))
 	}
-	require.Equal(t, 1, d.issued())
+	require.Equal(t, 1, d.Issued())
 	d.answerWith(claudeAnswer)
 	providertest.Answer(t, p, ask(claudeModel))
-	require.Equal(t, 1, d.issued(), "both SDKs use it")
+	require.Equal(t, 1, d.Issued(), "both SDKs use it")
 
-	short := newDouble(t, reply{body: geminiAnswer})
-	short.lives = time.Second
+	short := newDoubleOf(t, reply{Body: geminiAnswer}, time.Second)
 	p = open(t, short, nil)
 	for range 3 {
 		providertest.Answer(t, p, ask(geminiModel))
 	}
-	require.Eventually(t, func() bool { return short.issued() > 1 }, 30*time.Second, time.Millisecond, "a new one is fetched in time")
+	require.Eventually(t, func() bool { return short.Issued() > 1 }, 30*time.Second, time.Millisecond, "a new one is fetched in time")
 }
 
 func TestCall_ReportsWhyThereIsNoToken(t *testing.T) {
 	t.Parallel()
-	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
+	other := double.NewKey()
 	for model := range answers {
 		d := newDouble(t, reply{})
-		e := failure(t, open(t, d, func(c *vertex.Config) { c.Credentials = credentialsAt(t, d.URL, other) }), ask(model))
+		e := failure(t, open(t, d, func(c *vertex.Config) { c.Credentials = credentialsAt(d.URL, other) }), ask(model))
 		require.Equal(t, provider.CodeCredentialRequired, e.Code)
 		require.Contains(t, e.Message, "no access token")
 		require.False(t, e.Retryable)
 
 		gone := newDouble(t, reply{})
 		gone.Close()
-		e = failure(t, open(t, d, func(c *vertex.Config) { c.Credentials = credentialsAt(t, gone.URL, signer()) }), ask(model))
+		e = failure(t, open(t, d, func(c *vertex.Config) { c.Credentials = credentialsAt(gone.URL, double.AccountKey()) }), ask(model))
 		require.Equal(t, provider.CodeUnavailable, e.Code)
 		require.Contains(t, e.Message, "server of access tokens")
 		require.True(t, e.Retryable)
@@ -169,18 +166,18 @@ func TestCall_ReportsWhyThereIsNoToken(t *testing.T) {
 
 func TestCall_AcceptsNoKeyOfATenant(t *testing.T) {
 	t.Parallel()
-	d := newDouble(t, reply{body: geminiAnswer})
+	d := newDouble(t, reply{Body: geminiAnswer})
 	req := ask(geminiModel)
 	req.Credential = "key-of-a-tenant"
 	e := failure(t, open(t, d, nil), req)
 	require.Equal(t, "credential_forbidden", e.Code)
-	require.Zero(t, d.issued())
+	require.Zero(t, d.Issued())
 }
 
 func TestCall_ClassifiesErrors(t *testing.T) {
 	t.Parallel()
 	google := func(code int, status, message string) reply {
-		return reply{status: code, label: "application/json", body: `[{"error":{"code":` + strconv.Itoa(code) + `,"message":"` + message + `","status":"` + status + `"}}]`}
+		return reply{Status: code, Label: "application/json", Body: `[{"error":{"code":` + strconv.Itoa(code) + `,"message":"` + message + `","status":"` + status + `"}}]`}
 	}
 	for name, tc := range map[string]struct {
 		reply
@@ -193,7 +190,7 @@ func TestCall_ClassifiesErrors(t *testing.T) {
 		"bad request":   {google(400, "INVALID_ARGUMENT", "temperature must be below 2"), provider.CodeInvalidRequest, false, false},
 		"server error":  {google(500, "INTERNAL", "boom"), provider.CodeUnavailable, true, false},
 		"unavailable":   {google(503, "UNAVAILABLE", "busy"), provider.CodeUnavailable, true, true},
-		"a page":        {reply{status: 502, label: "text/html", body: "<html>"}, provider.CodeUnavailable, true, false},
+		"a page":        {reply{Status: 502, Label: "text/html", Body: "<html>"}, provider.CodeUnavailable, true, false},
 		"an echo":       {google(400, "INVALID_ARGUMENT", "odd header: $TOKEN"), provider.CodeInvalidRequest, false, false},
 		"nothing":       {reply{}, provider.CodeUnavailable, true, false},
 	} {
@@ -232,7 +229,7 @@ func TestProvider_HasTheFormsOfTheModelsVendor(t *testing.T) {
 
 func TestNew_NamesFieldValueAndRemedy(t *testing.T) {
 	t.Parallel()
-	good := credentialsAt(t, "http://127.0.0.1:1", signer())
+	good := credentialsAt("http://127.0.0.1:1", double.AccountKey())
 	for want, cfg := range map[string]vertex.Config{
 		"key: want Google's credentials":          {},
 		"want Google's credentials: set key":      {Credentials: "AIza-no-document"},
@@ -250,14 +247,14 @@ func TestNew_NamesFieldValueAndRemedy(t *testing.T) {
 
 // Without a key, Google's default chain has the credentials and the project.
 func TestCall_UsesTheDefaultChain(t *testing.T) { //nolint:paralleltest // sets the environment
-	d := newDouble(t, reply{body: geminiAnswer})
+	d := newDouble(t, reply{Body: geminiAnswer})
 	file := filepath.Join(t.TempDir(), "key.json")
-	require.NoError(t, os.WriteFile(file, []byte(credentialsAt(t, d.URL, signer())), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(credentialsAt(d.URL, double.AccountKey())), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	t.Setenv("GOOGLE_API_KEY", "a-key-for-other-programs")
 	t.Setenv("GOOGLE_CLOUD_PROJECT", "desk-2")
 	p := open(t, d, func(c *vertex.Config) { c.Credentials = "" })
 	providertest.Answer(t, p, ask(geminiModel))
-	require.Contains(t, d.path, "/projects/desk-2/")
-	require.Empty(t, d.head.Get("X-Goog-Api-Key"))
+	require.Contains(t, d.Last().Path, "/projects/desk-2/")
+	require.Empty(t, d.Last().Header.Get("X-Goog-Api-Key"))
 }

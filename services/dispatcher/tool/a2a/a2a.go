@@ -1,5 +1,5 @@
-// Package a2a executes core.a2a.sendMessage. It sends one message to an agent over A2A 0.3
-// (JSON-RPC) and waits for the end of the agent's task.
+// Package a2a executes core.a2a.sendMessage. It sends one message to an agent over JSON-RPC, in the
+// version of A2A that the agent's card names (1.0 or 0.3), and waits for the end of the agent's task.
 //
 // The answer is recorded with the end of its node. After a crash before that, the message is sent
 // again under the same messageId, which lets an agent recognise it.
@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/a2aproject/a2a-go/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -116,14 +116,14 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	defer cancel()
 	callCtx, note := outbound.WithNote(callCtx)
 	e := &exchange{agent: a, background: &r.background}
-	answer, err := e.run(callCtx, msg)
+	given, err := e.run(callCtx, msg)
 	switch {
 	case err == nil:
-		return e.newResult(answer)
+		return e.newResult(given)
 	case ctx.Err() != nil:
 		return model.Result{Interrupted: context.Cause(ctx)}
 	default:
-		return tool.NewFailure(a.failure(errors.Join(err, callCtx.Err()), note))
+		return tool.NewFailure(e.failure(errors.Join(err, callCtx.Err()), note))
 	}
 }
 
@@ -132,7 +132,7 @@ const portMessage = "message"
 
 // messagePart returns the message: the port's, else the filled template. Untrusted content is
 // fenced text, because an agent's reader may be a model.
-func (c config) messagePart(in node.Input) (a2a.Part, *wire.NodeError) {
+func (c config) messagePart(in node.Input) (*a2a.Part, *wire.NodeError) {
 	t := &tool.Template{In: in, Fenced: true}
 	given, ok := in.Ports[portMessage]
 	if !ok {
@@ -140,50 +140,63 @@ func (c config) messagePart(in node.Input) (a2a.Part, *wire.NodeError) {
 			return nil, node.Invalid("/config/message: give a message, or connect the port %s", portMessage)
 		}
 		text, bad := t.Text("/config/message", c.Message)
-		return a2a.TextPart{Text: text}, bad
+		return a2a.NewTextPart(text), bad
 	}
 	d := json.NewDecoder(bytes.NewReader(given))
 	d.UseNumber()
 	var object map[string]any
 	if !in.UntrustedPorts[portMessage] && d.Decode(&object) == nil && object != nil {
-		return a2a.DataPart{Data: object}, nil
+		return a2a.NewDataPart(object), nil
 	}
-	return a2a.TextPart{Text: t.Show(portMessage, given, in.UntrustedPorts[portMessage])}, nil
+	return a2a.NewTextPart(t.Show(portMessage, given, in.UntrustedPorts[portMessage])), nil
 }
 
 // failure returns the node error of a message without an answer.
-func (a *agent) failure(err error, n *outbound.Note) *wire.NodeError {
+func (e *exchange) failure(err error, n *outbound.Note) *wire.NodeError {
+	peer := e.agent.peer(e.link)
+	offers, isOffers := errors.AsType[*offersError](err)
+	switch {
+	case errors.Is(err, a2a.ErrUnauthenticated), errors.Is(err, a2a.ErrUnauthorized):
+		return &wire.NodeError{
+			Code:    string(fault.CredentialRequired),
+			Message: fmt.Sprintf("%s refused the message; set %s to a token that it takes", peer.Name, peer.TokenName),
+		}
+	case isOffers:
+		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: peer.Name + ": " + offers.Error()}
+	}
 	for kind, retryable := range refusals {
 		if errors.Is(err, kind) {
 			return &wire.NodeError{
 				Code:      string(fault.ToolFailed),
-				Message:   fmt.Sprintf("%s refused: %s", a.peer().Name, kind),
-				Details:   map[string]any{"agent": a.cfg.ID},
+				Message:   fmt.Sprintf("%s refused: %s", peer.Name, kind),
+				Details:   map[string]any{"agent": e.agent.cfg.ID},
 				Retryable: retryable,
 			}
 		}
 	}
-	if errors.Is(err, errNoJSONRPC) {
-		return &wire.NodeError{
-			Code:    string(fault.CapabilityNotProvided),
-			Message: a.peer().Name + ": " + errNoJSONRPC.Error(),
-		}
-	}
-	a.dropClient()
-	return a.peer().Failure(err, n)
+	e.agent.keep(nil)
+	return peer.Failure(err, n)
 }
 
 // refusals are the protocol's errors, and whether the same message may succeed later. Their texts
 // come from the library.
 var refusals = map[error]bool{
-	a2a.ErrInvalidRequest:         false,
-	a2a.ErrMethodNotFound:         false,
-	a2a.ErrInvalidParams:          false,
-	a2a.ErrInternalError:          true,
-	a2a.ErrServerError:            true,
-	a2a.ErrTaskNotFound:           false,
-	a2a.ErrUnsupportedOperation:   false,
-	a2a.ErrUnsupportedContentType: false,
-	a2a.ErrInvalidAgentResponse:   false,
-	a2a.ErrParseError:             false,
+	a2a.ErrInvalidRequest:           false,
+	a2a.ErrMethodNotFound:           false,
+	a2a.ErrInvalidParams:            false,
+	a2a.ErrInternalError:            true,
+	a2a.ErrServerError:              true,
+	a2a.ErrTaskNotFound:             false,
+	a2a.ErrUnsupportedOperation:     false,
+	a2a.ErrUnsupportedContentType:   false,
+	a2a.ErrInvalidAgentResponse:     false,
+	a2a.ErrParseError:               false,
+	a2a.ErrExtensionSupportRequired: false,
+	a2a.ErrVersionNotSupported:      false,
+}
+
+// isOtherVersion reports whether the agent does not know the version of a message. It has not read
+// the message.
+func isOtherVersion(err error) bool {
+	return errors.Is(err, a2a.ErrMethodNotFound) || errors.Is(err, a2a.ErrVersionNotSupported)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	sdk "github.com/a2aproject/a2a-go/a2a"
@@ -16,20 +17,26 @@ import (
 
 func TestRun_MakesAnAnswerOutputs(t *testing.T) {
 	t.Parallel()
-	d, url := serve(t, plain)
-	r := runner(t, url)
+	eachVersion(t, func(t *testing.T, version string, d *double, url string) {
+		r := runner(t, url)
+		text, doc := want(t, send(t, r, "echo"))
+		require.Equal(t, "<b>\necho", text)
+		require.Contains(t, doc, "parts")
+		if version == "0.3" {
+			require.Equal(t, "message", doc["kind"])
+		}
 
-	text, doc := want(t, send(t, r, "echo"))
-	require.Equal(t, "<b>\necho", text)
-	require.Equal(t, "message", doc["kind"])
+		text, doc = want(t, send(t, r, "work"))
+		require.Equal(t, "one\n{\"n\":1}\ntwo\n{\"n\":1}", text, "what the artifacts say")
+		require.Contains(t, doc, "status")
 
-	text, doc = want(t, send(t, r, "work"))
-	require.Equal(t, "one\n{\"n\":1}\ntwo\n{\"n\":1}", text, "what the artifacts say")
-	require.Equal(t, "task", doc["kind"])
+		text, _ = want(t, send(t, r, "chunks"))
+		require.Equal(t, "Hello world", text, "the chunks of an artifact are one text")
 
-	text, _ = want(t, send(t, r, "say"))
-	require.Equal(t, "done\nwell", text)
-	require.Empty(t, d.cancelled)
+		text, _ = want(t, send(t, r, "say"))
+		require.Equal(t, "done\nwell", text)
+		require.Empty(t, d.cancelled)
+	})
 }
 
 func TestRun_FindsTheEndpoint(t *testing.T) {
@@ -88,7 +95,11 @@ func TestRun_SendsWhatTheNodeSays(t *testing.T) {
 // A repetition after a crash, and another attempt, send the same message.
 func TestRun_NamesTheMessageAlike(t *testing.T) {
 	t.Parallel()
-	d, url := serve(t, plain)
+	eachVersion(t, namesTheMessageAlike)
+}
+
+func namesTheMessageAlike(t *testing.T, _ string, d *double, url string) {
+	t.Helper()
 	r := runner(t, url)
 	for attempt := range 2 {
 		in := task(`{"agent":"x","message":"echo"}`)
@@ -105,7 +116,11 @@ func TestRun_NamesTheMessageAlike(t *testing.T) {
 
 func TestRun_TellsHowATaskEnded(t *testing.T) {
 	t.Parallel()
-	d, url := serve(t, plain)
+	eachVersion(t, tellsHowATaskEnded)
+}
+
+func tellsHowATaskEnded(t *testing.T, version string, d *double, url string) {
+	t.Helper()
 	r := runner(t, url)
 	for state, tc := range map[string]struct{ code, message string }{
 		"failed":         {"tool_failed", "ended its task as failed"},
@@ -116,6 +131,7 @@ func TestRun_TellsHowATaskEnded(t *testing.T) {
 	} {
 		e := fails(t, send(t, r, state), tc.code)
 		require.Contains(t, e.Message, tc.message)
+		require.Contains(t, e.Message, `A2A agent "x" (A2A `+version+`) `)
 		require.Equal(t, state, e.Details["state"])
 		require.False(t, e.Retryable)
 	}
@@ -126,7 +142,11 @@ func TestRun_TellsHowATaskEnded(t *testing.T) {
 
 func TestRun_TellsTheAgentThatNobodyWaits(t *testing.T) {
 	t.Parallel()
-	d, url := serve(t, plain)
+	eachVersion(t, tellsTheAgentThatNobodyWaits)
+}
+
+func tellsTheAgentThatNobodyWaits(t *testing.T, _ string, d *double, url string) {
+	t.Helper()
 	r := runner(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-d.working; cancel() }()
@@ -194,6 +214,10 @@ func TestRun_OutlivesLostLooks(t *testing.T) {
 		}
 		var rpc struct{ Method, ID string }
 		_ = json.NewDecoder(r.Body).Decode(&rpc)
+		if !strings.Contains(rpc.Method, "/") { // of A2A 1.0
+			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":"` + rpc.ID + `",` + refusal + `}`))
+			return
+		}
 		state := "working"
 		if rpc.Method == "tasks/get" {
 			if looks++; looks < 4 {

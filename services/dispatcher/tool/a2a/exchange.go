@@ -2,20 +2,13 @@ package a2a
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/a2aproject/a2a-go/a2a"
-	"github.com/a2aproject/a2a-go/a2aclient"
+	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"waybill.dev/waybill/internal/retry"
-	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/dispatcher/model"
-	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
 
@@ -23,6 +16,13 @@ import (
 type exchange struct {
 	agent      *agent
 	background *sync.WaitGroup
+	link       *link // in use; nil before the agent's endpoint is known
+}
+
+// answer is an agent's message, or its task that has stopped.
+type answer struct {
+	task *a2a.Task // nil for a message
+	doc  []byte    // as the agent sent it
 }
 
 // The pause between polls of a task doubles from firstPause to lastPause.
@@ -38,38 +38,46 @@ const maxPollErrors = 5
 // cancelTimeout limits the request to cancel a task.
 const cancelTimeout = 2 * time.Second
 
-// run sends the message. The answer is a message, or a task that has stopped.
-func (e *exchange) run(ctx context.Context, msg *a2a.Message) (a2a.Event, error) {
-	client, err := e.agent.connect(ctx)
+// run sends the message and waits for the answer.
+func (e *exchange) run(ctx context.Context, msg *a2a.Message) (answer, error) {
+	link, fresh, err := e.agent.connect(ctx)
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	res, err := e.send(ctx, client, msg)
-	if err != nil {
-		return nil, err
+	e.link = link
+	given, err := e.send(ctx, msg)
+	if isOtherVersion(err) {
+		next, failed := e.agent.replace(ctx, link, fresh)
+		if failed != nil {
+			return answer{}, failed
+		}
+		if next != nil {
+			e.link = next
+			given, err = e.send(ctx, msg)
+		}
 	}
-	task, ok := res.(*a2a.Task)
-	if !ok {
-		return res, nil
+	if err != nil || given.task == nil {
+		return given, err
 	}
-	task, err = pollTask(ctx, client, task)
-	if err != nil || !task.Status.State.Terminal() {
-		e.cancel(ctx, client, task.ID) // no caller waits for it any more
+	given, err = e.poll(ctx, given)
+	if err != nil || !given.task.Status.State.Terminal() {
+		e.cancel(ctx, given.task.ID) // no caller waits for it any more
 	}
-	return task, err
+	return given, err
 }
 
 // send sends the message. After the caller is gone it waits a moment longer for the response, to
 // cancel the task that the agent created.
-func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.Message) (a2a.SendMessageResult, error) {
+func (e *exchange) send(ctx context.Context, msg *a2a.Message) (answer, error) {
 	type reply struct {
-		res a2a.SendMessageResult
+		answer
 		err error
 		// panicked is the value of a panic in the client; nil for none.
 		panicked any
 	}
 	replies := make(chan reply)
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	sending, body := outbound.WithDocument(sending)
 	unhook := context.AfterFunc(ctx, func() { time.AfterFunc(cancelTimeout, stop) })
 	e.background.Go(func() {
 		defer stop()
@@ -82,12 +90,15 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 				}
 			}
 		}()
-		res, err := client.SendMessage(sending, &a2a.MessageSendParams{Message: msg})
+		res, err := e.link.SendMessage(sending, &a2a.SendMessageRequest{
+			Message: msg, Config: &a2a.SendMessageConfig{ReturnImmediately: true},
+		})
+		task, _ := res.(*a2a.Task)
 		select {
-		case replies <- reply{res: res, err: err}:
+		case replies <- reply{answer: answer{task: task, doc: body.Bytes()}, err: err}:
 		case <-ctx.Done():
-			if task, ok := res.(*a2a.Task); ok && err == nil {
-				e.cancel(ctx, client, task.ID)
+			if task != nil && err == nil {
+				e.cancel(ctx, task.ID)
 			}
 		}
 	})
@@ -96,29 +107,30 @@ func (e *exchange) send(ctx context.Context, client *a2aclient.Client, msg *a2a.
 		if r.panicked != nil {
 			panic(r.panicked) // the node's goroutine recovers it
 		}
-		return r.res, r.err
+		return r.answer, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return answer{}, ctx.Err()
 	}
 }
 
-// pollTask polls a task until it ends or requires input. The returned task is never nil.
-func pollTask(ctx context.Context, client *a2aclient.Client, task *a2a.Task) (*a2a.Task, error) {
-	id := task.ID
+// poll polls a task until it ends or requires input. The task of the returned answer is never nil.
+func (e *exchange) poll(ctx context.Context, given answer) (answer, error) {
+	id := given.task.ID
 	waits, lost := retry.Policy{Base: firstPause, Max: lastPause}.Start(), 0
 	for {
-		if state := task.Status.State; state != a2a.TaskStateSubmitted && state != a2a.TaskStateWorking {
-			return task, nil
+		if state := given.task.Status.State; state != a2a.TaskStateSubmitted && state != a2a.TaskStateWorking {
+			return given, nil
 		}
 		if !waits.Wait(ctx) {
-			return task, ctx.Err()
+			return given, ctx.Err()
 		}
-		next, err := client.GetTask(ctx, &a2a.TaskQueryParams{ID: id})
+		asking, body := outbound.WithDocument(ctx)
+		next, err := e.link.GetTask(asking, &a2a.GetTaskRequest{ID: id})
 		switch {
 		case err == nil:
-			task, lost = next, 0
+			given, lost = answer{task: next, doc: body.Bytes()}, 0
 		case ctx.Err() != nil || isFinal(err) || lost == maxPollErrors:
-			return task, err
+			return given, err
 		default:
 			lost++
 		}
@@ -139,98 +151,11 @@ func isFinal(err error) bool {
 }
 
 // cancel sends a cancellation in the background.
-func (e *exchange) cancel(ctx context.Context, client *a2aclient.Client, id a2a.TaskID) {
+func (e *exchange) cancel(ctx context.Context, id a2a.TaskID) {
 	e.background.Go(func() {
 		defer func() { _ = recover() }() // nothing depends on the result
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		_, _ = client.CancelTask(ctx, &a2a.TaskIDParams{ID: id}) // best effort
+		_, _ = e.link.CancelTask(ctx, &a2a.CancelTaskRequest{ID: id}) // best effort
 	})
-}
-
-// Ports of a node's result.
-const (
-	portOutput = "output"
-	portTask   = "task"
-)
-
-// newResult converts an answer to the node's result.
-func (e *exchange) newResult(answer a2a.Event) model.Result {
-	text := ""
-	switch v := answer.(type) {
-	case *a2a.Message:
-		text = textOf(v.Parts)
-	case *a2a.Task:
-		if bad := e.stateError(v.Status.State); bad != nil {
-			return tool.NewFailure(bad)
-		}
-		text = textOfTask(v)
-	}
-	doc, err := json.Marshal(answer)
-	if err != nil {
-		return tool.NewFailure(&wire.NodeError{
-			Code:    string(fault.ToolFailed),
-			Message: e.agent.peer().Name + " answered with something that is no document",
-		})
-	}
-	return tool.NewSuccess(map[string]json.RawMessage{portOutput: wire.AppendString(nil, text), portTask: doc})
-}
-
-// stateError returns the error of a task that did not complete. Only states of the protocol are
-// repeated; other words are the agent's.
-func (e *exchange) stateError(state a2a.TaskState) *wire.NodeError {
-	name := e.agent.peer().Name
-	bad := &wire.NodeError{
-		Code:    string(fault.ToolFailed),
-		Details: map[string]any{"agent": e.agent.cfg.ID, "state": string(state)},
-	}
-	switch state {
-	case a2a.TaskStateCompleted:
-		return nil
-	case a2a.TaskStateInputRequired:
-		bad.Code = string(fault.PeerInputRequired)
-		bad.Message = name + " asks for further input before it goes on; a workflow cannot give it: say everything in one message"
-	case a2a.TaskStateAuthRequired:
-		bad.Code = string(fault.CredentialRequired)
-		bad.Message = name + " asks for a credential before it goes on; set " + e.agent.cfg.TokenName + " to a token that it takes"
-	case a2a.TaskStateFailed, a2a.TaskStateRejected, a2a.TaskStateCanceled, a2a.TaskStateUnknown:
-		bad.Message = name + " ended its task as " + string(state)
-	default:
-		delete(bad.Details, "state")
-		bad.Message = name + " put its task into a state that A2A 0.3 does not know"
-	}
-	return bad
-}
-
-// textOfTask returns the text of the artifacts, else of the status.
-func textOfTask(t *a2a.Task) string {
-	var texts []string
-	for _, artifact := range t.Artifacts {
-		if artifact == nil {
-			continue
-		}
-		if text := textOf(artifact.Parts); text != "" {
-			texts = append(texts, text)
-		}
-	}
-	if len(texts) == 0 && t.Status.Message != nil {
-		return textOf(t.Status.Message.Parts)
-	}
-	return strings.Join(texts, "\n")
-}
-
-// textOf joins the texts of an answer; data is rendered as JSON.
-func textOf(parts a2a.ContentParts) string {
-	var texts []string
-	for _, p := range parts {
-		switch p := p.(type) {
-		case a2a.TextPart:
-			texts = append(texts, p.Text)
-		case a2a.DataPart:
-			if b, err := json.Marshal(p.Data); err == nil {
-				texts = append(texts, string(b))
-			}
-		}
-	}
-	return strings.Join(texts, "\n")
 }

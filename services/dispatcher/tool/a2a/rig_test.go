@@ -12,6 +12,9 @@ import (
 	sdk "github.com/a2aproject/a2a-go/a2a"
 	"github.com/a2aproject/a2a-go/a2asrv"
 	"github.com/a2aproject/a2a-go/a2asrv/eventqueue"
+	newsdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	newsrv "github.com/a2aproject/a2a-go/v2/a2asrv"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -72,6 +75,17 @@ func (d *double) Execute(ctx context.Context, rc *a2asrv.RequestContext, q event
 			}
 		}
 		return end(sdk.TaskStateCompleted, said("unread"))
+	case "chunks":
+		first := sdk.NewArtifactEvent(rc, sdk.TextPart{Text: "Hel"})
+		if err := q.Write(ctx, first); err != nil {
+			return err
+		}
+		for _, part := range []string{"lo", " wor", "ld"} {
+			if err := q.Write(ctx, sdk.NewArtifactUpdateEvent(rc, first.Artifact.ID, sdk.TextPart{Text: part})); err != nil {
+				return err
+			}
+		}
+		return end(sdk.TaskStateCompleted, nil)
 	case "say":
 		return end(sdk.TaskStateCompleted, said("done", "well"))
 	case "large":
@@ -113,6 +127,35 @@ func serve(t *testing.T, card func(*sdk.AgentCard)) (*double, string) {
 }
 
 func plain(*sdk.AgentCard) {}
+
+// serveNew is serve for A2A 1.0.
+func serveNew(t *testing.T) (*double, string) {
+	t.Helper()
+	d := &double{working: make(chan struct{}, 8), cancelled: make(chan struct{}, 8)}
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	mux.Handle("/invoke", newsrv.NewJSONRPCHandler(newsrv.NewHandler(a2av0.NewAgentExecutor(d))))
+	mux.Handle(newsrv.WellKnownAgentCardPath, newsrv.NewStaticAgentCardHandler(&newsdk.AgentCard{
+		SupportedInterfaces: []*newsdk.AgentInterface{newsdk.NewAgentInterface(srv.URL+"/invoke", newsdk.TransportProtocolJSONRPC)},
+	}))
+	return d, srv.URL
+}
+
+// eachVersion runs a test against an agent of each version of the protocol.
+func eachVersion(t *testing.T, test func(t *testing.T, version string, d *double, url string)) {
+	t.Helper()
+	t.Run("0.3", func(t *testing.T) {
+		t.Parallel()
+		d, url := serve(t, plain)
+		test(t, "0.3", d, url)
+	})
+	t.Run("1.0", func(t *testing.T) {
+		t.Parallel()
+		d, url := serveNew(t)
+		test(t, "1.0", d, url)
+	})
+}
 
 func runner(t *testing.T, url string) *a2a.Runner {
 	t.Helper()

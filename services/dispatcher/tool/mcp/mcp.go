@@ -130,7 +130,7 @@ func (r *Runner) server(c config) (*server, *wire.NodeError) {
 }
 
 // Run calls a tool.
-func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.Result {
+func (r *Runner) Run(ctx context.Context, t model.Task, j model.Journal) model.Result {
 	c, bad := r.parse(t.Input.Config)
 	if bad != nil {
 		return model.Result{Err: bad}
@@ -143,18 +143,42 @@ func (r *Runner) Run(ctx context.Context, t model.Task, _ model.Journal) model.R
 	if bad != nil {
 		return model.Result{Err: bad}
 	}
-	callCtx, cancel := context.WithTimeout(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
-	defer cancel()
+	callCtx, one, token, end := s.calls.begin(ctx, tool.Timeout(c.TimeoutMs, callTimeout))
+	defer end()
+	stop := one.watch(ctx, t.Input.NodeID, j)
+	defer stop()
 	callCtx, note := outbound.WithNote(callCtx)
-	res, err := s.call(callCtx, &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: callMeta(t)}, note)
+	params := &mcp.CallToolParams{Name: c.Tool, Arguments: args, Meta: callMeta(t)}
+	params.SetProgressToken(token)
+	got, err := s.call(callCtx, params, note)
+	stop()
 	switch {
 	case err == nil:
-		return c.newResult(s, res)
+		if bad := got.warn(ctx, t, j); bad != nil {
+			return *bad
+		}
+		return c.newResult(s, got)
 	case ctx.Err() != nil: // the server got a cancellation
 		return model.Result{Interrupted: context.Cause(ctx), Unsent: errors.Is(err, errUnsent)}
+	case errors.Is(err, errNoResult):
+		return tool.NewFailure(resultError(s))
 	default:
-		return tool.NewFailure(s.failure(err, note, callCtx.Err()))
+		return tool.NewFailure(s.failure(err, note, context.Cause(callCtx)))
 	}
+}
+
+// warn records that a result is not checked, because the tool's outputSchema is unusable.
+func (a *answer) warn(ctx context.Context, t model.Task, j model.Journal) *model.Result {
+	if !a.output.unusable || j == nil {
+		return nil
+	}
+	err := j.Record(ctx, logDraft(t.Input.NodeID, "warn",
+		"the tool's outputSchema is no JSON Schema of its own that this host can apply; the result is not checked",
+		map[string]string{"reason": wire.ReasonOutputUnchecked}))
+	if err != nil {
+		return &model.Result{Interrupted: err}
+	}
+	return nil
 }
 
 // callMeta returns the _meta that identifies the call.

@@ -110,12 +110,21 @@ func TestRun_RepeatsNothingThatAServerSays(t *testing.T) {
 		"panics": "tool_failed",
 		"none":   "tool_failed",
 		"large":  "content_too_long",
-		"twice":  "content_too_long",
 	} {
 		e := fails(t, call(t, r, `{"server":"x","tool":"`+tool+`"}`), code)
 		require.False(t, e.Retryable, "%s: %+v", tool, e)
 	}
 	want(t, call(t, r, `{"server":"x","tool":"echo"}`))
+}
+
+// A text is in two outputs, and counts once.
+func TestRun_TakesATextUpToTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*mcp.Runner{"HTTP": runner(t, newDouble(t, nil).URL), "stdio": program(t)} {
+		ports := want(t, call(t, r, `{"server":"x","tool":"longest"}`))
+		require.Len(t, ports["output"], longest+2, name)
+		require.Greater(t, len(ports["content"]), longest, name)
+	}
 }
 
 // A repetition after a crash and another attempt send the same key.
@@ -173,7 +182,7 @@ func TestRun_TellsTheServerOfACancelledCall(t *testing.T) {
 	require.ErrorIs(t, res.Interrupted, context.Canceled)
 	<-d.cancelled
 
-	e := fails(t, call(t, r, `{"server":"x","tool":"slow","timeoutMs":30}`), "service_unavailable")
+	e := fails(t, call(t, r, `{"server":"x","tool":"slow","timeoutMs":500}`), "service_unavailable")
 	require.Contains(t, e.Message, "in time")
 	require.True(t, e.Retryable)
 	<-d.cancelled

@@ -2,13 +2,14 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -21,31 +22,94 @@ const (
 	portIsError = "isError"
 )
 
-// newResult converts a tool result to the node's result.
-func (c config) newResult(s *server, res *mcp.CallToolResult) model.Result {
+// result is a tool's result as the server sent it, with exact numbers and all content blocks.
+type result struct {
+	Blocks     json.RawMessage // an array of objects with a type
+	Texts      []string
+	Structured json.RawMessage // nil for none
+	IsError    bool
+	NeedsInput bool
+}
+
+// answer is a tool's result and what the server says about such results.
+type answer struct {
+	result
+
+	output output
+}
+
+var errNoResult = errors.New("the answer is no result of a tool")
+
+// newAnswer reads a result. Blocks of any type are kept.
+func newAnswer(res *mcp.CallToolResult) (*answer, error) {
+	got := &answer{result: result{Blocks: json.RawMessage("[]"), IsError: res.IsError, NeedsInput: res.NeedsInput()}}
+	doc := keptResult(res)
+	if len(doc) == 0 {
+		return got, nil
+	}
+	members := strictjson.Object(doc)
+	if members == nil {
+		return nil, errNoResult
+	}
+	if v := members["structuredContent"]; v != nil && string(v) != "null" {
+		got.Structured = v
+	}
+	if v := members["content"]; v != nil && string(v) != "null" {
+		got.Blocks = v
+	}
+	var err error
+	got.Texts, err = textsOf(got.Blocks)
+	return got, err
+}
+
+// textsOf returns the texts of content blocks.
+func textsOf(doc json.RawMessage) ([]string, error) {
+	var (
+		blocks []struct {
+			Type *string `json:"type"`
+			Text any     `json:"text"`
+		}
+		texts []string
+	)
+	if json.Unmarshal(doc, &blocks) != nil {
+		return nil, errNoResult
+	}
+	for _, b := range blocks {
+		text, isText := b.Text.(string)
+		switch {
+		case b.Type == nil, *b.Type == "text" && !isText && b.Text != nil:
+			return nil, errNoResult
+		case *b.Type == "text":
+			texts = append(texts, text)
+		}
+	}
+	return texts, nil
+}
+
+// newResult converts a tool's result to the node's.
+func (c config) newResult(s *server, got *answer) model.Result {
 	switch {
-	case res.NeedsInput():
+	case got.NeedsInput:
 		return tool.NewFailure(&wire.NodeError{
 			Code:    string(fault.PeerInputRequired),
 			Message: s.peer().Name + " asks for input before it answers; a workflow cannot give it",
 		})
-	case res.IsError && !c.AllowToolError:
+	case got.IsError && !c.AllowToolError:
 		return tool.NewFailure(&wire.NodeError{
 			Code:    string(fault.ToolFailed),
 			Message: fmt.Sprintf("a tool of %s says that it failed; allowToolError lets the workflow read what it says", s.peer().Name),
 			Details: map[string]any{"server": s.cfg.ID},
 		})
 	}
-	content, err := blocks(res)
-	if err != nil {
-		return tool.NewFailure(resultError(s))
-	}
-	output, err := outputOf(res, content)
-	if err != nil {
-		return tool.NewFailure(resultError(s))
+	if keyword := got.output.violation(got.result); keyword != "" {
+		return tool.NewFailure(&wire.NodeError{
+			Code:    string(fault.ToolFailed),
+			Message: fmt.Sprintf("the result of a tool of %s does not match the outputSchema that the server gives for it: %s", s.peer().Name, keyword),
+			Details: map[string]any{"server": s.cfg.ID, "tool": c.Tool, "keyword": keyword},
+		})
 	}
 	return tool.NewSuccess(map[string]json.RawMessage{
-		portOutput: output, portContent: content, portIsError: json.RawMessage(fmt.Sprint(res.IsError)),
+		portOutput: got.rendered(), portContent: got.Blocks, portIsError: json.RawMessage(fmt.Sprint(got.IsError)),
 	})
 }
 
@@ -56,33 +120,14 @@ func resultError(s *server) *wire.NodeError {
 	}
 }
 
-// outputOf returns the structured content, else the joined texts, else the blocks.
-func outputOf(res *mcp.CallToolResult, content json.RawMessage) (json.RawMessage, error) {
-	var texts []string
-	for _, b := range res.Content {
-		if t, ok := b.(*mcp.TextContent); ok {
-			texts = append(texts, t.Text)
-		}
+// rendered returns the structured content, else the joined texts, else the blocks.
+func (r result) rendered() json.RawMessage {
+	switch {
+	case r.Structured != nil:
+		return r.Structured
+	case len(r.Texts) == 0:
+		return r.Blocks
+	default:
+		return wire.AppendString(nil, strings.Join(r.Texts, "\n"))
 	}
-	if res.StructuredContent != nil {
-		return renderStructured(res.StructuredContent, texts)
-	}
-	if len(texts) == 0 {
-		return content, nil
-	}
-	return wire.AppendString(nil, strings.Join(texts, "\n")), nil
-}
-
-// renderStructured renders the structured content. The library decodes numbers as floats. Servers
-// repeat the document as text, which keeps the exact numbers.
-func renderStructured(v any, texts []string) (json.RawMessage, error) {
-	b, err := json.Marshal(v)
-	if err != nil || len(texts) != 1 {
-		return b, err
-	}
-	var structuredValue, textValue any
-	if json.Unmarshal(b, &structuredValue) == nil && json.Unmarshal([]byte(texts[0]), &textValue) == nil && reflect.DeepEqual(structuredValue, textValue) {
-		return json.RawMessage(strings.TrimSpace(texts[0])), nil
-	}
-	return b, nil
 }

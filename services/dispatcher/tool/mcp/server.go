@@ -2,12 +2,12 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +31,9 @@ type server struct {
 	http   *http.Client // nil for a command
 
 	connecting chan struct{} // held while connecting
+	calls      calls
+	// listless is set if the server's list of tools is too large.
+	listless atomic.Bool
 
 	mu         sync.Mutex // guards all below
 	live       *session   // nil if not connected
@@ -43,8 +46,15 @@ type server struct {
 type session struct {
 	*mcp.ClientSession
 
+	definitions *definitions
+
 	users int
 	stale bool
+}
+
+// gone reports whether the server does not know the session of a failed request any more.
+func (s *session) gone(err error, n *outbound.Note) bool {
+	return err != nil && s.ID() != "" && (n.Status() == http.StatusNotFound || n.Status() == http.StatusBadRequest)
 }
 
 func newServer(c Config) *server {
@@ -54,25 +64,47 @@ func newServer(c Config) *server {
 		// The host offers servers no roots, sampling or elicitation.
 		Capabilities:   &mcp.ClientCapabilities{},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			s.calls.notify(r.Params)
+		},
 	})
+	s.client.AddReceivingMiddleware(s.watchChanges)
 	if c.URL != nil {
 		s.http = outbound.New(outbound.Config{Base: c.URL, Token: c.Token, MaxBytes: tool.MaxResultBytes})
 	}
 	return s
 }
 
-func (s *server) transport() mcp.Transport {
+// watchChanges makes the next call read the list of tools again if the server says that it changed.
+func (s *server) watchChanges(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		if method == "notifications/tools/list_changed" {
+			s.mu.Lock()
+			if s.live != nil {
+				s.live.definitions.changed()
+			}
+			s.mu.Unlock()
+		}
+		return next(ctx, method, r)
+	}
+}
+
+func (s *server) transport(version *negotiated) mcp.Transport {
 	if s.http == nil {
-		return process{argv: s.cfg.Command, env: s.cfg.Env}
+		return keeping{process{argv: s.cfg.Command, env: s.cfg.Env}, version}
 	}
-	return &mcp.StreamableClientTransport{
-		Endpoint: s.cfg.URL.String(), HTTPClient: s.http, DisableStandaloneSSE: true, MaxEventSize: tool.MaxResultBytes,
-	}
+	client := *s.http
+	client.Transport = versioned{s.http.Transport, version}
+	return keeping{&mcp.StreamableClientTransport{
+		Endpoint: s.cfg.URL.String(), HTTPClient: &client, DisableStandaloneSSE: true,
+		// Beyond the limit of a line, which ends a call only: this one ends the session.
+		MaxEventSize: 2 * tool.MaxResultBytes,
+	}, version}
 }
 
 // call calls one tool. A session that the server no longer knows is replaced once: a call rejected
 // for that reason was not executed.
-func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.Note) (*mcp.CallToolResult, error) {
+func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.Note) (*answer, error) {
 	if err := replayguard.Check(ctx); err != nil {
 		return nil, err
 	}
@@ -81,19 +113,44 @@ func (s *server) call(ctx context.Context, p *mcp.CallToolParams, n *outbound.No
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errUnsent, err)
 		}
-		res, err := sess.CallTool(ctx, p)
-		gone := err != nil && sess.ID() != "" && (n.Status() == http.StatusNotFound || n.Status() == http.StatusBadRequest)
+		got, gone, err := s.callWithin(ctx, sess, p, n, again)
 		s.release(sess, gone || s.sessionBroken(ctx, err))
 		if !gone || !again {
-			return res, err
+			return got, err
 		}
 	}
+}
+
+// callWithin calls a tool in a session. gone means that the call was not executed because the
+// session is lost. Without listed, a tool is called even if the server cannot list it.
+func (s *server) callWithin(
+	ctx context.Context, sess *session, p *mcp.CallToolParams, n *outbound.Note, listed bool,
+) (_ *answer, gone bool, _ error) {
+	out, fresh, err := s.outputOf(ctx, sess, p.Name, false)
+	if err != nil && (listed || ctx.Err() != nil) {
+		return nil, ctx.Err() == nil, fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	res, err := sess.CallTool(ctx, p)
+	if err != nil {
+		return nil, sess.gone(err, n), err
+	}
+	got, err := newAnswer(res)
+	if err != nil {
+		return nil, false, err
+	}
+	got.output = out
+	if out.violation(got.result) != "" && !fresh { // the tool may have changed since
+		if again, _, err := s.outputOf(ctx, sess, p.Name, true); err == nil {
+			got.output = again
+		}
+	}
+	return got, false, nil
 }
 
 // sessionBroken reports whether a session is unusable. A program that did not answer has ended, or
 // writes invalid output.
 func (s *server) sessionBroken(ctx context.Context, err error) bool {
-	if err == nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || errors.Is(err, errNoResult) {
 		return false
 	}
 	_, answered := errors.AsType[*jsonrpc.Error](err)
@@ -119,11 +176,13 @@ func (s *server) acquire(ctx context.Context) (*session, error) {
 	}
 	connectCtx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	cs, err := s.client.Connect(connectCtx, s.transport(), nil)
+	version := &negotiated{}
+	cs, err := s.client.Connect(connectCtx, s.transport(version), nil)
 	if err != nil {
 		return nil, err
 	}
-	return s.setSession(&session{ClientSession: cs, users: 1})
+	version.set(cs.InitializeResult().ProtocolVersion)
+	return s.setSession(&session{ClientSession: cs, definitions: newDefinitions(), users: 1})
 }
 
 func errIf(closed bool) error {
@@ -187,12 +246,4 @@ func (s *server) close() {
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
-}
-
-// blocks returns the content blocks of a result as JSON.
-func blocks(res *mcp.CallToolResult) (json.RawMessage, error) {
-	if len(res.Content) == 0 {
-		return json.RawMessage("[]"), nil
-	}
-	return json.Marshal(res.Content)
 }

@@ -39,6 +39,8 @@ func (p Peer) Failure(err error, n *Note) *wire.NodeError {
 		return p.refused(status)
 	case errors.Is(err, context.DeadlineExceeded):
 		return unavailable("did not answer in time")
+	case n.Status() >= http.StatusBadRequest:
+		return unavailable(fmt.Sprintf("answered with status %d", n.Status()))
 	default:
 		return unavailable("could not be asked")
 	}

@@ -44,7 +44,7 @@ type Config struct {
 	Base *url.URL
 	// Token is the bearer token; empty for none.
 	Token string
-	// MaxBytes limits the body of one response.
+	// MaxBytes limits the body of a response, and each line of a stream.
 	MaxBytes int64
 }
 
@@ -106,8 +106,13 @@ func (g transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if isServerState(res.StatusCode) {
 		return nil, errors.Join(&StatusError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header)}, res.Body.Close())
 	}
-	res.Body = &boundedBody{ReadCloser: res.Body, left: g.cfg.MaxBytes, seen: seen}
-	return readDocument(res)
+	stream := isStream(res)
+	res.Body = &boundedBody{ReadCloser: res.Body, max: g.cfg.MaxBytes, left: g.cfg.MaxBytes, lines: stream, seen: seen}
+	if stream {
+		return res, nil
+	}
+	keep, _ := r.Context().Value(documentKey{}).(*Document)
+	return readDocument(res, keep)
 }
 
 // isServerState reports the statuses that do not depend on the call.
@@ -131,16 +136,20 @@ func retryAfter(h http.Header) time.Duration {
 	return min(time.Duration(min(secs, 1<<20))*time.Second, maxWait)
 }
 
-// readDocument reads a JSON body completely. A body that is too large then fails its own call
-// instead of the session.
-func readDocument(res *http.Response) (*http.Response, error) {
-	if kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return res, nil
-	}
+// isStream reports whether a response is a stream of server-sent events.
+func isStream(res *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream"
+}
+
+// readDocument reads a body completely. A body that is too large then fails its own call instead of
+// the session.
+func readDocument(res *http.Response, keep *Document) (*http.Response, error) {
 	b, err := io.ReadAll(res.Body)
 	if err = errors.Join(err, res.Body.Close()); err != nil {
 		return nil, err
 	}
+	keep.set(b)
 	res.Body = io.NopCloser(bytes.NewReader(b))
 	return res, nil
 }
@@ -148,8 +157,11 @@ func readDocument(res *http.Response) (*http.Response, error) {
 // boundedBody fails with ErrTooLarge beyond the limit.
 type boundedBody struct {
 	io.ReadCloser
-	left int64
-	seen *Note
+	max, left int64
+	// lines makes max the limit of each line, so of each event of a stream: reports of
+	// progress do not count against the answer.
+	lines bool
+	seen  *Note
 }
 
 // Read reads up to one byte beyond the limit, which shows that there is more.
@@ -159,11 +171,44 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	}
 	p = p[:min(int64(len(p)), b.left+1)]
 	n, err := b.ReadCloser.Read(p)
+	if end := bytes.LastIndexByte(p[:n], '\n'); b.lines && end >= 0 {
+		b.left = b.max - int64(n-end-1)
+		return n, err
+	}
 	if b.left -= int64(n); b.left < 0 {
 		b.seen.tooLarge()
 		return n - 1, ErrTooLarge
 	}
 	return n, err
+}
+
+// Document is the body of a call's last response that is no stream, as the server sent it.
+type Document struct {
+	mu   sync.Mutex
+	body []byte
+}
+
+type documentKey struct{}
+
+// WithDocument returns a context whose requests keep the body of the last response.
+func WithDocument(ctx context.Context) (context.Context, *Document) {
+	d := &Document{}
+	return context.WithValue(ctx, documentKey{}, d), d
+}
+
+func (d *Document) set(b []byte) {
+	if d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.body = b
+	}
+}
+
+// Bytes returns the body; nil if there was none.
+func (d *Document) Bytes() []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.body
 }
 
 // Note records the responses of one call, which the libraries above may not report.

@@ -63,6 +63,9 @@ func (s *Store) adopt(ctx context.Context) (*generation, error) {
 func (s *Store) adoptLocked(ctx context.Context) (*generation, error) {
 	ctx, cancel := context.WithTimeout(ctx, ddlTimeout)
 	defer cancel()
+	if err := s.checkPooler(ctx); err != nil {
+		return nil, s.scrub(err)
+	}
 	var c control
 	err := s.twice(ctx, func() (err error) {
 		c, err = s.readControl(ctx, s.writer)

@@ -37,8 +37,8 @@ var _ store.Store = (*Store)(nil)
 
 // Open creates a store, and the tables if there are none. An unreachable database, or one that
 // refuses the login, is not an error: each Tail retries, and until then calls return the cause.
-// Errors are those that retrying cannot fix: an invalid configuration, and a database of a later
-// release.
+// Errors are those that retrying cannot fix: an invalid configuration, a database of a later
+// release, and a pooler that shares connections between transactions.
 func Open(ctx context.Context, cfg Config) (store.Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (store.Store, error) {
 	defer cancel()
 	switch _, err := s.adopt(first); {
 	case err == nil:
-	case errors.Is(err, errNewer), errors.Is(err, errEncoding), ctx.Err() != nil:
+	case errors.Is(err, errNewer), errors.Is(err, errEncoding), errors.Is(err, errPooled), ctx.Err() != nil:
 		return nil, errors.Join(err, s.Close())
 	default:
 		s.log.Warn("read model's database cannot be used, will try again", "error", err)

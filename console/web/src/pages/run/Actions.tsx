@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState, type FormEvent, type ReactNode } from "react";
 import { api, bodyAs, idempotencyKey } from "../../api/client";
 import { isObject, type Json } from "../../api/json";
-import { isTerminal, type RunSnapshot } from "../../api/model";
+import { isTerminal, type DrainPolicy, type RunSnapshot } from "../../api/model";
 import { useMay } from "../../api/session";
 import type { RunLog } from "../../live/runLog";
 import { Dialog } from "../../ui/Dialog";
@@ -157,7 +157,7 @@ function act(verb: Verb, runId: string, reason: string, drainPolicy: string, key
     case "cancel":
       return api.POST("/v1/runs/{runId}/cancel", { params, body: given });
     case "pause":
-      return api.POST("/v1/runs/{runId}:pause", { params, body: drainPolicy ? { ...given, drainPolicy } : given });
+      return api.POST("/v1/runs/{runId}:pause", { params, body: drainPolicy ? { ...given, drainPolicy: drainPolicy as DrainPolicy } : given });
     case "resume":
       return api.POST("/v1/runs/{runId}:resume", { params, body: given });
   }

@@ -49,13 +49,23 @@ export function CostView({ view: { cost, timeline }, onSelect }: { view: RunView
               </th>
               <td className="num">{count(sum.inputTokens)}</td>
               <td className="num">{count(sum.cachedTokens)}</td>
-              <td className="num">{count(sum.outputTokens)}</td>
+              <Output tokens={sum.outputTokens} thoughts={sum.reasoningTokens} />
               <td className="num">{money(sum.cost, sum.currency)}</td>
             </tr>
           </tfoot>
         </table>
       </div>
     </section>
+  );
+}
+
+/** Output tokens, with the part that the model used to think, if the provider reports it. */
+function Output({ tokens, thoughts }: { tokens: number | undefined; thoughts: number | undefined }): ReactNode {
+  return (
+    <td className="num">
+      {count(tokens)}
+      {thoughts !== undefined && <span className="dim small"> {count(thoughts)} thinking</span>}
+    </td>
   );
 }
 
@@ -73,7 +83,7 @@ function CallRow({ call, onSelect }: { call: RunView["cost"]["calls"][number]; o
       </td>
       <td className="num">{count(call.inputTokens)}</td>
       <td className="num">{count(call.cachedTokens)}</td>
-      <td className="num">{count(call.outputTokens)}</td>
+      <Output tokens={call.outputTokens} thoughts={call.reasoningTokens} />
       <td className="num">{money(call.cost, call.currency)}</td>
     </tr>
   );

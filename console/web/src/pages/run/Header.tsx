@@ -121,7 +121,7 @@ function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; o
         <Took snapshot={snapshot} />
       </Fact>
       <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>
-      {owner && owner.state !== "unknown" && (
+      {owner && (owner.state as string) !== "unknown" && (
         <Fact name="Dispatcher">
           <OwnerWords owner={owner} />
         </Fact>

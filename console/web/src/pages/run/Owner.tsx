@@ -6,7 +6,7 @@ import { Ago } from "../../ui/Ago";
 import { dateTime } from "../../ui/time";
 import { Name } from "../../ui/Text";
 
-export type Owner = components["schemas"]["GetRunOwnerResponse"];
+export type Owner = components["schemas"]["GetRunOwnerResult"];
 
 const interval = 15_000;
 

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import type { RunSnapshot } from "../../api/model";
+import type { RunLimit, RunSnapshot, RunWait } from "../../api/model";
 import { limitWords, waitWords } from "../../ui/wait";
 import { nextActor } from "./nextActor";
 
 const run = (status: string, waits: object): RunSnapshot => ({ runId: "r", workflowId: "w", status, currentNodeId: "n", waybill: { waits } }) as unknown as RunSnapshot;
 
-it.each([
+it.each<[string, RunWait, string, string]>([
   ["waiting-external", { for: "form", nodeId: "n" }, "A person has to fill in the form at n.", "waiting for a form to be filled in at n"],
   ["waiting-external", { for: "external", nodeId: "n" }, "An external system has to respond at n.", "waiting for an external event at n"],
   ["waiting-approval", { for: "approval", nodeId: "n" }, "A person has to decide at n.", "waiting for a decision at n"],
@@ -15,7 +15,7 @@ it.each([
 });
 
 it("a run that waits for a limit names it", () => {
-  const limit = { reason: "concurrency", scope: "workflow", limit: 2, keyed: true, since: "2026-01-02T03:04:05.000Z" };
+  const limit: RunLimit = { reason: "concurrency", scope: "workflow", limit: 2, keyed: true, since: "2026-01-02T03:04:05.000Z" };
   expect(waitWords({ for: "dispatcher", limit })).toBe("waiting for the workflow's concurrency limit: 2 at a time for each key");
   expect(limitWords({ ...limit, reason: "rate", scope: "tenant", keyed: false, limit: 100, periodMs: 60_000 })).toBe("the tenant's rate limit: 100 starts in 1 min 00 s");
   expect(limitWords({ ...limit, reason: "capacity", scope: "dispatcher", keyed: false, limit: 16 })).toBe("a free slot of a dispatcher (--max-runs 16)");
