@@ -46,9 +46,9 @@ func TestRestore_UndoesTheProjectionAndLeavesAllElse(t *testing.T) {
 		"of the other branch": {
 			`{"state":{"note":null,"kind":"shut","why":null}}`, `{"state":{"note":null,"kind":"shut"}}`,
 		},
-		"an unknown tag": {`{"state":{"note":null,"kind":"ajar"}}`, ``},
-		"no tag":           {`{"state":{"note":null}}`, ``},
-		"an escaped name":  {`{"\u0072easoning":null,"title":"a"}`, `{"title":"a"}`},
+		"an unknown tag":  {`{"state":{"note":null,"kind":"ajar"}}`, ``},
+		"no tag":          {`{"state":{"note":null}}`, ``},
+		"an escaped name": {`{"\u0072easoning":null,"title":"a"}`, `{"title":"a"}`},
 		"text": {
 			`{"context":" {\"a\":[1.50,\"x\\\"\"]} ","reasoning":null}`, `{"context":{"a":[1.50,"x\""]}}`,
 		},
@@ -59,7 +59,7 @@ func TestRestore_UndoesTheProjectionAndLeavesAllElse(t *testing.T) {
 		"no entries":                        {`{"labels":[]}`, `{"labels":{}}`},
 		"an object where text was promised": {`{"context":{"a":1},"labels":{"x":{}}}`, ``},
 		"another type":                      {`[1,null]`, ``},
-		"an unknown member":             {`{"else":null,"reasoning":null}`, `{"else":null}`},
+		"an unknown member":                 {`{"else":null,"reasoning":null}`, `{"else":null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,21 +26,18 @@ const Recipe = "openwop-semantic-request-v2"
 // maxBytes limits a request.
 const maxBytes = 8 << 20
 
-// content lists the members of the request that affect the answer.
+// content lists the members of a request that affect the answer.
 var content = []string{
 	"messages", "tools", "temperature", "topP", "topK", "responseFormat", "maxOutputTokens", "stop",
 	"seed", "safetySettings",
 }
 
-// incidental lists the members that do not affect the answer.
-var incidental = []string{
-	"stream", "metadata", "user", "timeout", "timeoutMs", "requestId", "traceId", "traceparent", "tenant", "tenantId",
-	"runId", "nodeId", "credential", "credentialRef", "apiKey", "retry", "retryCount", "attempt",
-}
-
 type object = map[string]json.RawMessage
 
-// Of returns the key of a request: {provider, model, request, providerOptions?}.
+// Of returns the key of a request: provider, model, the members of the recipe, and providerOptions.
+// Other members are those of the transport, such as ids, timeouts and credentials,
+// and are ignored; an option of the provider belongs into providerOptions, or is named
+// vendor.PROVIDER.OPTION.
 func Of(doc []byte) (string, error) {
 	form, err := Canonical(doc)
 	if err != nil {
@@ -50,41 +47,44 @@ func Of(doc []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Canonical returns the document whose digest is the key of a request.
+// Canonical returns the document whose digest is the key of a request. In it, the members of the
+// recipe are in an object of their own.
 func Canonical(doc []byte) ([]byte, error) {
 	if err := strictjson.Check(doc, strictjson.Limits{MaxBytes: maxBytes, MaxDepth: 128}); err != nil {
 		return nil, err
 	}
-	top, err := members("", doc)
+	given, err := members("", doc)
 	if err != nil {
 		return nil, err
 	}
-	for name := range top {
-		if !slices.Contains([]string{
-			"recipe", "provider", "model", "request", "providerOptions",
-		}, name) && !slices.Contains(incidental, name) {
-			return nil, fmt.Errorf("/%s: unknown member; known are provider, model, request, providerOptions", name)
-		}
-	}
-	provider, err := text("/provider", top["provider"])
+	provider, err := text("/provider", given["provider"])
 	if err != nil {
 		return nil, err
 	}
-	if _, err := text("/model", top["model"]); err != nil {
+	if _, err := text("/model", given["model"]); err != nil {
 		return nil, err
 	}
-	if r, given := top["recipe"]; given && string(r) != `"`+Recipe+`"` {
+	if r := given["recipe"]; !absent(r) && string(r) != `"`+Recipe+`"` {
 		return nil, fmt.Errorf("/recipe: want %s", Recipe)
 	}
 	provider = strings.ToLower(provider)
-	request, options, err := split(provider, top)
+	request := object{}
+	for _, name := range content {
+		if v := given[name]; !absent(v) {
+			request[name] = v
+		}
+	}
+	if err := normalize(request); err != nil {
+		return nil, err
+	}
+	options, err := providerOptions(provider, given)
 	if err != nil {
 		return nil, err
 	}
 	out := object{
 		"recipe":   strictjson.Render(Recipe),
 		"provider": strictjson.Render(provider),
-		"model":    top["model"],
+		"model":    given["model"],
 		"request":  strictjson.Render(request),
 	}
 	if len(options) > 0 {
@@ -93,48 +93,45 @@ func Canonical(doc []byte) ([]byte, error) {
 	return jcs.Transform(strictjson.Render(out))
 }
 
-// split separates request members from provider options. A member that the recipe does not
-// define counts as a provider option, because it may affect the answer.
-func split(provider string, top object) (request, options object, err error) {
-	given, err := members("/request", top["request"])
-	if err != nil {
-		return nil, nil, err
-	}
-	request, options = object{}, object{}
+// vendorPrefix begins the name of a provider's option.
+const vendorPrefix = "vendor."
+
+// providerOptions returns the options by their full names. None is dropped, because each may affect
+// the answer.
+func providerOptions(provider string, given object) (object, error) {
+	options := object{}
 	for name, v := range given {
-		switch {
-		case absent(v), slices.Contains(incidental, name):
-		case slices.Contains(content, name):
-			request[name] = v
-		default:
-			options[option(provider, name)] = v
+		if strings.HasPrefix(name, vendorPrefix) && !absent(v) {
+			options[name] = v
 		}
 	}
-	if more := top["providerOptions"]; !absent(more) {
-		own, err := members("/providerOptions", more)
-		if err != nil {
-			return nil, nil, err
-		}
-		for name, v := range own {
-			if absent(v) {
-				continue
-			}
-			full := option(provider, name)
-			if _, twice := options[full]; twice { // one value would be dropped silently
-				return nil, nil, fmt.Errorf("/providerOptions/%s: the option %s is given twice", name, full)
-			}
-			options[full] = v
-		}
+	more := given["providerOptions"]
+	if absent(more) {
+		return options, nil
 	}
-	return request, options, normalize(request)
+	own, err := members("/providerOptions", more)
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range own {
+		if absent(v) {
+			continue
+		}
+		full := option(provider, name)
+		if _, twice := options[full]; twice { // one value would be dropped silently
+			return nil, fmt.Errorf("/providerOptions/%s: the option %s is given twice", name, full)
+		}
+		options[full] = v
+	}
+	return options, nil
 }
 
 // option returns the name of a provider option in the canonical document.
 func option(provider, name string) string {
-	if strings.HasPrefix(name, "vendor.") {
+	if strings.HasPrefix(name, vendorPrefix) {
 		return name
 	}
-	return "vendor." + provider + "." + name
+	return vendorPrefix + provider + "." + name
 }
 
 // normalize rewrites the request's members into the shape of the recipe.
@@ -150,7 +147,9 @@ func normalize(request object) error {
 		if err != nil {
 			return err
 		}
-		request[name] = v
+		if request[name] = v; v == nil {
+			delete(request, name)
+		}
 	}
 	return nil
 }
@@ -159,12 +158,12 @@ var roles = []string{"system", "user", "assistant", "tool"}
 
 // messages keeps order and content.
 func messages(doc json.RawMessage) (json.RawMessage, error) {
-	list, err := objects("/request/messages", doc)
+	list, err := objects("/messages", doc)
 	if err != nil {
 		return nil, err
 	}
 	for i, m := range list {
-		at := fmt.Sprintf("/request/messages/%d", i)
+		at := fmt.Sprintf("/messages/%d", i)
 		if err := only(at, m, "role", "content", "name", "toolCallId"); err != nil {
 			return nil, err
 		}
@@ -178,16 +177,19 @@ func messages(doc json.RawMessage) (json.RawMessage, error) {
 	return strictjson.Render(list), nil
 }
 
-// tools sorts the tools by name, in UTF-16 code units.
+// tools sorts the tools by name, in UTF-16 code units. An empty list counts as absent.
 func tools(doc json.RawMessage) (json.RawMessage, error) {
-	list, err := objects("/request/tools", doc)
+	list, err := objects("/tools", doc)
 	if err != nil {
 		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, nil
 	}
 	keys := make(map[*json.RawMessage][]uint16, len(list))
 	sorted := make([]*json.RawMessage, 0, len(list))
 	for i, t := range list {
-		name, err := text(fmt.Sprintf("/request/tools/%d/name", i), t["name"])
+		name, err := text(fmt.Sprintf("/tools/%d/name", i), t["name"])
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +204,7 @@ func tools(doc json.RawMessage) (json.RawMessage, error) {
 var formats = []string{"text", "json", "tool_call"}
 
 func format(doc json.RawMessage) (json.RawMessage, error) {
-	const at = "/request/responseFormat"
+	const at = "/responseFormat"
 	f, err := members(at, doc)
 	if err != nil {
 		return nil, err

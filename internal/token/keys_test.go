@@ -21,17 +21,17 @@ func TestParseKeys_ReadsVersionsAndRefusesInvalidKeys(t *testing.T) {
 		want token.Keys
 		says string
 	}{
-		"none":              {nil, token.Keys{1: host}, ""},
-		"one":               {[]string{"7=" + a}, token.Keys{7: key('a')}, ""},
+		"none":                  {nil, token.Keys{1: host}, ""},
+		"one":                   {[]string{"7=" + a}, token.Keys{7: key('a')}, ""},
 		"the host's and others": {[]string{"1=host", "2=" + a, "3=" + b}, token.Keys{1: host, 2: key('a'), 3: key('\xfe')}, ""},
-		"any order":         {[]string{"2=" + a, "1=host"}, token.Keys{1: host, 2: key('a')}, ""},
-		"no version":        {[]string{a}, nil, "no. 1: must be VERSION=KEY"},
-		"version 0":         {[]string{"0=" + a}, nil, "from 1"},
-		"no key":            {[]string{"1="}, nil, "the key of version 1: must be base64 of at least 32"},
-		"a short key":       {[]string{"1=host", "2=" + a[:20]}, nil, "no. 2: the key of version 2"},
-		"no base64":         {[]string{"2=" + strings.Repeat("%", 50)}, nil, "the key of version 2"},
-		"a version twice":   {[]string{"1=" + a, "1=" + b}, nil, "two keys have version 1"},
-		"a key twice":       {[]string{"1=" + a, "2=" + a}, nil, "versions 1 and 2 have the same key"},
+		"any order":             {[]string{"2=" + a, "1=host"}, token.Keys{1: host, 2: key('a')}, ""},
+		"no version":            {[]string{a}, nil, "no. 1: must be VERSION=KEY"},
+		"version 0":             {[]string{"0=" + a}, nil, "from 1"},
+		"no key":                {[]string{"1="}, nil, "the key of version 1: must be base64 of at least 32"},
+		"a short key":           {[]string{"1=host", "2=" + a[:20]}, nil, "no. 2: the key of version 2"},
+		"no base64":             {[]string{"2=" + strings.Repeat("%", 50)}, nil, "the key of version 2"},
+		"a version twice":       {[]string{"1=" + a, "1=" + b}, nil, "two keys have version 1"},
+		"a key twice":           {[]string{"1=" + a, "2=" + a}, nil, "versions 1 and 2 have the same key"},
 	} {
 		got, err := token.ParseKeys(tc.list, host)
 		require.Equal(t, tc.want, got, name)

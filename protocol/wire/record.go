@@ -91,7 +91,8 @@ type Fork struct {
 	Mode        ForkMode `json:"mode"`
 	// FromSeq is the first sequence the fork produces itself.
 	FromSeq int `json:"fromSeq"`
-	// Head is the number of events of the source when it was forked.
+	// Head is the number of events that the fork follows: those of the source when it was forked,
+	// for a replay without the cancellation that ended it.
 	Head int `json:"head"`
 	// Traceparent is the source's; empty if it had none.
 	Traceparent string `json:"traceparent,omitempty"`

@@ -88,13 +88,14 @@ func (h handler) Emit(ctx context.Context, req *acceptorv1.EmitRequest) (*accept
 	return &acceptorv1.EmitResponse{Event: events[0].AppendJSON(nil)}, nil
 }
 
-// Overlay changes the capabilities that the test seam assumes.
+// Overlay changes the capabilities that the test seams assume, and returns them.
 func (h handler) Overlay(ctx context.Context, req *acceptorv1.OverlayRequest) (*acceptorv1.OverlayResponse, error) {
 	err := h.s.checkSeams(req.GetTenant())
 	switch {
 	case err != nil:
 	case req.GetClear():
 		err = h.s.seams.State.ResetOverlay(ctx, req.GetTenant())
+	case req.GetName() == "": // nothing to change
 	default:
 		err = h.s.seams.State.SetCapability(ctx, req.GetTenant(), req.GetName(), req.Value)
 	}

@@ -17,6 +17,14 @@ import (
 // PutWorkflow registers a definition.
 func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error) {
 	report := s.lintHost(ctx).Check(req.GetDefinition())
+	switch lacks, err := s.lacksSwitched(ctx, req.GetTenant(), report.Def); {
+	case err != nil:
+		return nil, err
+	case lacks != nil && req.GetValidateOnly():
+		report.Problems = append(report.Problems, lacks.problem())
+	case lacks != nil:
+		return nil, lacks.fault()
+	}
 	if req.GetValidateOnly() {
 		return s.validation(ctx, req.GetTenant(), report)
 	}
@@ -199,6 +207,7 @@ func (s *Service) SetFileNotes(byID map[string][]string) {
 	s.fileNotes.byID = byID
 }
 
+// executable reports that the host executes a workflow, and leaves out nothing that it asks for.
 func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {
 	if len(s.unknownTypes(r.Types)) > 0 {
 		return false, nil
@@ -207,7 +216,8 @@ func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return s.starter.CheckExecutable(e.Def) == nil, nil
+	complete := len(lint.Lacking(e.Def, s.types.Current())) == 0 && s.meetsRequirements(e.Def)
+	return complete && s.starter.CheckExecutable(e.Def) == nil, nil
 }
 
 // ListWorkflowVersions lists the versions of a workflow.

@@ -302,6 +302,36 @@ func TestAccept_RejectsAnInvalidBody(t *testing.T) {
 	}
 }
 
+// Texts that the model wrote are bounded in the outcome and in the events.
+func TestAccept_RefusalsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	long := strings.Repeat("\u00e9", 20000)
+	for name, env := range map[string]obj{
+		"a member's name":   seamEnvelope(t, "error", obj{"code": "x", "message": "y", long: 1}),
+		"a name below":      seamEnvelope(t, "clarification.request", obj{"questions": []obj{{"id": "q", "question": "?", long: 1}}}),
+		"a kind":            seamEnvelope(t, "vendor."+strings.Repeat("a", 20000)+".b.c", obj{}),
+		"a member of meta":  seamEnvelope(t, "error", plainError, "meta", obj{"source": "ai-generation", "ts": "2026-01-31T12:00:00Z", long: 1}),
+		"a name at the top": seamEnvelope(t, "error", plainError, long, 1),
+	} {
+		body, err := json.Marshal(obj{"envelope": env, "projectTo": obj{"runId": "bounded-" + idOf(t), "nodeId": "n"}})
+		require.NoError(t, err)
+		a := do(t, c, http.MethodPost, seams+"envelope/accept", string(body))
+		require.Equal(t, http.StatusOK, a.Status, name)
+		require.Contains(t, []string{"invalid", "gated"}, seamStatus(t, a), name)
+		require.Less(t, len(a.Body), 8<<10, name)
+	}
+	logged := do(t, c, http.MethodGet, seams+"test/runs/bounded-"+idOf(t)+"/events", "")
+	require.Less(t, len(logged.Body), 64<<10)
+}
+
+func seamStatus(t *testing.T, a *harness.Answer) string {
+	t.Helper()
+	var o struct{ Status string }
+	require.NoError(t, a.JSON(&o))
+	return o.Status
+}
+
 // With the capability off no later step runs (§6 step 0).
 func TestAccept_CapabilityOff(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,7 @@ func TestDebugBundle_IsTruncatedToTheRequestedSize(t *testing.T) {
 	var b debugBundle
 	require.NoError(t, json.Unmarshal(a.Body, &b))
 	require.Len(t, b.Events, 2)
+	require.Equal(t, len(events), b.Metrics.EventCount, "of the run")
 	require.Equal(t, events[len(events)-1].Type, b.Events[1].Type)
 	require.Contains(t, string(a.Body), `"truncatedReason":"events_truncated_to_max_events"`)
 	for _, bad := range []string{"0", "-1", "x", "1.5"} {

@@ -1,6 +1,9 @@
 package conformance
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -217,6 +220,99 @@ func TestFork_OfAnsweredRuns(t *testing.T) {
 	}
 }
 
+// cancelled starts a run, cancels it at an event, and returns its id and events.
+func cancelled(t *testing.T, c *harness.Client, body, at string) (runID string, all []harness.Event) {
+	t.Helper()
+	id := create(t, c, body).RunID
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(do(t, c, http.MethodGet, "/v1/runs/"+id+"/events/poll?timeout=1", "").Body), at)
+	}, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", `{"reason":"enough"}`).Status)
+	events, err := c.Finish(within(t, 30*time.Second), id)
+	require.NoError(t, err)
+	return id, events
+}
+
+// OpenWOP host contract §7.1, §7.2: a replay repeats no cancellation. It executes again what the
+// cancellation ended, and fails what has no recorded outcome.
+func TestFork_AReplayOfACancelledRunExecutesAgain(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id, events := cancelled(t, c, `{"workflowId":"held","inputs":{"delayMs":60000}}`, "node.started")
+	require.Equal(t, "run.started node.started node.cancelled run.cancelled", strings.Join(names(events), " "))
+	want := "run.started node.started node.completed node.started node.failed run.failed"
+	for from := range 3 {
+		got := forkEvents(t, c, id, fmt.Sprintf(`{"mode":"replay","fromSeq":%d}`, from))
+		require.Equal(t, want, strings.Join(names(got), " "), "from %d", from)
+		require.Equal(t, common(events[:2]), common(got[:2]))
+		require.Equal(t, "effect", got[4].NodeID)
+		var failed struct{ Error struct{ Code string } }
+		require.NoError(t, json.Unmarshal(got[4].Payload, &failed))
+		require.Equal(t, "replay_source_missing", failed.Error.Code)
+		require.NotContains(t, names(got), "replay.diverged")
+	}
+	first := forkEvents(t, c, id, `{"mode":"replay"}`)
+	f := fork(t, c, id, `{"mode":"replay"}`)
+	second, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	require.NoError(t, err)
+	require.Equal(t, common(first), common(second), "every replay has the same events")
+	require.Equal(t, "replay_source_missing", read(t, c, f.RunID).Error.Code)
+	require.Equal(t, common(second), common(forkEvents(t, c, f.RunID, `{"mode":"replay"}`)), "a replay of the replay")
+	// The copied history has the beginning of the cancellation, so the replay completes it.
+	require.Equal(t, common(events), common(forkEvents(t, c, id, `{"mode":"replay","fromSeq":3}`)))
+
+	branch := forkEvents(t, c, id, `{"mode":"branch","fromSeq":0,"runOptionsOverlay":{"tags":["again"],"configurable":{"runTimeoutMs":200}}}`)
+	require.Equal(t, "run.failed", branch[len(branch)-1].Type, "a branch waits for real")
+}
+
+// A replay of a run that was cancelled while a person was asked asks, too.
+func TestFork_AReplayOfACancelledQuestionAsksAgain(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id, _ := suspended(t, c, "approve", "waiting-approval")
+	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}").Status)
+	events, err := c.Finish(within(t, 30*time.Second), id)
+	require.NoError(t, err)
+	f := fork(t, c, id, `{"mode":"replay"}`)
+	await(t, c, f.RunID, 30*time.Second, "waiting-approval")
+	require.Equal(t, http.StatusOK, answer(t, c, f.RunID, "gate", `{"action":"accept"}`).Status)
+	got, err := c.Finish(within(t, 30*time.Second), f.RunID)
+	require.NoError(t, err)
+	require.Equal(t, common(events[:len(events)-2]), common(got[:len(events)-2]))
+	require.Equal(t, "completed", read(t, c, f.RunID).Status)
+}
+
+// Votes count in a replay of a run that was cancelled while its gate was open.
+func TestFork_AReplayOfACancelledGateHasItsVotes(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id, _ := suspended(t, c, "approve-three", "waiting-approval")
+	for _, voter := range []string{"ann", "bob"} {
+		require.Equal(t, http.StatusOK, answer(t, c, id, "gate", `{"action":"accept","voter":"`+voter+`"}`).Status)
+	}
+	require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}").Status)
+	await(t, c, id, 30*time.Second, "cancelled")
+	f := fork(t, c, id, `{"mode":"replay"}`)
+	await(t, c, f.RunID, 30*time.Second, "waiting-approval")
+	require.Equal(t, http.StatusOK, answer(t, c, f.RunID, "gate", `{"action":"accept","voter":"eve"}`).Status)
+	await(t, c, f.RunID, 30*time.Second, "completed")
+}
+
+// The child of a run belongs to that run: a replay fails what the child had not ended.
+func TestFork_AReplayOfACancelledParentFailsItsChild(t *testing.T) {
+	t.Parallel()
+	c := client(t, testKey)
+	id := create(t, c, `{"workflowId":"parent-of-approve"}`).RunID
+	await(t, c, id, 30*time.Second, "waiting-approval")
+	for _, when := range []string{"while the child waits", "after the cancellation"} {
+		got := forkEvents(t, c, id, `{"mode":"replay"}`)
+		require.Equal(t, "run.started node.started node.dispatched node.suspended node.resumed node.failed run.failed", strings.Join(names(got), " "), when)
+		require.Contains(t, string(got[5].Payload), "replay_source_missing")
+		require.Equal(t, http.StatusOK, do(t, c, http.MethodPost, "/v1/runs/"+id+"/cancel", "{}").Status)
+		await(t, c, id, 30*time.Second, "cancelled")
+	}
+}
+
 // OpenWOP host contract §7.3 and appendix A.
 func TestSeam_CacheKey(t *testing.T) {
 	t.Parallel()
@@ -227,11 +323,30 @@ func TestSeam_CacheKey(t *testing.T) {
 		require.Regexp(t, `^[0-9a-f]{64}$`, got.CacheKey)
 		return got.CacheKey
 	}
-	one := keyOf(`{"provider":"OpenAI","model":"m","request":{"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"a"},{"name":"b"}],"temperature":1.0}}`)
-	require.Equal(t, one, keyOf(`{"model":"m","request":{"temperature":1,"tools":[{"name":"b"},{"name":"a"}],"stream":true,"messages":[{"content":"hi","role":"user"}]},"provider":"openai"}`))
-	require.NotEqual(t, one, keyOf(`{"provider":"openai","model":"m","request":{"messages":[{"role":"user","content":"hi"}]}}`))
-	a := do(t, c, http.MethodPost, seams+"test/llm-cache-key", `{"model":"m"}`)
-	require.Equal(t, http.StatusBadRequest, a.Status)
+	one := keyOf(`{"provider":"OpenAI","model":"m","messages":[{"role":"user","content":"hi"}],"tools":[{"name":"a"},{"name":"b"}],"temperature":1.0}`)
+	same := `{"model":"m","temperature":1,"tools":[{"name":"b"},{"name":"a"}],"messages":[{"content":"hi","role":"user"}],"provider":"openai"`
+	require.Equal(t, one, keyOf(same+`}`))
+	require.Equal(t, one, keyOf(same+`,"stream":true,"x-request-id":"r","traceparent":"00","tenantId":"t","runId":"r","timeoutMs":5,"retries":2,"user":"u"}`),
+		"members of the transport are ignored")
+	for _, other := range []string{`"seed":1`, `"stop":["x"]`, `"maxOutputTokens":1`, `"providerOptions":{"vendor.openai.logitBias":{}}`} {
+		require.NotEqual(t, one, keyOf(same+`,`+other+`}`), other)
+	}
+	// The digest of the document that the protocol's own suite computes.
+	sum := sha256.Sum256([]byte(`{"model":"m","provider":"openai","recipe":"openwop-semantic-request-v2","request":{"messages":[{"content":"hi","role":"user"}],"temperature":0.5}}`))
+	require.Equal(t, hex.EncodeToString(sum[:]), keyOf(`{"provider":"openai","model":"m","messages":[{"role":"user","content":"hi"}],"temperature":0.5,"user":"u"}`))
+	for body, at := range map[string]string{
+		`{"model":"m"}`:                                          "/provider",
+		`{"provider":"p","model":"m"}`:                           "/messages",
+		`{"provider":"p","messages":[]}`:                         "/model",
+		`{"provider":1,"model":"m"}`:                             "/provider",
+		`{"provider":"p","model":"m","request":{"messages":[]}}`: "/messages",
+		`{`: "",
+	} {
+		a := do(t, c, http.MethodPost, seams+"test/llm-cache-key", body)
+		require.Equal(t, http.StatusBadRequest, a.Status, body)
+		require.Contains(t, string(a.Body), `"invalid_argument"`)
+		require.Contains(t, string(a.Body), at)
+	}
 }
 
 // The time to accept a fork does not depend on the length of its source.

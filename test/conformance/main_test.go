@@ -104,6 +104,8 @@ var workflows = []string{
 		`{"name":"delayMs","type":"number","required":true,"defaultValue":30000}`, ""),
 	definition("wait-two", node("a", "core.delay", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`)+","+
 		node("b", "core.delay", "{}", `{"delayMs":{"type":"static","value":10}}`), edge("a", "b"), `{"name":"delayMs","type":"number","required":true}`, ""),
+	definition("held", node("wait", "core.conformance.hold", "{}", `{"delayMs":{"type":"variable","variableName":"delayMs"}}`)+","+
+		node("effect", "core.conformance.side-effect", "{}", "{}"), edge("wait", "effect"), `{"name":"delayMs","type":"number","required":true}`, ""),
 	definition("fail", node("a", "core.fail", "{}", "{}"), "", "", ""),
 	definition("talk", node("ai", "core.ai.callPrompt", "{}", "{}"), "", "", ""),
 	definition("nobody", node("ai", "core.ai.callPrompt", `{"provider":"ghost","model":"m","prompt":"hi"}`, "{}"), "", "", ""),

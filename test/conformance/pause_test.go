@@ -42,6 +42,23 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	require.Equal(t, "run.started node.started node.completed run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
 
+// A run whose last node ends while it drains is paused, as the answer says, and ends once it is resumed.
+func TestPause_DrainsTheLastNode(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	for _, body := range []string{"", `{"drainPolicy":"drain-current-node"}`} {
+		id := create(t, c, `{"workflowId":"wait","inputs":{"delayMs":700}}`).RunID
+		await(t, c, id, 30*time.Second, "running")
+		a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", body)
+		require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)
+		await(t, c, id, 30*time.Second, "paused")
+		require.Equal(t, http.StatusAccepted, do(t, c, http.MethodPost, "/v1/runs/"+id+":resume", "").Status)
+		events, err := c.Finish(within(t, 30*time.Second), id)
+		require.NoError(t, err)
+		require.Equal(t, "run.started node.started node.completed run.paused run.resumed run.completed", strings.Join(names(events), " "))
+	}
+}
+
 // OpenWOP host contract §2.7: an interrupted node starts again.
 func TestPause_ImmediateStartsAFreshAttempt(t *testing.T) {
 	t.Parallel()

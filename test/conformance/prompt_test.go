@@ -110,7 +110,6 @@ func TestPromptCompose_Refuses(t *testing.T) {
 	}
 	c := client(t, testKey)
 	require.Equal(t, http.StatusMethodNotAllowed, do(t, c, http.MethodGet, compose, "").Status)
-	require.Equal(t, http.StatusNotFound, do(t, c, http.MethodPost, seams+"prompt/resolve", `{}`).Status)
 	require.Equal(t, http.StatusUnauthorized, do(t, client(t, ""), http.MethodPost, compose, `{}`).Status)
 
 	var d struct{ Prompts obj }

@@ -216,12 +216,3 @@ func TestWrap_EveryMember(t *testing.T) {
 		})
 	}
 }
-
-// Seams of features that this host lacks do not exist (§23, advertised is what is served).
-func TestSeams_OfUnsupportedFeaturesDoNotExist(t *testing.T) {
-	t.Parallel()
-	c := client(t, testKey)
-	for _, path := range []string{"prompt/resolve", "test/emit-envelope", "test/synthesize-model-capability-event"} {
-		require.Equal(t, http.StatusNotFound, do(t, c, http.MethodPost, seams+path, `{}`).Status, path)
-	}
-}

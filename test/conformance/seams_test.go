@@ -27,6 +27,11 @@ var seamAddresses = []struct{ method, path, body string }{
 	{http.MethodPost, "governance/approval-gate", `{"scenario":"grant","principal":"p"}`},
 	{http.MethodPost, "test/emit-provider-usage", `{"runId":"r-usage","payload":{"provider":"p","model":"m","inputTokens":1,"outputTokens":2}}`},
 	{http.MethodPost, "test/emit-envelope-reliability", `{"runId":"r-rel","type":"envelope.recovery.applied","payload":{"nodeId":"n","path":"custom"}}`},
+	{http.MethodPost, "test/emit-envelope", `{"runId":"r-env","envelope":{}}`},
+	{http.MethodPost, "test/synthesize-model-capability-event", `{"runId":"r-cap","module":{},"activeProvider":"p","activeModel":"m"}`},
+	{http.MethodPost, "test/llm-cache-key", `{"provider":"p","model":"m","messages":[]}`},
+	{http.MethodPost, "test/idempotency/concurrent-claim", `{}`},
+	{http.MethodPost, "prompt/resolve", `{"kind":"system","node":{"nodeId":"n"}}`},
 }
 
 func TestSeams_NeedTheFlag(t *testing.T) {

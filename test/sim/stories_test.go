@@ -84,6 +84,14 @@ func otherStories() []sim.Story {
 			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "replay"}},
 		},
 		{
+			Name: "a replay of a cancelled run", Workflow: "held", TestKey: true,
+			Workflows: []json.RawMessage{flowOf("held", nodeOf("a", "core.delay", `{"delayMs":60000}`)+","+nodeOf("b", "core.conformance.side-effect", "{}"), edge("a", "b"))},
+			Lines: []sim.Line{
+				{After: []sim.Sign{{Event: "node.started@a"}}, Do: "cancel"},
+				{After: []sim.Sign{{Event: "run.cancelled"}}, Do: "fork", With: "replay"},
+			},
+		},
+		{
 			Name: "a branch with its own side effect", Workflow: "noticed", TestKey: true,
 			Workflows: []json.RawMessage{flowOf("noticed", nodeOf("a", "core.conformance.side-effect", "{}")+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
 			Lines:     []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "branch", From: "node.started@a"}},

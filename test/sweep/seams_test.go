@@ -30,6 +30,19 @@ func (r *rig) doors(b batch, runID string) {
 	}))
 	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
 	r.prove(b, string(a.Body), "refusal")
+	a = r.do(http.MethodPost, seams+"test/emit-envelope", mustJSON(map[string]any{
+		"runId": runID, "envelope": map[string]any{b.at("emitted envelope"): b.at("emitted envelope")},
+	}))
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	a = r.do(http.MethodPost, seams+"prompt/resolve", mustJSON(map[string]any{
+		"kind": "system", "node": map[string]any{"nodeId": b.at("node of a prompt")},
+	}))
+	require.Equal(r.t, http.StatusOK, a.Status, "%s", a.Body)
+	r.prove(b, string(a.Body), "node of a prompt")
+	r.refuse(http.MethodPost, seams+"prompt/resolve", mustJSON(map[string]any{"kind": short, "node": map[string]any{"nodeId": short}}))
+	r.refuse(http.MethodPost, seams+"test/synthesize-model-capability-event", mustJSON(map[string]any{"runId": short, "module": map[string]any{"requiredModelCapabilities": short}}))
+	r.refuse(http.MethodPost, seams+"workflows", mustJSON(map[string]any{"workflowId": short, "nodes": []any{map[string]any{"nodeId": short, "typeId": short}}}))
+	r.refuse(http.MethodPost, seams+"test/runs/"+url.PathEscape(short)+"/variables", mustJSON(map[string]any{"variables": map[string]any{b.at("variable"): b.at("variable")}}))
 	r.refuse(http.MethodPost, seams+"test/emit-envelope-reliability", mustJSON(map[string]any{"runId": runID, "type": short, "payload": map[string]any{}}))
 	r.refuse(http.MethodPost, seams+"a2ui/emit-surface", mustJSON(map[string]any{"runId": "s" + runID, "surface": map[string]any{b.at("surface"): b.at("surface")}}))
 	for _, path := range []string{"test/runs/" + url.PathEscape(short) + "/events?type=" + url.QueryEscape(short), "test/otel/spans?runId=" + url.QueryEscape(short), url.PathEscape(short)} {

@@ -2,6 +2,7 @@ package accept
 
 import (
 	"encoding/json"
+	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
@@ -44,6 +45,22 @@ type Detail struct {
 	SchemaPath   string `json:"schemaPath"`
 	Keyword      string `json:"keyword"`
 	Message      string `json:"message,omitempty"`
+}
+
+// maxRefusalText limits a text of a refusal, in bytes.
+const maxRefusalText = 1024
+
+// bound shortens texts that a model wrote, such as the names of members in a path.
+func (r *Refusal) bound() {
+	texts := []*string{&r.Message, &r.RefusedType}
+	for i := range r.Details {
+		texts = append(texts, &r.Details[i].InstancePath, &r.Details[i].Message)
+	}
+	for _, t := range texts {
+		if len(*t) > maxRefusalText {
+			*t = strings.ToValidUTF8((*t)[:maxRefusalText], "") + "…"
+		}
+	}
 }
 
 // Reason returns the outcome's reason: the code, then the message if there is one.

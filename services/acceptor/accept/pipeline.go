@@ -192,6 +192,7 @@ func (e *execution) refusedResult(ctx context.Context, r *Refusal) (*Result, err
 	if err := e.redactRefusal(ctx, r); err != nil {
 		return nil, fmt.Errorf("accept: redact refusal: %w", err)
 	}
+	r.bound()
 	doc, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("accept: outcome: %w", err)

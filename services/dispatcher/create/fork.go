@@ -99,6 +99,8 @@ type source struct {
 	*wire.RunRecord
 	head  int // the number of its events
 	ended bool
+	// cancelledAt is the sequence at which the cancellation begins that ended it; head if none did.
+	cancelledAt int
 }
 
 // findSource finds the run to fork, in its current state.
@@ -133,7 +135,32 @@ func (s *Starter) findSource(ctx context.Context, req Fork) (*source, error) {
 		return nil, fault.New(fault.Conflict, "the run is carried out outside this host, which cannot execute it again")
 	}
 	out := &source{RunRecord: rec, head: last.Last + 1, ended: last.Kind == subject.End}
+	out.cancelledAt = out.head - cancellation(last.Types)
 	return out, checkFromSeq(req, out)
+}
+
+// cancellation counts the events of the cancellation that ends a frame: run.cancelled, and the nodes
+// that it ended. They are appended in one frame.
+func cancellation(types []wire.EventType) int {
+	n := len(types)
+	if n == 0 || types[n-1] != wire.EventRunCancelled {
+		return 0
+	}
+	begin := n - 1
+	for begin > 0 && types[begin-1] == wire.EventNodeCancelled {
+		begin--
+	}
+	return n - begin
+}
+
+// followed returns the number of the source's events that a fork follows. A replay does not repeat a
+// cancellation, but executes again what it ended, unless its beginning is copied history (OpenWOP
+// host contract §7.1).
+func (s *source) followed(mode wire.ForkMode, fromSeq int) int {
+	if mode == wire.ForkReplay && fromSeq <= s.cancelledAt {
+		return s.cancelledAt
+	}
+	return s.head
 }
 
 // checkEngine rejects a source that a later engine started or continued. The last event has the
@@ -177,7 +204,7 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wi
 		SourceRunID: req.SourceRunID,
 		Mode:        req.Mode,
 		FromSeq:     req.FromSeq,
-		Head:        source.head,
+		Head:        source.followed(req.Mode, req.FromSeq),
 		Traceparent: source.Traceparent,
 	}
 	var err error

@@ -3,6 +3,7 @@ package create_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,12 @@ var forkSource = subject.Run{Tenant: "acme", WorkflowID: "wf", RunID: "run_1"}
 // recorded appends a run with events; the last one may end it.
 func recorded(t *testing.T, r rig, kind subject.Kind, rec wire.RunRecord, events int) {
 	t.Helper()
+	recordedAs(t, r, kind, rec, slices.Repeat([]wire.EventType{wire.EventLogAppended}, events))
+}
+
+// recordedAs appends a run with events of these types.
+func recordedAs(t *testing.T, r rig, kind subject.Kind, rec wire.RunRecord, types []wire.EventType) {
+	t.Helper()
 	rec.RunID, rec.WorkflowID, rec.Owner = "run_1", "wf", wire.Owner{Tenant: "acme", Principal: "key_0"}
 	body, err := json.Marshal(&rec)
 	require.NoError(t, err)
@@ -36,8 +43,8 @@ func recorded(t *testing.T, r rig, kind subject.Kind, rec wire.RunRecord, events
 		require.NoError(t, err)
 	}
 	var list []wire.Event
-	for i := range events {
-		list = append(list, wire.Draft{Type: wire.EventLogAppended}.Place("run_1", i, time.UnixMilli(0)))
+	for i, typ := range types {
+		list = append(list, wire.Draft{Type: typ}.Place("run_1", i, time.UnixMilli(0)))
 	}
 	_, err = r.log.Append(t.Context(), frame.New(forkSource, kind, first.Head(), list), first.Pos)
 	require.NoError(t, err)
@@ -84,6 +91,42 @@ func TestFork_AReplayIsItsSources(t *testing.T) {
 	require.Empty(t, rec.Traceparent)
 	require.Nil(t, rec.Parent)
 	require.True(t, rec.Replays())
+}
+
+// OpenWOP host contract §7.1: a replay follows a cancelled run up to its cancellation, unless it begins
+// within it. A branch has the events before it begins in any case.
+func TestFork_AReplayOmitsACancellation(t *testing.T) {
+	t.Parallel()
+	def, problems := workflow.Parse([]byte(documents[0]))
+	require.Empty(t, problems)
+	running := []wire.EventType{wire.EventRunStarted, wire.EventNodeStarted, wire.EventNodeStarted}
+	both := append(slices.Clone(running), wire.EventNodeCancelled, wire.EventNodeCancelled, wire.EventRunCancelled)
+	for name, tc := range map[string]struct {
+		types []wire.EventType
+		mode  wire.ForkMode
+		from  int
+		head  int
+	}{
+		"from the start":                {both, wire.ForkReplay, 0, 3},
+		"from the cancellation":         {both, wire.ForkReplay, 3, 3},
+		"within the cancellation":       {both, wire.ForkReplay, 4, 6},
+		"its last event":                {both, wire.ForkReplay, 5, 6},
+		"a branch":                      {both, wire.ForkBranch, 0, 6},
+		"no node was running":           {[]wire.EventType{wire.EventRunStarted, wire.EventRunCancelled}, wire.ForkReplay, 1, 1},
+		"a run that has only ended":     {[]wire.EventType{wire.EventRunCancelled}, wire.ForkReplay, 0, 0},
+		"nodes ended with a failed run": {append(slices.Clone(running), wire.EventNodeFailed, wire.EventNodeCancelled, wire.EventRunFailed), wire.ForkReplay, 0, 6},
+	} {
+		r := newRig(t)
+		recordedAs(t, r, subject.End, wire.RunRecord{WorkflowDigest: def.Digest()}, tc.types)
+		_, err := r.Fork(t.Context(), forkRequest(tc.mode, tc.from))
+		require.NoError(t, err, name)
+		first, err := r.log.First(t.Context(), subject.Run{Tenant: "acme", RunID: "run_2"})
+		require.NoError(t, err, name)
+		rec, err := first.Record()
+		require.NoError(t, err, name)
+		require.Equal(t, tc.head, rec.Fork.Head, name)
+		require.Equal(t, tc.from, rec.Fork.FromSeq, name)
+	}
 }
 
 func TestFork_RefusesWhatCannotBeForked(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -147,6 +148,21 @@ func (e *Executor) Resume(ctx context.Context, tenant, runID, reason string) (at
 		return nil
 	})
 	return at, err
+}
+
+// SetVariables sets variables of a live run.
+func (e *Executor) SetVariables(ctx context.Context, tenant, runID string, values map[string]json.RawMessage) error {
+	_, err := e.changeRun(ctx, tenant, runID, func(m *machine.Machine, now time.Time) error {
+		if st := m.State(); st.Status.Terminal() || st.Status == wire.StatusCancelling {
+			return statusConflict(st, "have its variables set")
+		}
+		m.Begin(now)
+		if bad := m.SetVariables(now, values); bad != nil {
+			return fault.New(fault.InvalidArgument, "%s", bad.Message)
+		}
+		return nil
+	})
+	return err
 }
 
 // pauseDraining reports that a pause was acknowledged and waits for running nodes.

@@ -29,9 +29,7 @@ func (l *linter) checkDocument() {
 			}
 		}
 	}
-	if len(l.def.Defaults.PromptRefs) > 0 {
-		l.warn("/defaults/promptRefs", RuleNoEffect, "this host reads the prompt references of nodes only; set systemPromptRef and userPromptRef in their config")
-	}
+	l.warnings = append(l.warnings, Lacking(l.def, l.Types)...)
 	if l.def.IsActive != nil && !*l.def.IsActive {
 		l.warn("/isActive", RuleNoEffect, "this host starts runs of inactive workflows, too; delete the workflow to prevent runs")
 	}
@@ -81,8 +79,8 @@ func (l *linter) checkGroups() {
 
 // checkNoEffect warns about members of a node that this host does not use.
 func (l *linter) checkNoEffect(n *workflow.Node, t node.Type, at string) {
-	if n.Agent != nil {
-		l.warn(at+"/agent", RuleNoEffect, "this host does not execute agents; remove the member, or use another host")
+	if isSet(n.Agent, "channel") { // the channel decides what is executed (RFC 0082 §B)
+		l.report(l.Complete, at+"/agent/channel", workflow.RuleCapability, "this host has no deployments of agents; name a version, or use another host")
 	}
 	if n.CredentialsRef != "" {
 		l.warn(at+"/credentialsRef", RuleNoEffect, "this host reads the name of a key from configurable[\"ai.credentialRef\"] of the run; remove the member")

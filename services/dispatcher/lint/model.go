@@ -249,7 +249,4 @@ func (l *linter) checkAnswer(m modelNode) {
 	if m.cfg.RepairJSON && !takesEnvelopes {
 		l.warn(m.path("repairJson"), RuleNoEffect, "the node asks for text; set envelopeType or envelopeContract, or remove repairJson")
 	}
-	if isSet(m.n.Config, "mcp") {
-		l.warn(m.path("mcp"), RuleNoEffect, "this host does not offer tools to models; call the tool with a node of type %s", node.TypeMCPCallTool)
-	}
 }

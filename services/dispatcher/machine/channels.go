@@ -19,9 +19,8 @@ import (
 // output is emitted, so that a node writes all or nothing.
 func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.NodeError {
 	for _, name := range slices.Sorted(maps.Keys(out.Writes)) {
-		if m.plan.Def.Channel(name) != nil {
-			return node.Invalid("variable %q tells what the channel of that name holds; "+
-				"write to the channel, with %s, or rename one", name, workflow.TypeChannelWrite)
+		if bad := m.checkVariable(name); bad != nil {
+			return bad
 		}
 	}
 	after := map[string]*channel.State{}
@@ -32,6 +31,15 @@ func (m *Machine) checkWrites(now time.Time, id string, out node.Output) *wire.N
 		}
 	}
 	return nil
+}
+
+// checkVariable returns an error if a channel has the variable's name.
+func (m *Machine) checkVariable(name string) *wire.NodeError {
+	if m.plan.Def.Channel(name) == nil {
+		return nil
+	}
+	return node.Invalid("variable %q shows the content of the channel of that name; "+
+		"write to the channel, with %s, or rename one", name, workflow.TypeChannelWrite)
 }
 
 // checkWrite checks one write against the state after the writes before it.

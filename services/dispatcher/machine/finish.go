@@ -56,7 +56,26 @@ type variablePayload struct {
 	Name     string          `json:"name"`
 	Previous json.RawMessage `json:"previous,omitempty"`
 	Next     json.RawMessage `json:"next"`
-	NodeID   string          `json:"nodeId"`
+	NodeID   string          `json:"nodeId,omitempty"`
+}
+
+// SetVariables sets variables on request, not as a node's output. A variable that shows a channel
+// cannot be set.
+func (m *Machine) SetVariables(now time.Time, values map[string]json.RawMessage) *wire.NodeError {
+	for name := range values {
+		if bad := m.checkVariable(name); bad != nil {
+			return bad
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		next, prev := values[name], m.st.Variables[name]
+		if string(next) != string(prev) {
+			p := variablePayload{Name: name, Previous: prev, Next: next}
+			m.emitData(now, wire.EventVariableChanged, "", wire.Trusted, p)
+		}
+	}
+	m.pending.wake = true // a waiting run keeps its timer only if it is enqueued again
+	return nil
 }
 
 type failedPayload struct {

@@ -160,7 +160,7 @@ func (r *replay) replayExternal(now time.Time, c *recorded) {
 }
 
 // advanceUnrecorded continues beyond the recorded history. A timer fires immediately, a waiting
-// attempt starts, and a node that needs an external call fails.
+// attempt starts, and a node that needs an external call or a child run fails.
 func (r *replay) advanceUnrecorded(now time.Time) bool {
 	for _, step := range r.plan.Graph.Steps {
 		id := step.Node.ID
@@ -179,6 +179,10 @@ func (r *replay) advanceUnrecorded(now time.Time) bool {
 			r.Complete(now, id, node.Output{}, wire.Trusted)
 			return true
 		case n.Status == runstate.NodeRunning:
+			r.failNode(now, id, r.history.missingOutcome(id, n.Attempt), n.Attempt, wire.Trusted)
+			return true
+		case n.Status == runstate.NodeSuspended && n.Child != nil: // the question is that of the source's child
+			r.emitFact(now, wire.EventNodeResumed, id, mirrorPayload{NodeID: id, InterruptID: n.Child.InterruptID})
 			r.failNode(now, id, r.history.missingOutcome(id, n.Attempt), n.Attempt, wire.Trusted)
 			return true
 		case n.Status == runstate.NodeSuspended && n.DelayMs > 0 && !now.Before(n.Due()):

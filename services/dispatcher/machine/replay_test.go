@@ -406,6 +406,36 @@ func TestReplay_TellsOnceThatItDiverges(t *testing.T) {
 	}
 }
 
+// The child of a run belongs to that run. A replay fails a node whose child had not ended, also if the
+// child waits for a person.
+func TestReplay_FailsANodeWhoseChildHadNotEnded(t *testing.T) {
+	t.Parallel()
+	g := graph{nodes: []string{`a:core.subWorkflow:{"workflowId":"kid"}`}}
+	for name, waits := range map[string]bool{"it runs": false, "it waits": true} {
+		m := machine.New(g.plan(t), limits, runstate.New(record()))
+		effects := m.Advance(at)
+		require.Len(t, effects, 1)
+		m.RecordDispatch(at, "a", *effects[0].Spawn)
+		if waits {
+			require.True(t, m.ApplyReport(at, "a", machine.Report{
+				RunID: effects[0].Spawn.RunID, WorkflowID: "kid", Status: wire.StatusWaitingApproval,
+				Wait: &runstate.Wait{NodeID: "gate", InterruptID: "int_1", Kind: interrupt.Approval},
+			}))
+		}
+		log := appended(m)
+		rec := record(func(r *wire.RunRecord) {
+			r.RunID, r.Fork = "run_2", &wire.Fork{SourceRunID: "run_1", Mode: wire.ForkReplay, Head: len(log)}
+		})
+		m = machine.NewReplay(g.plan(t), limits, runstate.New(rec), machine.NewHistory(*rec.Fork, log, nil))
+		require.Empty(t, m.Advance(at), name)
+		require.Equal(t, wire.StatusFailed, m.State().Status, name)
+		require.Equal(t, "replay_source_missing", m.State().Error.Code, name)
+		events, _ := m.Pending()
+		require.Empty(t, diverged(events), name)
+		require.Equal(t, facts(log), facts(events[:len(log)]), name)
+	}
+}
+
 // A node fails if the source has not recorded its outcome. No call is made.
 func TestReplay_FailsWhatIsNotRecorded(t *testing.T) {
 	t.Parallel()

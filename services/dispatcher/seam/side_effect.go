@@ -15,6 +15,9 @@ import (
 // recorded (OpenWOP host contract §5.6).
 type sideEffect struct{}
 
+// effectPeer names the receiver of the effect in its invocation id.
+const effectPeer = "conformance:side-effect"
+
 // Check accepts any config.
 func (sideEffect) Check(json.RawMessage) *wire.NodeError { return nil }
 
@@ -27,7 +30,7 @@ func (sideEffect) Run(_ context.Context, t model.Task, _ model.Journal) model.Re
 			Message: fmt.Sprintf("node %q has a side effect, and the run that is replayed recorded no outcome of it; fork with mode branch to perform it", t.Input.NodeID),
 		}}
 	}
-	id := model.InvocationID(t, 0, "conformance:side-effect")
+	id := model.InvocationID(t, 0, effectPeer)
 	var fields, payload wire.ObjectWriter
 	fields.String("logicalInvocationId", id)
 	payload.String("level", "info")

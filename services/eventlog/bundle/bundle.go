@@ -84,7 +84,8 @@ func Build(in Input) ([]byte, error) {
 		BundleVersion: Version, GeneratedAt: wire.FormatTime(in.Now), Host: in.Host, Run: filter.course(in.State),
 		Spans: filter.spans(in.State.Record, in.Events), RedactionApplied: true, RedactionMode: mode,
 	}
-	d.Metrics.NodeCount = len(in.State.Nodes)
+	// The count is that of the run, also if the bundle has fewer events (OpenWOP host contract §10.4).
+	d.Metrics.NodeCount, d.Metrics.EventCount = len(in.State.Nodes), len(in.Events)
 	if d.Run.Metrics != nil {
 		d.Metrics.Cost = &d.Run.Metrics.Cost
 	}

@@ -138,7 +138,7 @@ func TestBuild_TruncatesFromTheEndAndKeepsTheLastEvent(t *testing.T) {
 	require.True(t, r.Truncated)
 	require.Equal(t, bundle.TruncatedToNumber, r.TruncatedReason)
 	require.Len(t, r.Events, 3)
-	require.Equal(t, 3, r.Metrics.EventCount)
+	require.Equal(t, len(in.Events), r.Metrics.EventCount, "of the run, not of the bundle")
 	require.JSONEq(t, `"run.completed"`, string(r.Events[2]["type"]))
 	require.JSONEq(t, `1`, string(r.Events[1]["sequence"]))
 
@@ -165,7 +165,7 @@ func within(t *testing.T, in bundle.Input, limit int) read {
 	require.LessOrEqual(t, len(text), limit)
 	require.True(t, r.Truncated)
 	require.Equal(t, bundle.TruncatedToSize, r.TruncatedReason)
-	require.Equal(t, len(r.Events), r.Metrics.EventCount)
+	require.Equal(t, len(in.Events), r.Metrics.EventCount)
 	require.JSONEq(t, `"run.completed"`, string(r.Events[len(r.Events)-1]["type"]))
 	for i, e := range r.Events[:len(r.Events)-1] {
 		require.JSONEq(t, fmt.Sprint(i), string(e["sequence"]), "cut from the end alone")

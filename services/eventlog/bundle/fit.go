@@ -96,7 +96,7 @@ func (f *fitting) least() (int, error) {
 }
 
 func (f *fitting) marshal() ([]byte, error) {
-	f.Metrics.EventCount, f.View, f.Assets = len(f.Events), f.view(), f.assets()
+	f.View, f.Assets = f.view(), f.assets()
 	b, err := json.Marshal(f.document)
 	if err != nil {
 		return nil, fmt.Errorf("render debug bundle: %w", err)

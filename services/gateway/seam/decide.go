@@ -31,24 +31,29 @@ var knownVendors = []string{"anthropic", "openai", "google", "gemini"}
 // testNode is the default node of a request.
 const testNode = "test-node"
 
-// modelGate evaluates the gate of model capabilities.
-func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (any, error) {
-	var req struct {
-		Module                modelgate.Needs `json:"module"`
-		ActiveProvider        string          `json:"activeProvider"`
-		ActiveModel           string          `json:"activeModel"`
-		SubstitutionSupported bool            `json:"substitutionSupported"`
-		SupportedProviders    []string        `json:"supportedProviders"`
-		NodeID                string          `json:"nodeId"`
-	}
-	if err := strictjson.Read(body, &req); err != nil {
-		return nil, argument("%s", describe(err))
+// gateRequest is a node's declaration, its model, and what the host supports.
+type gateRequest struct {
+	Module                modelgate.Needs `json:"module"`
+	ActiveProvider        string          `json:"activeProvider"`
+	ActiveModel           string          `json:"activeModel"`
+	SubstitutionSupported bool            `json:"substitutionSupported"`
+	SupportedProviders    []string        `json:"supportedProviders"`
+	NodeID                string          `json:"nodeId"`
+	// RunID and CorrelationID are those of the event that is recorded.
+	RunID         string `json:"runId"`
+	CorrelationID string `json:"correlationId"`
+}
+
+// evaluate evaluates the gate. event is nil if the node's own model is called.
+func (req *gateRequest) evaluate(body []byte) (outcome map[string]any, recorded *event, err error) {
+	if err := strictjson.Read(body, req); err != nil {
+		return nil, nil, argument("%s", describe(err))
 	}
 	if req.ActiveProvider == "" || req.ActiveModel == "" {
-		return nil, argument("activeProvider and activeModel are required")
+		return nil, nil, argument("activeProvider and activeModel are required")
 	}
 	if wrong := req.Module.Check(); len(wrong) > 0 {
-		return nil, argument("/module%s: %s", wrong[0].Path, wrong[0].Message)
+		return nil, nil, argument("/module%s: %s", wrong[0].Path, wrong[0].Message)
 	}
 	if req.NodeID == "" {
 		req.NodeID = testNode
@@ -61,15 +66,48 @@ func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (an
 			return slices.Contains(knownVendors, m.Provider) && slices.Contains(modelgate.Base(), id), true
 		},
 	})
-	outcome := map[string]any{}
-	answer := map[string]any{"outcome": outcome, "event": nil}
+	outcome = map[string]any{}
 	if d, ok := o.Event(req.NodeID, active); ok {
 		if err := json.Unmarshal(d.Payload, &outcome); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		answer["event"] = event{d.Type, d.Payload}
+		recorded = &event{d.Type, d.Payload}
 	}
 	outcome["route"] = o.Route
+	return outcome, recorded, nil
+}
+
+// modelGate evaluates the gate of model capabilities.
+func (h *Handler) modelGate(_ context.Context, _ *http.Request, body []byte) (any, error) {
+	var req gateRequest
+	outcome, recorded, err := req.evaluate(body)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"outcome": outcome, "event": recorded}, nil
+}
+
+// synthesizeGateEvent evaluates the gate of model capabilities and records its event in a test log
+// (RFC 0031 §D).
+func (h *Handler) synthesizeGateEvent(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	var req gateRequest
+	outcome, recorded, err := req.evaluate(body)
+	if err != nil {
+		return nil, err
+	}
+	answer := map[string]any{"outcome": outcome, "event": nil}
+	e := emission{RunID: req.RunID, NodeID: req.NodeID, CorrelationID: req.CorrelationID, Payload: map[string]json.RawMessage{}}
+	if recorded != nil {
+		e.Type, e.Payload = string(recorded.Type), strictjson.Object(recorded.Payload)
+	}
+	if err := e.check(); err != nil || recorded == nil {
+		return answer, err
+	}
+	emitted, err := h.emit(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	answer["event"] = emitted.(map[string]any)["event"]
 	return answer, nil
 }
 

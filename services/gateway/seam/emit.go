@@ -2,6 +2,7 @@ package seam
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -160,4 +161,67 @@ func (h *Handler) emit(ctx context.Context, e emission) (any, error) {
 		return nil, err
 	}
 	return map[string]any{"event": json.RawMessage(res.GetEvent())}, nil
+}
+
+// emitEnvelope passes an envelope through the accept pipeline into a test log, and returns the
+// events that it has there (RFC 0030 §E).
+func (h *Handler) emitEnvelope(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	var req struct {
+		RunID        string          `json:"runId"`
+		NodeID       string          `json:"nodeId"`
+		Envelope     json.RawMessage `json:"envelope"`
+		ByokCanaries json.RawMessage `json:"byokCanaries"`
+	}
+	if err := decodeBody(body, &req); err != nil {
+		return nil, err
+	}
+	switch {
+	case req.RunID == "" || utf8.RuneCountInString(req.RunID) > maxID:
+		return nil, argument("/runId: want 1 to %d characters", maxID)
+	case len(req.Envelope) == 0:
+		return nil, argument("/envelope: required")
+	}
+	exercise := map[string]any{
+		"envelope":  req.Envelope,
+		"projectTo": map[string]string{"runId": req.RunID, "nodeId": cmp.Or(req.NodeID, testNode)},
+	}
+	if len(req.ByokCanaries) > 0 {
+		exercise["byokCanaries"] = req.ByokCanaries
+	}
+	doc, err := json.Marshal(exercise)
+	if err != nil {
+		return nil, err
+	}
+	tenant := auth.From(ctx).Tenant
+	inspect := &acceptorv1.InspectRequest{Tenant: tenant, RunId: req.RunID}
+	before, err := h.Acceptor.Inspect(ctx, inspect)
+	if err != nil {
+		return nil, err
+	}
+	res, err := h.Acceptor.Exercise(ctx, &acceptorv1.ExerciseRequest{Tenant: tenant, Body: doc})
+	if err != nil {
+		return nil, err
+	}
+	var outcome struct {
+		RecordedEventIDs []string `json:"recordedEventIds"`
+	}
+	if err := json.Unmarshal(res.GetOutcome(), &outcome); err != nil {
+		return nil, err
+	}
+	log, err := h.Acceptor.Inspect(ctx, inspect)
+	if err != nil {
+		return nil, err
+	}
+	events := []json.RawMessage{}
+	for i, raw := range log.GetEvents() {
+		var e struct {
+			EventID string `json:"eventId"`
+		}
+		// The events of a rejection are new, those of a repeated envelope may be older.
+		isNew := i >= len(before.GetEvents())
+		if isNew || json.Unmarshal(raw, &e) == nil && slices.Contains(outcome.RecordedEventIDs, e.EventID) {
+			events = append(events, raw)
+		}
+	}
+	return map[string]any{"outcome": json.RawMessage(res.GetOutcome()), "events": events}, nil
 }

@@ -77,3 +77,16 @@ func composeError(err error) (any, error) {
 	}
 	return nil, err
 }
+
+// resolvePrompt resolves a reference to a template across the layers of the request: those of a
+// node, its agent, its workflow and the host (RFC 0029 §A).
+func (h *Handler) resolvePrompt(ctx context.Context, _ *http.Request, body []byte) (any, error) {
+	res, err := h.Dispatcher.ResolvePrompt(ctx, &dispatcherv1.ResolvePromptRequest{
+		Tenant: auth.From(ctx).Tenant,
+		Body:   body,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(res.GetPayload()), nil
+}

@@ -69,18 +69,19 @@ var routes = map[string]seam{
 	"governance/approval-gate":            {http.MethodPost, (*Handler).approvalGate},
 	"a2ui/emit-surface":                   {http.MethodPost, (*Handler).emitSurface},
 	"prompt/compose":                      {http.MethodPost, (*Handler).composePrompt},
-	"media/put":                           {http.MethodPost, (*Handler).putAsset},
+	"prompt/resolve":                      {http.MethodPost, (*Handler).resolvePrompt},
+	"test/idempotency/concurrent-claim":   {http.MethodPost, (*Handler).raceClaims},
+	"test/emit-envelope":                  {http.MethodPost, (*Handler).emitEnvelope},
+	"test/synthesize-model-capability-event": {
+		http.MethodPost, (*Handler).synthesizeGateEvent,
+	},
+	"workflows": {http.MethodPost, (*Handler).registerWorkflow},
+	"media/put": {http.MethodPost, (*Handler).putAsset},
 }
 
 // ServeHTTP answers a seam's request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := strings.TrimPrefix(r.URL.Path, Prefix)
-	s, ok := routes[name]
-	if run, found := runEvents(name); found {
-		s, ok = seam{http.MethodGet, func(h *Handler, ctx context.Context, r *http.Request, _ []byte) (any, error) {
-			return h.listEvents(ctx, r, run)
-		}}, true
-	}
+	s, ok := route(strings.TrimPrefix(r.URL.Path, Prefix), r.Method)
 	switch {
 	case !ok:
 		h.answer(w, nil, fault.New(fault.NotFound, "no test seam at this path"))
@@ -126,10 +127,35 @@ func (h *Handler) redactAnswer(ctx context.Context, doc any) (any, error) {
 	return json.RawMessage(b), nil
 }
 
-func runEvents(name string) (runID string, ok bool) {
-	rest, found := strings.CutPrefix(name, "test/runs/")
-	runID, ok = strings.CutSuffix(rest, "/events")
-	return runID, found && ok && !strings.Contains(runID, "/")
+// route finds the seam at a path. Of several methods it prefers the request's.
+func route(name, method string) (seam, bool) {
+	if s, ok := routes[name]; ok {
+		return s, true
+	}
+	rest, ok := strings.CutPrefix(name, "test/runs/")
+	runID, what, below := strings.Cut(rest, "/")
+	if !ok || !below {
+		return seam{}, false
+	}
+	switch {
+	case what == "events":
+		return runSeam(http.MethodGet, runID, (*Handler).listEvents), true
+	case what == "variables" && method == http.MethodGet:
+		return runSeam(http.MethodGet, runID, (*Handler).readVariables), true
+	case what == "variables":
+		return runSeam(http.MethodPost, runID, (*Handler).setVariables), true
+	default:
+		return seam{}, false
+	}
+}
+
+// runSeam makes the seam of one run.
+func runSeam(
+	method, runID string, do func(h *Handler, ctx context.Context, r *http.Request, runID string, body []byte) (any, error),
+) seam {
+	return seam{method, func(h *Handler, ctx context.Context, r *http.Request, body []byte) (any, error) {
+		return do(h, ctx, r, runID, body)
+	}}
 }
 
 func argument(format string, args ...any) error {

@@ -69,7 +69,7 @@ const maxSeamEvents = 5000
 
 // listEvents returns the filtered log of a real run, or the test log of a run id, which need
 // not exist. An unknown run has no events.
-func (h *Handler) listEvents(ctx context.Context, r *http.Request, runID string) (any, error) {
+func (h *Handler) listEvents(ctx context.Context, r *http.Request, runID string, _ []byte) (any, error) {
 	docs, err := h.readLog(ctx, runID)
 	if err != nil {
 		return nil, err

@@ -2237,7 +2237,7 @@ type WorkflowSummary struct {
 	Name       string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Version    string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	Digest     string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
-	// Whether this host can execute every node type of the workflow.
+	// Whether this host executes the workflow, and leaves out nothing that it asks for.
 	Executable bool `protobuf:"varint,5,opt,name=executable,proto3" json:"executable,omitempty"`
 	// Empty: visible to every tenant.
 	Tenant string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -3453,6 +3453,328 @@ func (x *ComposePromptResponse) GetPayload() []byte {
 	return nil
 }
 
+// ResolvePromptRequest has the body of the seam prompt/resolve.
+type ResolvePromptRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Body          []byte                 `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolvePromptRequest) Reset() {
+	*x = ResolvePromptRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolvePromptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolvePromptRequest) ProtoMessage() {}
+
+func (x *ResolvePromptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolvePromptRequest.ProtoReflect.Descriptor instead.
+func (*ResolvePromptRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ResolvePromptRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ResolvePromptRequest) GetBody() []byte {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+// ResolvePromptResponse holds the payload of the event.
+type ResolvePromptResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Payload       []byte                 `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResolvePromptResponse) Reset() {
+	*x = ResolvePromptResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResolvePromptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResolvePromptResponse) ProtoMessage() {}
+
+func (x *ResolvePromptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResolvePromptResponse.ProtoReflect.Descriptor instead.
+func (*ResolvePromptResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ResolvePromptResponse) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+// RaceClaimsRequest is the size of the race.
+type RaceClaimsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Executors     int32                  `protobuf:"varint,2,opt,name=executors,proto3" json:"executors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaceClaimsRequest) Reset() {
+	*x = RaceClaimsRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaceClaimsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaceClaimsRequest) ProtoMessage() {}
+
+func (x *RaceClaimsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaceClaimsRequest.ProtoReflect.Descriptor instead.
+func (*RaceClaimsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *RaceClaimsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *RaceClaimsRequest) GetExecutors() int32 {
+	if x != nil {
+		return x.Executors
+	}
+	return 0
+}
+
+// RaceClaimsResponse is the result of the race.
+type RaceClaimsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The id under which the effect was performed.
+	InvocationId string `protobuf:"bytes,2,opt,name=invocation_id,json=invocationId,proto3" json:"invocation_id,omitempty"`
+	// The id that each executor had for the effect when it claimed the run.
+	MintedIds []string `protobuf:"bytes,3,rep,name=minted_ids,json=mintedIds,proto3" json:"minted_ids,omitempty"`
+	// How often the effect was performed.
+	Delivered     int32 `protobuf:"varint,4,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaceClaimsResponse) Reset() {
+	*x = RaceClaimsResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaceClaimsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaceClaimsResponse) ProtoMessage() {}
+
+func (x *RaceClaimsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaceClaimsResponse.ProtoReflect.Descriptor instead.
+func (*RaceClaimsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *RaceClaimsResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *RaceClaimsResponse) GetInvocationId() string {
+	if x != nil {
+		return x.InvocationId
+	}
+	return ""
+}
+
+func (x *RaceClaimsResponse) GetMintedIds() []string {
+	if x != nil {
+		return x.MintedIds
+	}
+	return nil
+}
+
+func (x *RaceClaimsResponse) GetDelivered() int32 {
+	if x != nil {
+		return x.Delivered
+	}
+	return 0
+}
+
+// SetVariablesRequest names a run.
+type SetVariablesRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// JSON values by name.
+	Variables     map[string][]byte `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetVariablesRequest) Reset() {
+	*x = SetVariablesRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetVariablesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetVariablesRequest) ProtoMessage() {}
+
+func (x *SetVariablesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetVariablesRequest.ProtoReflect.Descriptor instead.
+func (*SetVariablesRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *SetVariablesRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *SetVariablesRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *SetVariablesRequest) GetVariables() map[string][]byte {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+// SetVariablesResponse is empty: the run's snapshot has the variables.
+type SetVariablesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetVariablesResponse) Reset() {
+	*x = SetVariablesResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetVariablesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetVariablesResponse) ProtoMessage() {}
+
+func (x *SetVariablesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetVariablesResponse.ProtoReflect.Descriptor instead.
+func (*SetVariablesResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{53}
+}
+
 // ListQuarantinedRunsRequest pages through a tenant's quarantined runs.
 type ListQuarantinedRunsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -3468,7 +3790,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3480,7 +3802,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3493,7 +3815,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListQuarantinedRunsRequest) GetTenant() string {
@@ -3535,7 +3857,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3547,7 +3869,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3560,7 +3882,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3598,7 +3920,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +3932,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +3945,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -3686,7 +4008,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3698,7 +4020,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3711,7 +4033,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RetryQuarantinedRunRequest) GetTenant() string {
@@ -3739,7 +4061,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +4073,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +4086,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{52}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RetryQuarantinedRunResponse) GetQueued() bool {
@@ -3787,7 +4109,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4121,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4134,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{53}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *EndQuarantinedRunRequest) GetTenant() string {
@@ -3853,7 +4175,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3865,7 +4187,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3878,7 +4200,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{54}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EndQuarantinedRunResponse) GetStatus() string {
@@ -3899,7 +4221,7 @@ type FindBlockedRunsRequest struct {
 
 func (x *FindBlockedRunsRequest) Reset() {
 	*x = FindBlockedRunsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3911,7 +4233,7 @@ func (x *FindBlockedRunsRequest) String() string {
 func (*FindBlockedRunsRequest) ProtoMessage() {}
 
 func (x *FindBlockedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3924,7 +4246,7 @@ func (x *FindBlockedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindBlockedRunsRequest.ProtoReflect.Descriptor instead.
 func (*FindBlockedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{55}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *FindBlockedRunsRequest) GetTenant() string {
@@ -3951,7 +4273,7 @@ type FindBlockedRunsResponse struct {
 
 func (x *FindBlockedRunsResponse) Reset() {
 	*x = FindBlockedRunsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4285,7 @@ func (x *FindBlockedRunsResponse) String() string {
 func (*FindBlockedRunsResponse) ProtoMessage() {}
 
 func (x *FindBlockedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4298,7 @@ func (x *FindBlockedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindBlockedRunsResponse.ProtoReflect.Descriptor instead.
 func (*FindBlockedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{56}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FindBlockedRunsResponse) GetRuns() []*BlockedRun {
@@ -4000,7 +4322,7 @@ type BlockedRun struct {
 
 func (x *BlockedRun) Reset() {
 	*x = BlockedRun{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4012,7 +4334,7 @@ func (x *BlockedRun) String() string {
 func (*BlockedRun) ProtoMessage() {}
 
 func (x *BlockedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4025,7 +4347,7 @@ func (x *BlockedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockedRun.ProtoReflect.Descriptor instead.
 func (*BlockedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{57}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *BlockedRun) GetRunId() string {
@@ -4072,7 +4394,7 @@ type RunLimit struct {
 
 func (x *RunLimit) Reset() {
 	*x = RunLimit{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4406,7 @@ func (x *RunLimit) String() string {
 func (*RunLimit) ProtoMessage() {}
 
 func (x *RunLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4419,7 @@ func (x *RunLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLimit.ProtoReflect.Descriptor instead.
 func (*RunLimit) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{58}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RunLimit) GetReason() string {
@@ -4160,7 +4482,7 @@ type GetOwnershipRequest struct {
 
 func (x *GetOwnershipRequest) Reset() {
 	*x = GetOwnershipRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4172,7 +4494,7 @@ func (x *GetOwnershipRequest) String() string {
 func (*GetOwnershipRequest) ProtoMessage() {}
 
 func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4507,7 @@ func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOwnershipRequest.ProtoReflect.Descriptor instead.
 func (*GetOwnershipRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{59}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetOwnershipRequest) GetTenant() string {
@@ -4225,7 +4547,7 @@ type GetOwnershipResponse struct {
 
 func (x *GetOwnershipResponse) Reset() {
 	*x = GetOwnershipResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4237,7 +4559,7 @@ func (x *GetOwnershipResponse) String() string {
 func (*GetOwnershipResponse) ProtoMessage() {}
 
 func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4250,7 +4572,7 @@ func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOwnershipResponse.ProtoReflect.Descriptor instead.
 func (*GetOwnershipResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{60}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetOwnershipResponse) GetOwner() string {
@@ -4317,7 +4639,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4329,7 +4651,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4342,7 +4664,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{61}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReadAnswerRequest) GetTenant() string {
@@ -4386,7 +4708,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4398,7 +4720,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4411,7 +4733,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{62}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -4452,7 +4774,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4786,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4799,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{63}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AnswerDocument) GetDocument() []byte {
@@ -4529,7 +4851,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4863,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4876,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{64}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GetNodeInputRequest) GetTenant() string {
@@ -4595,7 +4917,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4929,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4942,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{65}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetNodeInputResponse) GetInput() []byte {
@@ -4905,7 +5227,29 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\robservability\x18\x05 \x01(\tR\robservability\x12\x17\n" +
 	"\anode_id\x18\x06 \x01(\tR\x06nodeId\"1\n" +
 	"\x15ComposePromptResponse\x12\x18\n" +
-	"\apayload\x18\x01 \x01(\fR\apayload\"w\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload\"B\n" +
+	"\x14ResolvePromptRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04body\x18\x02 \x01(\fR\x04body\"1\n" +
+	"\x15ResolvePromptResponse\x12\x18\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload\"I\n" +
+	"\x11RaceClaimsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
+	"\texecutors\x18\x02 \x01(\x05R\texecutors\"\x8d\x01\n" +
+	"\x12RaceClaimsResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12#\n" +
+	"\rinvocation_id\x18\x02 \x01(\tR\finvocationId\x12\x1d\n" +
+	"\n" +
+	"minted_ids\x18\x03 \x03(\tR\tmintedIds\x12\x1c\n" +
+	"\tdelivered\x18\x04 \x01(\x05R\tdelivered\"\xdb\x01\n" +
+	"\x13SetVariablesRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12W\n" +
+	"\tvariables\x18\x03 \x03(\v29.waybill.dispatcher.v1.SetVariablesRequest.VariablesEntryR\tvariables\x1a<\n" +
+	"\x0eVariablesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x16\n" +
+	"\x14SetVariablesResponse\"w\n" +
 	"\x1aListQuarantinedRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
@@ -4990,7 +5334,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x02at\x18\x04 \x01(\x05H\x00R\x02at\x88\x01\x01B\x05\n" +
 	"\x03_at\",\n" +
 	"\x14GetNodeInputResponse\x12\x14\n" +
-	"\x05input\x18\x01 \x01(\fR\x05input2\xea\x15\n" +
+	"\x05input\x18\x01 \x01(\fR\x05input2\xa2\x18\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -5019,7 +5363,11 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
 	"\tResetMock\x12'.waybill.dispatcher.v1.ResetMockRequest\x1a(.waybill.dispatcher.v1.ResetMockResponse\x12m\n" +
 	"\x0eLastMockBudget\x12,.waybill.dispatcher.v1.LastMockBudgetRequest\x1a-.waybill.dispatcher.v1.LastMockBudgetResponse\x12j\n" +
-	"\rComposePrompt\x12+.waybill.dispatcher.v1.ComposePromptRequest\x1a,.waybill.dispatcher.v1.ComposePromptResponseB\xe7\x01\n" +
+	"\rComposePrompt\x12+.waybill.dispatcher.v1.ComposePromptRequest\x1a,.waybill.dispatcher.v1.ComposePromptResponse\x12j\n" +
+	"\rResolvePrompt\x12+.waybill.dispatcher.v1.ResolvePromptRequest\x1a,.waybill.dispatcher.v1.ResolvePromptResponse\x12a\n" +
+	"\n" +
+	"RaceClaims\x12(.waybill.dispatcher.v1.RaceClaimsRequest\x1a).waybill.dispatcher.v1.RaceClaimsResponse\x12g\n" +
+	"\fSetVariables\x12*.waybill.dispatcher.v1.SetVariablesRequest\x1a+.waybill.dispatcher.v1.SetVariablesResponseB\xe7\x01\n" +
 	"\x19com.waybill.dispatcher.v1B\x0fDispatcherProtoP\x01ZCwaybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1;dispatcherv1\xa2\x02\x03WDX\xaa\x02\x15Waybill.Dispatcher.V1\xca\x02\x15Waybill\\Dispatcher\\V1\xe2\x02!Waybill\\Dispatcher\\V1\\GPBMetadata\xea\x02\x17Waybill::Dispatcher::V1b\x06proto3"
 
 var (
@@ -5034,7 +5382,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -5084,24 +5432,31 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*LastMockBudgetResponse)(nil),        // 45: waybill.dispatcher.v1.LastMockBudgetResponse
 	(*ComposePromptRequest)(nil),          // 46: waybill.dispatcher.v1.ComposePromptRequest
 	(*ComposePromptResponse)(nil),         // 47: waybill.dispatcher.v1.ComposePromptResponse
-	(*ListQuarantinedRunsRequest)(nil),    // 48: waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),   // 49: waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                // 50: waybill.dispatcher.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),    // 51: waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),   // 52: waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),      // 53: waybill.dispatcher.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),     // 54: waybill.dispatcher.v1.EndQuarantinedRunResponse
-	(*FindBlockedRunsRequest)(nil),        // 55: waybill.dispatcher.v1.FindBlockedRunsRequest
-	(*FindBlockedRunsResponse)(nil),       // 56: waybill.dispatcher.v1.FindBlockedRunsResponse
-	(*BlockedRun)(nil),                    // 57: waybill.dispatcher.v1.BlockedRun
-	(*RunLimit)(nil),                      // 58: waybill.dispatcher.v1.RunLimit
-	(*GetOwnershipRequest)(nil),           // 59: waybill.dispatcher.v1.GetOwnershipRequest
-	(*GetOwnershipResponse)(nil),          // 60: waybill.dispatcher.v1.GetOwnershipResponse
-	(*ReadAnswerRequest)(nil),             // 61: waybill.dispatcher.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),            // 62: waybill.dispatcher.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                // 63: waybill.dispatcher.v1.AnswerDocument
-	(*GetNodeInputRequest)(nil),           // 64: waybill.dispatcher.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),          // 65: waybill.dispatcher.v1.GetNodeInputResponse
+	(*ResolvePromptRequest)(nil),          // 48: waybill.dispatcher.v1.ResolvePromptRequest
+	(*ResolvePromptResponse)(nil),         // 49: waybill.dispatcher.v1.ResolvePromptResponse
+	(*RaceClaimsRequest)(nil),             // 50: waybill.dispatcher.v1.RaceClaimsRequest
+	(*RaceClaimsResponse)(nil),            // 51: waybill.dispatcher.v1.RaceClaimsResponse
+	(*SetVariablesRequest)(nil),           // 52: waybill.dispatcher.v1.SetVariablesRequest
+	(*SetVariablesResponse)(nil),          // 53: waybill.dispatcher.v1.SetVariablesResponse
+	(*ListQuarantinedRunsRequest)(nil),    // 54: waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),   // 55: waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                // 56: waybill.dispatcher.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),    // 57: waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),   // 58: waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),      // 59: waybill.dispatcher.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),     // 60: waybill.dispatcher.v1.EndQuarantinedRunResponse
+	(*FindBlockedRunsRequest)(nil),        // 61: waybill.dispatcher.v1.FindBlockedRunsRequest
+	(*FindBlockedRunsResponse)(nil),       // 62: waybill.dispatcher.v1.FindBlockedRunsResponse
+	(*BlockedRun)(nil),                    // 63: waybill.dispatcher.v1.BlockedRun
+	(*RunLimit)(nil),                      // 64: waybill.dispatcher.v1.RunLimit
+	(*GetOwnershipRequest)(nil),           // 65: waybill.dispatcher.v1.GetOwnershipRequest
+	(*GetOwnershipResponse)(nil),          // 66: waybill.dispatcher.v1.GetOwnershipResponse
+	(*ReadAnswerRequest)(nil),             // 67: waybill.dispatcher.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),            // 68: waybill.dispatcher.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                // 69: waybill.dispatcher.v1.AnswerDocument
+	(*GetNodeInputRequest)(nil),           // 70: waybill.dispatcher.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),          // 71: waybill.dispatcher.v1.GetNodeInputResponse
+	nil,                                   // 72: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
@@ -5116,68 +5471,75 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	35, // 9: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	36, // 10: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	40, // 11: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	50, // 12: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
-	57, // 13: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
-	58, // 14: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
-	50, // 15: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
-	63, // 16: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
-	0,  // 17: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 18: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 19: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 20: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 21: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 22: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 23: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 24: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 25: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	61, // 26: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
-	64, // 27: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
-	21, // 28: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 29: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
-	26, // 30: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
-	28, // 31: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	31, // 32: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	33, // 33: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	48, // 34: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	51, // 35: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	53, // 36: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
-	55, // 37: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	59, // 38: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	39, // 39: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	42, // 40: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	44, // 41: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	46, // 42: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	1,  // 43: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 44: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 45: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 46: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 47: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 48: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 49: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 50: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 51: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	62, // 52: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	65, // 53: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	22, // 54: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 55: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	27, // 56: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	29, // 57: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	32, // 58: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	34, // 59: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	49, // 60: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	52, // 61: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	54, // 62: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	56, // 63: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	60, // 64: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	41, // 65: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	43, // 66: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	45, // 67: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	47, // 68: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	43, // [43:69] is the sub-list for method output_type
-	17, // [17:43] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	72, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	56, // 13: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	63, // 14: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
+	64, // 15: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
+	56, // 16: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	69, // 17: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
+	0,  // 18: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 19: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 20: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 21: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 22: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 23: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 24: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 25: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 26: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	67, // 27: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
+	70, // 28: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
+	21, // 29: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 30: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	26, // 31: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
+	28, // 32: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	31, // 33: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	33, // 34: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	54, // 35: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	57, // 36: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	59, // 37: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
+	61, // 38: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	65, // 39: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	39, // 40: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	42, // 41: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	44, // 42: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	46, // 43: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	48, // 44: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	50, // 45: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	52, // 46: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 47: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 48: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 49: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 50: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 51: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 52: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 53: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 54: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 55: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	68, // 56: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	71, // 57: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	22, // 58: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 59: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	27, // 60: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	29, // 61: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	32, // 62: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	34, // 63: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	55, // 64: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	58, // 65: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	60, // 66: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	62, // 67: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	66, // 68: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	41, // 69: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	43, // 70: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	45, // 71: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	47, // 72: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	49, // 73: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	51, // 74: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	53, // 75: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	47, // [47:76] is the sub-list for method output_type
+	18, // [18:47] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -5186,14 +5548,14 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 		return
 	}
 	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45].OneofWrappers = []any{}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   66,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

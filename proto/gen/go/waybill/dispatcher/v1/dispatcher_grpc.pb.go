@@ -45,6 +45,9 @@ const (
 	Dispatcher_ResetMock_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ResetMock"
 	Dispatcher_LastMockBudget_FullMethodName        = "/waybill.dispatcher.v1.Dispatcher/LastMockBudget"
 	Dispatcher_ComposePrompt_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/ComposePrompt"
+	Dispatcher_ResolvePrompt_FullMethodName         = "/waybill.dispatcher.v1.Dispatcher/ResolvePrompt"
+	Dispatcher_RaceClaims_FullMethodName            = "/waybill.dispatcher.v1.Dispatcher/RaceClaims"
+	Dispatcher_SetVariables_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/SetVariables"
 )
 
 // DispatcherClient is the client API for Dispatcher service.
@@ -109,6 +112,14 @@ type DispatcherClient interface {
 	// ComposePrompt renders a template and returns the payload of its event; rejected unless test
 	// seams are on.
 	ComposePrompt(ctx context.Context, in *ComposePromptRequest, opts ...grpc.CallOption) (*ComposePromptResponse, error)
+	// ResolvePrompt resolves a reference to a template across its layers; rejected unless test seams
+	// are on.
+	ResolvePrompt(ctx context.Context, in *ResolvePromptRequest, opts ...grpc.CallOption) (*ResolvePromptResponse, error)
+	// RaceClaims executes one run in several executors at the same time; rejected unless test seams
+	// are on.
+	RaceClaims(ctx context.Context, in *RaceClaimsRequest, opts ...grpc.CallOption) (*RaceClaimsResponse, error)
+	// SetVariables sets variables of a live run; rejected unless test seams are on.
+	SetVariables(ctx context.Context, in *SetVariablesRequest, opts ...grpc.CallOption) (*SetVariablesResponse, error)
 }
 
 type dispatcherClient struct {
@@ -379,6 +390,36 @@ func (c *dispatcherClient) ComposePrompt(ctx context.Context, in *ComposePromptR
 	return out, nil
 }
 
+func (c *dispatcherClient) ResolvePrompt(ctx context.Context, in *ResolvePromptRequest, opts ...grpc.CallOption) (*ResolvePromptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResolvePromptResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ResolvePrompt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) RaceClaims(ctx context.Context, in *RaceClaimsRequest, opts ...grpc.CallOption) (*RaceClaimsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RaceClaimsResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_RaceClaims_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) SetVariables(ctx context.Context, in *SetVariablesRequest, opts ...grpc.CallOption) (*SetVariablesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetVariablesResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_SetVariables_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DispatcherServer is the server API for Dispatcher service.
 // All implementations must embed UnimplementedDispatcherServer
 // for forward compatibility.
@@ -441,6 +482,14 @@ type DispatcherServer interface {
 	// ComposePrompt renders a template and returns the payload of its event; rejected unless test
 	// seams are on.
 	ComposePrompt(context.Context, *ComposePromptRequest) (*ComposePromptResponse, error)
+	// ResolvePrompt resolves a reference to a template across its layers; rejected unless test seams
+	// are on.
+	ResolvePrompt(context.Context, *ResolvePromptRequest) (*ResolvePromptResponse, error)
+	// RaceClaims executes one run in several executors at the same time; rejected unless test seams
+	// are on.
+	RaceClaims(context.Context, *RaceClaimsRequest) (*RaceClaimsResponse, error)
+	// SetVariables sets variables of a live run; rejected unless test seams are on.
+	SetVariables(context.Context, *SetVariablesRequest) (*SetVariablesResponse, error)
 	mustEmbedUnimplementedDispatcherServer()
 }
 
@@ -528,6 +577,15 @@ func (UnimplementedDispatcherServer) LastMockBudget(context.Context, *LastMockBu
 }
 func (UnimplementedDispatcherServer) ComposePrompt(context.Context, *ComposePromptRequest) (*ComposePromptResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ComposePrompt not implemented")
+}
+func (UnimplementedDispatcherServer) ResolvePrompt(context.Context, *ResolvePromptRequest) (*ResolvePromptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResolvePrompt not implemented")
+}
+func (UnimplementedDispatcherServer) RaceClaims(context.Context, *RaceClaimsRequest) (*RaceClaimsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RaceClaims not implemented")
+}
+func (UnimplementedDispatcherServer) SetVariables(context.Context, *SetVariablesRequest) (*SetVariablesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetVariables not implemented")
 }
 func (UnimplementedDispatcherServer) mustEmbedUnimplementedDispatcherServer() {}
 func (UnimplementedDispatcherServer) testEmbeddedByValue()                    {}
@@ -1018,6 +1076,60 @@ func _Dispatcher_ComposePrompt_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_ResolvePrompt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResolvePromptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ResolvePrompt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ResolvePrompt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ResolvePrompt(ctx, req.(*ResolvePromptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_RaceClaims_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RaceClaimsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).RaceClaims(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_RaceClaims_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).RaceClaims(ctx, req.(*RaceClaimsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_SetVariables_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetVariablesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).SetVariables(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_SetVariables_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).SetVariables(ctx, req.(*SetVariablesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Dispatcher_ServiceDesc is the grpc.ServiceDesc for Dispatcher service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -1128,6 +1240,18 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ComposePrompt",
 			Handler:    _Dispatcher_ComposePrompt_Handler,
+		},
+		{
+			MethodName: "ResolvePrompt",
+			Handler:    _Dispatcher_ResolvePrompt_Handler,
+		},
+		{
+			MethodName: "RaceClaims",
+			Handler:    _Dispatcher_RaceClaims_Handler,
+		},
+		{
+			MethodName: "SetVariables",
+			Handler:    _Dispatcher_SetVariables_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
