@@ -28,9 +28,10 @@ const (
 	// maxStoredAsset is the size of the largest asset that a host stores.
 	maxStoredAsset = 6 << 20
 	// DefaultAssetMemory limits the assets of all prompts of this process, in bytes. A call holds its
-	// share until its node ends, and others wait. MinAssetMemory is enough for any prompt.
+	// share until its node ends, and others wait.
 	DefaultAssetMemory = 256 << 20
-	MinAssetMemory     = 4 * maxPromptAssets
+	// MinAssetMemory is enough for any prompt.
+	MinAssetMemory = 4 * maxPromptAssets
 )
 
 // assetMemory divides the memory for assets among tenants.
