@@ -3507,7 +3507,7 @@ export interface components {
             provider: string;
         };
         ViewNodeInput: {
-            config: components["schemas"]["JsonObject"];
+            config: unknown;
             error?: components["schemas"]["ViewError"];
             inputs: components["schemas"]["JsonObject"];
             nodeId: string;
