@@ -92,6 +92,11 @@ type WorkflowSummary struct {
 	Name       string `json:"name"`
 	Version    string `json:"version"`
 	Digest     string `json:"digest"`
+	// Origin is tenant, or shared for a workflow of the host. File is the name of its file.
+	Origin string `json:"origin,omitempty"`
+	File   string `json:"file,omitempty"`
+	// Warnings say what is probably wrong, such as another definition of the id that is hidden.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // WorkflowPage is one page of workflows, by id.

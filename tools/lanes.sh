@@ -4,7 +4,7 @@
 #	tools/lanes.sh 'lint; faults ONLY=kills KILLS=30' 'test; race'
 #
 # The output of a target is printed when it ends. The first failure ends all lanes. The seconds of
-# each target are printed at the end.
+# each target, by the clock and of processors, are printed at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
@@ -12,16 +12,16 @@ trap 'rm -rf "$logs"' EXIT
 
 # target NAME TARGET runs one target.
 target() {
-	local began=$SECONDS log=$logs/$1 status=0
+	local log=$logs/$1 status=0 TIMEFORMAT='%0R s %0U s user %0S s system'
 	echo "== make $2"
 	# shellcheck disable=SC2086 # a target and its variables
-	make --no-print-directory $2 >"$log" 2>&1 </dev/null || status=$?
+	{ time make --no-print-directory $2 >"$log" 2>&1 </dev/null || status=$?; } 2>"$log.time"
 	exec 9>"$logs/printing"
 	flock 9
 	echo "== make $2: status $status, output:"
 	cat "$log"
 	exec 9>&-
-	printf '%5d s  make %s\n' $((SECONDS - began)) "$2" >>"$logs/seconds"
+	printf '%s  make %s\n' "$(cat "$log.time")" "$2" >>"$logs/seconds"
 	return "$status"
 }
 

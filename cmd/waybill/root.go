@@ -81,7 +81,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 		scaffold.Init(),
 		group("workflow", "Write, check, register and compare workflow definitions", scaffold.Workflow(), lint.Workflow(s), workflowlist.List(s),
 			workflowlist.Get(s), workflowlist.Versions(s), workflowlist.Diff(s), workflowlist.Register(s), workflowlist.Delete(s)),
-		group("kind", "Write envelope kinds", scaffold.Kind()), schemas(s), model.Command(s), redactcmd.Command(s))
+		group("kind", "Write envelope kinds", scaffold.Kind()), schemas(s), lint.Settings(s), model.Command(s), redactcmd.Command(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)

@@ -10,7 +10,7 @@ export default defineConfig<object, { basePath: string }>({
   testDir: "e2e",
   // The longest, which looks for faults of accessibility in every theme, takes half of it on a slow machine.
   timeout: 60_000,
-  expect: { timeout: 5_000 },
+  expect: { timeout: 15_000 },
   fullyParallel: true,
   workers: 2,
   forbidOnly: Boolean(process.env.CI),
@@ -18,9 +18,10 @@ export default defineConfig<object, { basePath: string }>({
   retries: process.env.CI ? 2 : 0,
   reporter: [["list"]],
   projects: [
-    { name: "root" },
-    // The same below a path (C13), but for the pictures, which are looked at, and what no path changes.
-    { name: "below a path", use: { basePath: "/a/b" }, grepInvert: /pictures|@root/ },
+    { name: "root", testIgnore: /paths\.spec/ },
+    // Below a path (C13), every page is opened, and the tests of sessions, lists, runs, files and answers run again. The
+    // others are about what a page shows, which does not depend on its address.
+    { name: "below a path", use: { basePath: "/a/b" }, testIgnore: /(access|envelope|forms|pages|pictures)\.spec/, grepInvert: /@timed|@root/ },
   ],
   use: {
     viewport: { width: 1280, height: 800 },

@@ -83,7 +83,7 @@ func (r *rig) anchored(t *testing.T, tenant string, n int) {
 	require.Eventually(t, func() bool {
 		res, err := r.Verify(t.Context(), tenant, audit.Window{})
 		return err == nil && len(res.Checkpoints) == n
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
 }
@@ -192,7 +192,7 @@ func TestRun_MakesACheckpointByNumberOrByTime(t *testing.T) {
 	r.mu.Lock()
 	r.now = r.now.Add(300 * time.Second)
 	r.mu.Unlock()
-	require.Eventually(t, func() bool { return count() == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return count() == 3 }, 30*time.Second, time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
 	res, err := r.Verify(t.Context(), "acme", audit.Window{})

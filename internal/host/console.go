@@ -19,6 +19,8 @@ type Browser struct {
 	// BasePath is the path prefix of the REST API and the console; empty means the root.
 	BasePath string
 	Console  bool
+	// Session is how long a sign-in to the console is valid.
+	Session time.Duration
 	// StalledAfter is the time without an event after which a run is shown as stalled.
 	StalledAfter time.Duration
 	// Links are NAME=URL.
@@ -28,7 +30,12 @@ type Browser struct {
 // stalledAfter is longer than the usual time to a model's first token.
 const stalledAfter = 5 * time.Minute
 
-func defaultBrowser() Browser { return Browser{Console: true, StalledAfter: stalledAfter} }
+func defaultBrowser() Browser {
+	return Browser{Console: true, Session: session.Lifetime, StalledAfter: stalledAfter}
+}
+
+// maxSession is shorter than the day for which the end of a session is stored.
+const maxSession = 23 * time.Hour
 
 // basePathForm matches paths that need no escapes in HTML, links and cookies.
 var basePathForm = regexp.MustCompile(`^(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
@@ -38,6 +45,9 @@ func (o *Browser) validate(publicURL string) error {
 	o.BasePath = strings.TrimSuffix(o.BasePath, "/")
 	if !basePathForm.MatchString(o.BasePath) {
 		return fmt.Errorf("--base-path %q: want a path such as /a/b, of letters, digits and -._~", o.BasePath)
+	}
+	if err := between("console-session", o.Session, time.Minute, maxSession); err != nil {
+		return err
 	}
 	if o.StalledAfter < time.Second {
 		return fmt.Errorf("--stalled-after %s: want at least 1s", o.StalledAfter)
@@ -85,7 +95,7 @@ func (p *publicServer) consoleConfig(mode string) *session.Config {
 		return nil
 	}
 	links, _ := parseLinks(p.opts.Browser.Links) // validated
-	return &session.Config{Mode: mode, HTTPS: strings.HasPrefix(p.baseURL(), "https://"), Links: links}
+	return &session.Config{Mode: mode, Lifetime: p.opts.Browser.Session, HTTPS: strings.HasPrefix(p.baseURL(), "https://"), Links: links}
 }
 
 // consoleLink returns the console's URL with a code that signs in once. The code is for users of this

@@ -46,7 +46,7 @@ func (o *Options) loadDemo(ctx context.Context, l *workflowLoader) error {
 		if err != nil {
 			return err
 		}
-		if err := l.put(ctx, "examples/"+name, doc); err != nil {
+		if err := l.put(ctx, "examples/"+name, "", doc); err != nil {
 			return err
 		}
 	}

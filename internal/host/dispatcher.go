@@ -113,6 +113,7 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	ask.Directive = model.Directive(o.Models.Directive)
 	ask.RefusesSubstitution = !o.Models.Substitution
 	ask.HidesFallback = o.Models.HidesFallback
+	ask.AssetMemory = o.AssetMemory
 	ask.WithholdsRefusals = o.Models.RefusalText == models.NoRefusals
 	ask.Defaults.Provider, ask.Defaults.Model, _ = strings.Cut(o.Models.DefaultModel, "/")
 	return cfg, nil
@@ -200,7 +201,8 @@ func (o *Execution) openToolLimits(log *slog.Logger) (*settings.Source[*tool.Lim
 }
 
 // ids returns the ids of flags of the form ID=TARGET.
-func ids(flags []string) (out []string) {
+func ids(flags []string) []string {
+	out := []string{}
 	for _, f := range flags {
 		id, _, _ := strings.Cut(f, "=")
 		out = append(out, id)

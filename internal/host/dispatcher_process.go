@@ -64,7 +64,7 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 	p.registry.MustRegister(s.Collectors()...)
 	// Definitions are registered through the same handlers as callers use.
 	local := dispatcherv1.NewDispatcherClient(p.serveLocally("dispatcher", s.Register))
-	loader := &workflowLoader{client: local, log: p.log}
+	loader := &workflowLoader{client: local, log: p.log, dirs: o.Execution.Workflows, notes: s.SetFileNotes}
 	loaded, registered := make(chan struct{}), s.Loading()
 	p.group.Start(lifecycle.Part{Name: "workflows", Run: func(ctx context.Context) error {
 		select {
@@ -72,7 +72,7 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 			return nil
 		case <-s.Ready():
 		}
-		if err := loader.loadDirs(ctx, o.Execution.Workflows); err != nil {
+		if err := loader.loadDirs(ctx); err != nil {
 			return err
 		}
 		registered()

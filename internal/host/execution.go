@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher"
+	"waybill.dev/waybill/services/dispatcher/model"
 )
 
 // Execution configures the execution of runs.
@@ -36,6 +37,8 @@ type Execution struct {
 	// MaxRetryAttempts limits the calls of one emission, TruncationMultiplier is the growth of their
 	// token budget after a truncation.
 	MaxRetryAttempts, TruncationMultiplier int
+	// AssetMemory limits the images, sounds and files of all prompts of a dispatcher, in bytes.
+	AssetMemory int64
 	// TenantLimits is a file; empty means equal tenants without limits.
 	TenantLimits string
 	// AIEnvelope is the capability host.aiEnvelope, which nodes that call models need.
@@ -53,6 +56,7 @@ func DefaultExecution() Execution {
 		Lease: def.Lease.Duration, MaxRuns: def.MaxRuns, MaxQueueWait: def.Intake.MaxWait,
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
+		AssetMemory: model.DefaultAssetMemory,
 	}
 }
 
@@ -80,6 +84,9 @@ func (o *Execution) Validate() error {
 	}
 	if o.TruncationMultiplier < 1 || o.TruncationMultiplier > dispatcher.MaxTruncationMultiplier {
 		errs = append(errs, fmt.Errorf("--truncation-multiplier %d: want 1 to %d", o.TruncationMultiplier, dispatcher.MaxTruncationMultiplier))
+	}
+	if o.AssetMemory < model.MinAssetMemory {
+		errs = append(errs, fmt.Errorf("--max-asset-memory %d: want at least %d, for one prompt with its copies", o.AssetMemory, model.MinAssetMemory))
 	}
 	if o.MaxHandedOut < 1 {
 		errs = append(errs, fmt.Errorf("--max-handed-out %d: want at least 1", o.MaxHandedOut))

@@ -46,7 +46,7 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 	admitted := p.opts.Admission
 	admitted.Bytes = c.bytes
 	p.gateway, err = gateway.New(gateway.Config{
-		Keys: specs, InterruptKeys: answers, RunKey: secret,
+		Keys: specs, InterruptKeys: answers, TokenLifetime: p.opts.TokenLifetime, RunKey: secret,
 		REST:  rest.Config{MaxBodyBytes: p.opts.MaxBodyBytes, Patience: p.opts.Callers.Patience},
 		Rates: rates, RateFile: file, Admission: admitted, MaxStreams: p.opts.MaxStreams, GRPCStreams: p.opts.Callers.GRPCStreams,
 		BaseURL: p.baseURL, GRPCEndpoint: p.grpcEndpoint, BasePath: p.opts.Browser.BasePath,

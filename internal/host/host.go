@@ -169,9 +169,9 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.untilReady(ctx); err != nil {
 		return h.Stop(err)
 	}
-	loader := &workflowLoader{client: h.clients.Dispatcher, log: h.log}
 	dirs := h.opts.Execution.Workflows
-	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx, dirs)); err != nil {
+	loader := &workflowLoader{client: h.clients.Dispatcher, log: h.log, dirs: dirs, notes: h.dispatcher.SetFileNotes}
+	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx)); err != nil {
 		return h.Stop(err)
 	}
 	loaded()

@@ -7,11 +7,13 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/token"
 	"waybill.dev/waybill/services/gateway/admission"
 	"waybill.dev/waybill/services/gateway/auth"
+	"waybill.dev/waybill/services/gateway/interrupttoken"
 )
 
 // Public are the settings of the public API.
@@ -35,22 +37,32 @@ type Public struct {
 	RateLimitFile string
 	// MaxStreams limits the open event streams of a gateway.
 	MaxStreams int
+	// TokenLifetime is how long the tokens of questions are valid.
+	TokenLifetime time.Duration
 }
 
 // DefaultPublic are the settings without flags.
 func DefaultPublic() Public {
 	return Public{
-		MaxBodyBytes: 1 << 20,
-		Audit:        Audit{On: true},
-		Browser:      defaultBrowser(),
-		Admission:    admission.DefaultConfig(),
-		Callers:      defaultCallers(),
-		MaxStreams:   maxStreams,
+		MaxBodyBytes:  1 << 20,
+		Audit:         Audit{On: true},
+		Browser:       defaultBrowser(),
+		Admission:     admission.DefaultConfig(),
+		Callers:       defaultCallers(),
+		MaxStreams:    maxStreams,
+		Webhooks:      defaultWebhooks(),
+		TokenLifetime: interrupttoken.Lifetime,
 	}
 }
 
 // maxStreams is the default of --max-streams.
 const maxStreams = 10_000
+
+// A token in a snapshot changes every 5 minutes, and must outlive that.
+const (
+	minTokenLifetime = 10 * time.Minute
+	maxTokenLifetime = 31 * 24 * time.Hour
+)
 
 // maxBodyBytes keeps a run's record within one NATS message.
 const maxBodyBytes = 6 << 20
@@ -75,6 +87,7 @@ func (o *Public) Validate() error {
 		errs = append(errs, fmt.Errorf("--max-requests, --max-starts, --max-unknown-requests, --start-delay: %w", err))
 	}
 	errs = append(errs, o.Callers.validate("--max-request-body-bytes", o.MaxBodyBytes))
+	errs = append(errs, between("token-lifetime", o.TokenLifetime, minTokenLifetime, maxTokenLifetime))
 	if o.MaxStreams < 1 {
 		errs = append(errs, fmt.Errorf("--max-streams %d: want at least 1", o.MaxStreams))
 	}

@@ -34,12 +34,16 @@ func (h *Host) reload(context.Context) error {
 	if err := errors.Join(perr, kerr); err != nil {
 		return err
 	}
-	if err := h.acceptor.Reload(kinds, loaded); err != nil {
+	applyKinds, err := h.acceptor.PrepareReload(kinds, loaded)
+	if err != nil {
 		return err
 	}
-	if err := h.dispatcher.Reload(loaded, prompts.Library); err != nil {
+	applyTypes, err := h.dispatcher.PrepareReload(loaded, prompts.Library)
+	if err != nil {
 		return err
 	}
+	applyKinds()
+	applyTypes()
 	h.public.gateway.DiscoveryChanged()
 	return nil
 }

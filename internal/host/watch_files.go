@@ -145,7 +145,7 @@ func (w *fileWatcher) note(e fsnotify.Event) {
 	}
 	dir, due := filepath.Dir(e.Name), time.Now().Add(settleTime)
 	if slices.ContainsFunc(w.workflows, func(d string) bool { return filepath.Clean(d) == dir }) {
-		if strings.HasSuffix(e.Name, ".json") && e.Has(fsnotify.Write|fsnotify.Create) {
+		if strings.HasSuffix(e.Name, ".json") && e.Has(fsnotify.Write|fsnotify.Create|fsnotify.Remove|fsnotify.Rename) {
 			w.changed[e.Name] = change{due: due}
 		}
 	}

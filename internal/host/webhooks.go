@@ -13,12 +13,70 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook"
 )
 
-// Webhooks configure the servers that webhooks and callbacks may call.
+// Webhooks configure webhooks and callbacks, and the servers that they may call.
 type Webhooks struct {
+	// PerTenant limits the webhooks of a tenant, and separately the servers of its callbacks.
+	PerTenant int
+	// Deliveries limits the concurrent deliveries of a gateway. A tenant has a quarter of them, a webhook
+	// a sixteenth.
+	Deliveries int
+	// Timeout limits one attempt, MaxPause the wait after a failure, MaxAttempts and MaxAge the attempts
+	// of an event.
+	Timeout, MaxPause, MaxAge time.Duration
+	MaxAttempts               int
+	// TokenLifetime is how long the tokens of callbacks are valid.
+	TokenLifetime time.Duration
 	// Allow are allowed networks, addresses and names that are not public.
 	Allow []string
 	// allowPrivate is the protocol's test switch, which has no flag.
 	allowPrivate bool
+}
+
+func defaultWebhooks() Webhooks {
+	p := webhook.DefaultPolicy()
+	return Webhooks{
+		PerTenant: p.PerTenant, Deliveries: p.Limits.Total,
+		Timeout: p.Timeout, MaxPause: p.MaxRetry, MaxAge: p.MaxAge, MaxAttempts: p.MaxAttempts,
+		TokenLifetime: interrupttoken.CallbackLifetime,
+	}
+}
+
+// validateLimits returns all errors, joined.
+func (o *Webhooks) validateLimits() error {
+	p := webhook.DefaultPolicy()
+	var errs []error
+	count := func(flag string, n, high int) {
+		if n < 1 || n > high {
+			errs = append(errs, fmt.Errorf("--%s %d: want 1 to %d", flag, n, high))
+		}
+	}
+	count("max-webhooks", o.PerTenant, 10_000)
+	count("webhook-deliveries", o.Deliveries, 10_000)
+	count("webhook-max-attempts", o.MaxAttempts, 1000)
+	errs = append(errs,
+		between("webhook-timeout", o.Timeout, 100*time.Millisecond, time.Minute),
+		between("webhook-max-pause", o.MaxPause, p.FirstRetry, 24*time.Hour),
+		between("webhook-max-age", o.MaxAge, time.Minute, 30*24*time.Hour),
+		between("callback-token-lifetime", o.TokenLifetime, minTokenLifetime, maxTokenLifetime))
+	return errors.Join(errs...)
+}
+
+// policy returns the limits, timeouts and retries of deliveries.
+func (o *Webhooks) policy() webhook.Policy {
+	p := webhook.DefaultPolicy()
+	p.PerTenant = o.PerTenant
+	p.Limits = webhook.Limits{Total: o.Deliveries, PerTenant: max(1, o.Deliveries/4), PerWebhook: max(1, o.Deliveries/16)}
+	p.Timeout, p.MaxRetry, p.MaxAge, p.MaxAttempts = o.Timeout, o.MaxPause, o.MaxAge, o.MaxAttempts
+	p.Lease = max(p.Lease, 3*p.Timeout) // a worker renews it after an attempt
+	return p
+}
+
+// between returns an error for a flag's time out of range.
+func between(flag string, d, low, high time.Duration) error {
+	if d < low || d > high {
+		return fmt.Errorf("--%s %s: want %s to %s", flag, d, low, high)
+	}
+	return nil
 }
 
 // allowPrivateEnv is the protocol's switch for its test suite (OpenWOP host contract
@@ -27,7 +85,7 @@ const allowPrivateEnv = "OPENWOP_WEBHOOK_ALLOW_PRIVATE"
 
 // validate also reads the test switch, which must not be on in production.
 func (o *Webhooks) validate(testSeams bool, getenv func(string) (string, bool)) error {
-	var errs []error
+	errs := []error{o.validateLimits()}
 	if _, err := egress.NewPolicy(o.Allow); err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-allow: %w", err))
 	}
@@ -65,11 +123,11 @@ func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) 
 	s, err := webhook.New(webhook.Config{
 		HostKey:  hostKey,
 		Egress:   policy,
-		Delivery: webhook.DefaultPolicy(),
+		Delivery: p.opts.Webhooks.policy(),
 	}, webhook.Deps{
 		Log: st.Log, Subscriptions: st.Subscriptions, Lanes: st.Lanes, Dead: st.Dead, Clock: time.Now, Logger: c.log,
 		Questions: &webhook.CallbackQuestions{
-			Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Tokens: tokens, PublicURL: resolve, Clock: time.Now,
+			Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Tokens: tokens, Lifetime: p.opts.Webhooks.TokenLifetime, PublicURL: resolve, Clock: time.Now,
 		},
 	})
 	if err != nil {

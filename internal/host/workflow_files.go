@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/examples"
@@ -24,6 +25,20 @@ import (
 type workflowLoader struct {
 	client dispatcherv1.DispatcherClient
 	log    *slog.Logger
+	// dirs are the folders of definitions, and files what their files define. One goroutine at a time
+	// uses them.
+	dirs  []string
+	files workflowFiles
+	// builtin are the definitions that come with the host, by id.
+	builtin map[string]builtin
+	// notes gets what is wrong with the files, by workflow.
+	notes func(byID map[string][]string)
+}
+
+// builtin is a definition that comes with the host.
+type builtin struct {
+	name string
+	doc  []byte
 }
 
 // exampleWorkflow is where an example keeps its definition.
@@ -39,7 +54,7 @@ func (l *workflowLoader) loadExamples(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return l.put(ctx, "examples/"+name, doc)
+		return l.put(ctx, "examples/"+name, "", doc)
 	})
 	if err != nil {
 		return fmt.Errorf("load examples: %w", err)
@@ -47,60 +62,68 @@ func (l *workflowLoader) loadExamples(ctx context.Context) error {
 	return nil
 }
 
-// loadDirs registers the *.json files of directories.
-func (l *workflowLoader) loadDirs(ctx context.Context, dirs []string) error {
-	for _, dir := range dirs {
+// loadDirs registers the *.json files of the folders, and removes workflows whose files are gone.
+func (l *workflowLoader) loadDirs(ctx context.Context) error {
+	empty := map[string]bool{}
+	for _, dir := range l.dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil {
 			return fmt.Errorf("--workflows %s: %w", dir, err)
 		}
+		empty[source(dir)] = len(files) == 0
 		for _, f := range files {
 			if isTemporary(filepath.Base(f)) {
 				continue
 			}
-			if err := l.loadFile(ctx, f); err != nil {
+			doc, err := os.ReadFile(f) //nolint:gosec // G304: the operator names the directory
+			if err != nil {
+				l.log.Warn("workflow skipped", "file", f, "error", err)
+				continue
+			}
+			if err := l.put(ctx, f, f, doc); err != nil {
 				return err
 			}
 		}
 	}
+	l.removeGone(ctx, func(dir string) bool { return !empty[dir] }) // an empty one may not be mounted yet
 	return nil
 }
 
-func (l *workflowLoader) loadFile(ctx context.Context, file string) error {
-	doc, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
-	if err != nil {
-		l.log.Warn("workflow skipped", "file", file, "error", err)
-		return nil
-	}
-	return l.put(ctx, file, doc)
-}
-
 // put registers one document. It returns an error only if the dispatcher fails, not for a bad file.
-func (l *workflowLoader) put(ctx context.Context, file string, doc []byte) error {
-	problem, err := l.try(ctx, file, doc)
+// from is the file of a folder; empty for others.
+func (l *workflowLoader) put(ctx context.Context, file, from string, doc []byte) error {
+	if of := definedBy(doc); from == "" {
+		if l.builtin == nil {
+			l.builtin = map[string]builtin{}
+		}
+		l.builtin[of.id] = builtin{file, doc}
+	}
+	problem, err := l.try(ctx, file, from, doc)
 	if problem != "" {
 		l.log.Warn("workflow skipped", "file", file, "reason", problem)
 	}
 	return err
 }
 
-// reload registers a file that changed. problem is why it cannot be used; unfinished means that it may
-// be half written.
+// reload registers a file that changed, or removes the workflow of one that is gone. problem is why it
+// cannot be used; unfinished means that it may be half written.
 func (l *workflowLoader) reload(ctx context.Context, file string) (problem string, unfinished bool) {
 	doc, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", false // a temporary file, or deleted: the workflow stays
+		l.files.set(file, defined{})
 	case err != nil:
 		return hostfile.WithoutPath(err).Error(), true
 	case !json.Valid(doc):
 		_, found := workflow.Parse(doc)
 		return firstProblem(found), true
+	default:
+		problem, err = l.try(ctx, file, file, doc)
+		if err != nil {
+			return err.Error(), true // the dispatcher may answer again
+		}
 	}
-	problem, err = l.try(ctx, file, doc)
-	if err != nil {
-		return err.Error(), true // the dispatcher may answer again
-	}
+	l.removeGone(ctx, func(string) bool { return true })
 	return problem, false
 }
 
@@ -112,11 +135,66 @@ func firstProblem(found []workflow.Problem) string {
 }
 
 // try registers one document. problem is why it cannot be used; err means that the dispatcher failed.
-func (l *workflowLoader) try(ctx context.Context, file string, doc []byte) (problem string, err error) {
+// If several files define a workflow, the current version is that of the last one by name.
+func (l *workflowLoader) try(ctx context.Context, file, from string, doc []byte) (problem string, err error) {
+	if from == "" {
+		return l.register(ctx, file, "", doc)
+	}
+	of := definedBy(doc)
+	l.files.set(from, of)
+	if other := l.files.equal(from); other != "" {
+		problem = fmt.Sprintf("%s has the same id and version, %s %s, and is used; give one of them another version, or delete it",
+			other, of.id, of.version)
+		if own := l.validate(ctx, doc); own != "" {
+			problem += "; it has mistakes, too: " + own
+		}
+	} else if problem, err = l.register(ctx, file, from, doc); err != nil {
+		return "", err
+	}
+	used := l.files.used(of.id)
+	if len(used) > 1 {
+		l.log.Warn("several files define the same workflow; new runs use the last one", "workflow_id", of.id, "files", used)
+	}
+	if len(used) > 0 && used[len(used)-1] != source(from) {
+		err = l.registerFile(ctx, used[len(used)-1])
+	}
+	return problem, err
+}
+
+// validate returns the mistakes of a document that is not registered.
+func (l *workflowLoader) validate(ctx context.Context, doc []byte) string {
+	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{Definition: doc, ValidateOnly: true})
+	if err != nil {
+		return "" // why it is not registered is known
+	}
+	var out []string
+	for _, p := range res.GetProblems()[:min(len(res.GetProblems()), maxOthers)] {
+		out = append(out, p.GetPath()+": "+p.GetMessage())
+	}
+	return strings.Join(out, "; ")
+}
+
+// registerFile registers a file that was registered before.
+func (l *workflowLoader) registerFile(ctx context.Context, file string) error {
+	doc, err := os.ReadFile(file) //nolint:gosec // G304: a file of the operator's directory
+	if err != nil {
+		l.log.Warn("workflow skipped", "file", file, "error", err)
+		return nil
+	}
+	problem, err := l.register(ctx, file, file, doc)
+	if problem != "" {
+		l.log.Warn("workflow skipped", "file", file, "reason", problem)
+	}
+	return err
+}
+
+// register sends one document to the dispatcher.
+func (l *workflowLoader) register(ctx context.Context, file, from string, doc []byte) (problem string, err error) {
 	res, err := l.client.PutWorkflow(ctx, &dispatcherv1.PutWorkflowRequest{
 		Definition:        doc,
 		Replace:           true,
 		RequireExecutable: true,
+		Source:            source(from),
 	})
 	if err == nil {
 		l.log.Debug("workflow loaded", "file", file, "workflow_id", res.GetWorkflowId(), "unchanged", res.GetUnchanged())
@@ -125,15 +203,83 @@ func (l *workflowLoader) try(ctx context.Context, file string, doc []byte) (prob
 				l.log.Info("workflow warning", "file", file, "path", w.GetPath(), "rule", w.GetRule(), "warning", w.GetMessage())
 			}
 		}
+		if hidden := res.GetHiddenFrom(); len(hidden) > 0 {
+			l.log.Warn("tenants do not see the workflow of this file, because they have registered their own with its id",
+				"file", file, "workflow_id", res.GetWorkflowId(), "tenants", hidden[:min(len(hidden), maxOthers)], "count", len(hidden))
+		}
 		return "", nil
 	}
 	if e, ok := fault.As(err); ok && e.Code != fault.ServiceUnavailable && e.Code != fault.InternalError {
+		l.files.refuse(from)
 		return string(e.Code) + ": " + e.Message + otherProblems(e), nil
 	}
 	return "", fmt.Errorf("load workflow %s: %w", file, err)
 }
 
-// maxOthers limits the problems logged after the first.
+// removeGone removes the shared workflows whose file is gone or defines another one now, if sure agrees
+// with its folder. Workflows that are not from these folders stay.
+func (l *workflowLoader) removeGone(ctx context.Context, sure func(dir string) bool) {
+	defer func() { l.notes(l.files.notes()) }()
+	dirs := map[string]bool{}
+	for _, dir := range l.dirs {
+		dirs[source(dir)] = true
+	}
+	for after, more := "", len(dirs) > 0; more; {
+		list, err := l.client.ListWorkflows(ctx, &dispatcherv1.ListWorkflowsRequest{Limit: 500, After: after})
+		if err != nil {
+			l.log.Warn("workflows whose files are gone are not removed", "error", err)
+			return
+		}
+		more = list.GetMore()
+		for _, w := range list.GetWorkflows() {
+			after = w.GetWorkflowId()
+			if dir := path.Dir(w.GetSource()); w.GetSource() != "" && dirs[dir] && l.gone(w) {
+				l.remove(ctx, w, sure(dir))
+			}
+		}
+	}
+}
+
+// gone reports whether the file of a workflow does not exist, or defines another one.
+func (l *workflowLoader) gone(w *dispatcherv1.WorkflowSummary) bool {
+	file := filepath.FromSlash(w.GetSource())
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	of := l.files[w.GetSource()]
+	return of.id != "" && !of.refused && of.id != w.GetWorkflowId()
+}
+
+// remove removes a workflow, or registers another definition of its id. An unsure one stays.
+func (l *workflowLoader) remove(ctx context.Context, w *dispatcherv1.WorkflowSummary, sure bool) {
+	id, file := w.GetWorkflowId(), w.GetSource()
+	log := l.log.With("file", file, "workflow_id", id)
+	if !sure {
+		log.Warn("the file of a registered workflow is missing from a folder without files; the workflow stays")
+		return
+	}
+	var err error
+	if used := l.files.used(id); len(used) > 0 {
+		other := used[len(used)-1]
+		log.Warn("the file of a workflow is gone; another file defines it", "used", other)
+		err = l.registerFile(ctx, other)
+	} else if b, known := l.builtin[id]; known {
+		log.Warn("the file of a workflow is gone; the one that comes with the host is used")
+		err = l.put(ctx, b.name, "", b.doc)
+	} else {
+		_, err = l.client.DeleteWorkflow(ctx, &dispatcherv1.DeleteWorkflowRequest{WorkflowId: id})
+		if err == nil {
+			log.Warn("workflow removed, because its file is gone; its runs continue")
+		} else if fault.CodeOf(err) == fault.WorkflowNotFound { // another dispatcher has removed it
+			err = nil
+		}
+	}
+	if err != nil {
+		log.Error("the file of a workflow is gone; the workflow stays", "error", err)
+	}
+}
+
+// maxOthers limits the problems logged after the first, and the tenants of a message.
 const maxOthers = 9
 
 // otherProblems lists the problems of a definition after the first.
@@ -146,4 +292,100 @@ func otherProblems(e *fault.Error) string {
 		}
 	}
 	return b.String()
+}
+
+// source is the name under which a file or folder is registered; empty for none.
+func source(file string) string {
+	if file == "" {
+		return ""
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		file = abs
+	}
+	return filepath.ToSlash(file)
+}
+
+// workflowFiles are the definitions of files by their absolute path.
+type workflowFiles map[string]defined
+
+// defined is what a file defines; zero if that is unknown. The dispatcher refused a refused one.
+type defined struct {
+	id, version string
+	refused     bool
+}
+
+// definedBy reads what a document defines.
+func definedBy(doc []byte) defined {
+	var d struct{ ID, Version string }
+	_ = json.Unmarshal(doc, &d) // an invalid document is reported when it is registered
+	return defined{id: d.ID, version: d.Version}
+}
+
+// set records what a file defines; the zero value forgets it.
+func (f *workflowFiles) set(file string, d defined) {
+	if *f == nil {
+		*f = workflowFiles{}
+	}
+	if file = source(file); d.id == "" {
+		delete(*f, file)
+		return
+	}
+	(*f)[file] = d
+}
+
+// refuse records that a file cannot be used.
+func (f workflowFiles) refuse(file string) {
+	if d, known := f[source(file)]; known {
+		d.refused = true
+		f[source(file)] = d
+	}
+}
+
+// of lists the other files that define a workflow, by name.
+func (f workflowFiles) of(id, except string) []string {
+	var out []string
+	for file, d := range f {
+		if d.id == id && !d.refused && file != source(except) {
+			out = append(out, file)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// equal returns the file before a file, by name, that has the same id and version; empty if there is none.
+func (f workflowFiles) equal(file string) string {
+	of := f[source(file)]
+	for _, other := range f.of(of.id, file) {
+		if f[other].version == of.version && other < source(file) {
+			return other
+		}
+	}
+	return ""
+}
+
+// used lists the files that define a workflow, by name, without those that equal an earlier one.
+func (f workflowFiles) used(id string) []string {
+	return slices.DeleteFunc(f.of(id, ""), func(file string) bool { return f.equal(file) != "" })
+}
+
+// notes says which workflows several files define.
+func (f workflowFiles) notes() map[string][]string {
+	out := map[string][]string{}
+	for _, d := range f {
+		all := f.of(d.id, "")
+		if len(all) < 2 {
+			continue
+		}
+		var parts []string
+		for _, file := range all {
+			part := path.Base(file) + " (version " + f[file].version
+			if f.equal(file) != "" {
+				part += ", not used"
+			}
+			parts = append(parts, part+")")
+		}
+		out[d.id] = []string{"several files define it: " + strings.Join(parts, ", ") + "; delete all but one"}
+	}
+	return out
 }

@@ -113,7 +113,7 @@ func TestScan_LeavesNoConsumer(t *testing.T) {
 		i, err := s.Info(t.Context())
 		assert.NoError(c, err)
 		assert.Zero(c, i.State.Consumers)
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 }
 
 // The client, which makes a new consumer in place of one that has gone, goes on with that for 10 seconds

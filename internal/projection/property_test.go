@@ -19,7 +19,7 @@ import (
 // find in a package without goroutines.
 func wanted(t *testing.T) (schemas, values int) {
 	const name = "WAYBILL_PROJECTION_SCHEMAS"
-	schemas, values = 2_000, 10
+	schemas, values = 600, 10
 	if testing.Short() || raced {
 		schemas, values = 200, 3
 	}

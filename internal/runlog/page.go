@@ -20,3 +20,15 @@ type Pager interface {
 	// ErrUnavailable.
 	Page(ctx context.Context, run subject.Run, pos uint64, n int) ([]*frame.Frame, error)
 }
+
+// TenantPager reads the frames of a tenant in pieces.
+type TenantPager interface {
+	// TenantPage returns at most n frames of a tenant after a position and up to another one, in
+	// order, and fewer if they reach PageBytes. read is the position up to which the page has all
+	// frames; it is upTo if none follows. Unreadable frames are passed to damaged and left out.
+	// Errors: ErrUnavailable.
+	TenantPage(ctx context.Context, tenant string, after, upTo uint64, n int, damaged Damaged) (frames []*frame.Frame, read uint64, err error)
+}
+
+// Damaged is called for an unreadable frame. Its run is zero if it is unreadable, too.
+type Damaged func(run subject.Run, pos uint64, err error)

@@ -3,7 +3,6 @@
 package settings
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,22 +12,18 @@ import (
 
 // File collects the errors of one file.
 type File struct {
-	paths []string
-	errs  []error
+	doc   []byte
+	found strictjson.Problems
 	// unread: the document is not JSON, and nothing is known of its members.
 	unread bool
 }
 
 // Read decodes a document into the value that v points to. Members that do not fit keep their value.
 func Read(doc []byte, v any) *File {
-	f := &File{}
+	f := &File{doc: doc}
 	for _, e := range strictjson.DecodeAll(doc, strictjson.Limits{}, v) {
-		f.paths = append(f.paths, e.Path)
-		if e.Rule == strictjson.RuleType || e.Rule == strictjson.RuleUnknown {
-			f.errs = append(f.errs, fmt.Errorf("at %q: %s%s", e.Path, e.Reason, meant(e)))
-		} else {
-			f.errs, f.unread = append(f.errs, e), true
-		}
+		f.unread = f.unread || e.Rule != strictjson.RuleType && e.Rule != strictjson.RuleUnknown
+		f.found = append(f.found, strictjson.Problem{Path: e.Path, Message: e.Reason + meant(e)})
 	}
 	return f
 }
@@ -47,13 +42,12 @@ func (f *File) Wrong(path, format string, args ...any) {
 	if f.unread {
 		return
 	}
-	for _, p := range f.paths {
-		if p == path || strings.HasPrefix(path, p+"/") {
+	for _, p := range f.found {
+		if p.Path == path || strings.HasPrefix(path, p.Path+"/") {
 			return
 		}
 	}
-	f.paths = append(f.paths, path)
-	f.errs = append(f.errs, fmt.Errorf("at %q: %s", path, fmt.Sprintf(format, args...)))
+	f.found = append(f.found, strictjson.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // Range adds an error if the value at a path is below low or above high.
@@ -63,8 +57,14 @@ func (f *File) Range(path string, value, low, high int64) {
 	}
 }
 
-// Err is nil if the file is valid, and all its errors otherwise, one on each line.
-func (f *File) Err() error { return errors.Join(f.errs...) }
+// Err is nil if the file is valid, and otherwise all its errors with their places, as
+// strictjson.Problems.
+func (f *File) Err() error {
+	if len(f.found) == 0 {
+		return nil
+	}
+	return f.found.In(f.doc)
+}
 
 // Path is the JSON pointer of a member.
 func Path(parent, member string) string {

@@ -19,17 +19,18 @@ type entry struct {
 func TestFile_ReportsEveryErrorWithItsPath(t *testing.T) {
 	t.Parallel()
 	var v map[string]entry
-	f := settings.Read([]byte(`{"a":{"limit":{"n":"many","m":1},"tile":{"deep":[1]},"list":[1,"x",2.5]},"b/c":{"name":7,"limit":{"n":5}}}`), &v)
+	f := settings.Read([]byte(`{"a":{"limit":{"n":"many","m":1},"tile":{"deep":[1]},"list":[1,"x",
+2.5]},"b/c":{"name":7,"limit":{"n":5}}}`), &v)
 	f.Range(settings.Path("", "b/c")+"/limit/n", int64(v["b/c"].Limit.N), 1, 4)
 	f.Range("/a/limit/n", int64(v["a"].Limit.N), 1, 4) // reported already
 	f.Wrong("/b~1c/name/part", "not this either")
-	require.EqualError(t, f.Err(), `at "/a/limit/n": want a number, got a string
-at "/a/limit/m": unknown member; allowed here: n
-at "/a/tile": unknown member; allowed here: limit, list, name
-at "/a/list/1": want a number, got a string
-at "/a/list/2": want an integer, without fraction or exponent, of int range
-at "/b~1c/name": want a string, got a number
-at "/b~1c/limit/n": 5: want 1 to 4`)
+	require.EqualError(t, f.Err(), `line 1, at "/a/limit/n": want a number, got a string
+line 1, at "/a/limit/m": unknown member; allowed here: n
+line 1, at "/a/tile": unknown member; allowed here: limit, list, name
+line 1, at "/a/list/1": want a number, got a string
+line 2, at "/a/list/2": want an integer, without fraction or exponent, of int range
+line 2, at "/b~1c/name": want a string, got a number
+line 2, at "/b~1c/limit/n": 5: want 1 to 4`)
 	require.NoError(t, settings.Read([]byte(`{}`), &v).Err())
 }
 

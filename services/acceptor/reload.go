@@ -6,15 +6,14 @@ import (
 	"waybill.dev/waybill/protocol/pack"
 )
 
-// Reload replaces the kinds of the folder and of the packs, for development. After an error nothing has
-// changed.
-func (s *Service) Reload(dir fs.FS, packs []*pack.Pack) error {
+// PrepareReload reads the kinds of the folder and of the packs again, for development. apply replaces the
+// present ones; before, and after an error, nothing has changed.
+func (s *Service) PrepareReload(dir fs.FS, packs []*pack.Pack) (apply func(), err error) {
 	cfg := s.cfg
 	cfg.KindsDir, cfg.Packs = dir, packs
 	fresh, err := loadKinds(cfg, s.log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.registry.Replace(fresh)
-	return nil
+	return func() { s.registry.Replace(fresh) }, nil
 }

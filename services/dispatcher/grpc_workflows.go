@@ -2,7 +2,10 @@ package dispatcher
 
 import (
 	"context"
+	"fmt"
+	"path"
 	"slices"
+	"sync"
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
@@ -42,11 +45,16 @@ func (s *Service) PutWorkflow(ctx context.Context, req *dispatcherv1.PutWorkflow
 		return nil, err
 	}
 	found := slices.Concat(report.Warnings, s.registryWarnings(ctx, req.GetTenant(), def))
-	return &dispatcherv1.PutWorkflowResponse{
+	out := &dispatcherv1.PutWorkflowResponse{
 		WorkflowId: ref.ID, Version: ref.Version, Digest: ref.Digest, UnknownTypes: s.unknownTypes(ref.Types),
 		Unchanged: change == definition.Unchanged, Created: change == definition.Created,
 		Warnings: warnings(found),
-	}, nil
+	}
+	if req.GetTenant() == "" {
+		out.HiddenFrom = s.definitions.HiddenFrom(ref.ID)
+		err = s.definitions.SetSource(ctx, ref, req.GetSource())
+	}
+	return out, err
 }
 
 // validation returns the result of a check.
@@ -71,7 +79,23 @@ func (s *Service) validation(ctx context.Context, tenant string, r lint.Report) 
 
 // registryWarnings returns the warnings that need the registered workflows.
 func (s *Service) registryWarnings(ctx context.Context, tenant string, def *workflow.Definition) []workflow.Problem {
-	return append(s.unknownChildren(ctx, tenant, def), s.unmaskable(def)...)
+	out := append(s.unknownChildren(ctx, tenant, def), s.unmaskable(def)...)
+	if shared, ok := s.definitions.Shared(def.ID); ok && tenant != "" && shared.Digest != def.Digest() {
+		out = append(out, workflow.Problem{Path: "/id", Rule: ruleHides, Message: hides(shared)})
+	}
+	return out
+}
+
+// ruleHides is the rule of a tenant's definition with the id of a shared one.
+const ruleHides = "hides"
+
+// hides says what a tenant's own workflow hides.
+func hides(shared definition.Ref) string {
+	from := ""
+	if shared.Source != "" {
+		from = " of the file " + path.Base(shared.Source)
+	}
+	return fmt.Sprintf("your tenant's own workflow hides version %s%s, which all tenants share; delete your own to use it", shared.Version, from)
 }
 
 // warnings converts the warnings of a definition.
@@ -129,14 +153,50 @@ func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkf
 	out := &dispatcherv1.ListWorkflowsResponse{More: more}
 	for _, r := range refs {
 		ok, err := s.executable(ctx, r)
+		found := s.listWarnings(r)
+		if fault.CodeOf(err) == fault.LogDamaged { // the others are listed
+			found, err = append(found, err.Error()), nil
+		}
 		if err != nil {
 			return nil, err
 		}
 		out.Workflows = append(out.Workflows, &dispatcherv1.WorkflowSummary{
 			WorkflowId: r.ID, Name: r.Name, Version: r.Version, Digest: r.Digest, Executable: ok,
+			Tenant: r.Tenant, Source: r.Source, Warnings: found,
 		})
 	}
 	return out, nil
+}
+
+// listWarnings returns what is probably wrong with a registered workflow.
+func (s *Service) listWarnings(r definition.Ref) []string {
+	if r.Tenant == "" {
+		return s.fileNotes.of(r.ID)
+	}
+	if shared, ok := s.definitions.Shared(r.ID); ok && shared.Digest != r.Digest {
+		return []string{hides(shared)}
+	}
+	return nil
+}
+
+// fileNotes are what is probably wrong with the files of the folders of workflows, by workflow.
+type fileNotes struct {
+	mu   sync.Mutex // guards byID
+	byID map[string][]string
+}
+
+func (n *fileNotes) of(id string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.byID[id])
+}
+
+// SetFileNotes replaces the notes on the files of the folders of workflows, which lists of workflows
+// show.
+func (s *Service) SetFileNotes(byID map[string][]string) {
+	s.fileNotes.mu.Lock()
+	defer s.fileNotes.mu.Unlock()
+	s.fileNotes.byID = byID
 }
 
 func (s *Service) executable(ctx context.Context, r definition.Ref) (bool, error) {

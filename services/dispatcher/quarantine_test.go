@@ -104,7 +104,7 @@ func TestQuarantine_ARunWithoutItsDefinitionIsListedAndEnded(t *testing.T) {
 		require.NoError(t, err)
 		return res.GetRuns()
 	}
-	require.Eventually(t, func() bool { return len(list("acme")) == 1 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(list("acme")) == 1 }, 30*time.Second, 5*time.Millisecond)
 	got := list("acme")[0]
 	require.Equal(t, "definition_missing", got.GetReason())
 	require.EqualValues(t, 10, got.GetTries())

@@ -179,7 +179,8 @@ type Service struct {
 	// executing is closed when the pool starts.
 	executing chan struct{}
 	// loading counts the sources whose definitions are still being registered.
-	loading atomic.Int32
+	loading   atomic.Int32
+	fileNotes fileNotes
 }
 
 // holdResults is how long results of effects are kept while they cannot be recorded.

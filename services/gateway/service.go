@@ -71,6 +71,8 @@ type Config struct {
 	RunKey []byte
 	// InterruptKeys sign the tokens of interrupts; the same for all replicas.
 	InterruptKeys token.Keys
+	// TokenLifetime is how long the tokens of interrupts are valid; 0 uses the default.
+	TokenLifetime time.Duration
 	// BasePath is the path prefix of the REST API and the console: empty, or a path such as
 	// /a/b. BaseURL ends with it.
 	BasePath string
@@ -218,10 +220,11 @@ func New(cfg Config, d Deps) (*Service, error) {
 			Texts:   redaction.TenantTexts(d.Redactor),
 			Bundles: redaction.BundleExporter{EventLog: d.EventLog, Redactor: d.Redactor},
 		},
-		Idempotency: idempotency.New(d.Records, d.Clock),
-		Tokens:      tokens,
-		Webhooks:    d.Webhooks,
-		Clock:       d.Clock,
+		Idempotency:   idempotency.New(d.Records, d.Clock),
+		Tokens:        tokens,
+		TokenLifetime: cfg.TokenLifetime,
+		Webhooks:      d.Webhooks,
+		Clock:         d.Clock,
 	}
 	var usage *audit.Usage
 	if d.Audit != nil {

@@ -24,7 +24,7 @@ func (u user) shows(want string, args ...string) string {
 	require.Eventually(u.t, func() bool {
 		r = u.run(args...)
 		return regexp.MustCompile(want).MatchString(r.out)
-	}, 20*time.Second, 200*time.Millisecond, "%v shows %s: %v", args, want, &r)
+	}, time.Minute, 200*time.Millisecond, "%v shows %s: %v", args, want, &r)
 	return r.out
 }
 

@@ -98,3 +98,57 @@ func TestWorkflow_LintReportsToCodeHosts(t *testing.T) {
 		require.Positive(t, result.Locations[0].PhysicalLocation.Region.StartLine)
 	}
 }
+
+// The list says where a workflow comes from and what it hides; what is shared cannot be deleted.
+func TestWorkflow_ListWarnsAboutHiddenFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "flow.json")
+	doc := func(version string) []byte {
+		return []byte(`{"id":"flow","name":"Flow","version":"` + version + `","nodes":[{"id":"a","typeId":"core.noop"}]}`)
+	}
+	require.NoError(t, os.WriteFile(file, doc("1"), 0o600))
+	h := harness.Start(t, "--workflows", dir)
+	u := at(t, h.HTTP, "dev-key")
+	r := u.ok("workflow", "list")
+	require.Regexp(t, `(?m)^flow +1 +flow\.json +Flow`, r.out)
+	require.Empty(t, r.err)
+
+	r = u.run("workflow", "delete", "flow")
+	require.NotZero(t, r.status)
+	require.Contains(t, r.err, "workflow flow is shared by all tenants")
+	require.Contains(t, r.err, "hint: The operator removes its file, flow.json, from the folder of --workflows.")
+	r = u.run("workflow", "register", dir)
+	require.Equal(t, 2, r.status)
+	require.Contains(t, r.err, dir+" is a folder; register its files one by one, or start the host with --workflows "+dir)
+
+	own := filepath.Join(t.TempDir(), "own.json")
+	require.NoError(t, os.WriteFile(own, doc("2"), 0o600))
+	require.Contains(t, u.ok("workflow", "register", own).err, "warning: /id: hides: your tenant's own workflow hides version 1 of the file flow.json")
+	r = u.ok("workflow", "list")
+	require.Regexp(t, `(?m)^flow +2 +tenant +Flow`, r.out)
+	require.Contains(t, r.err, "warning: flow: your tenant's own workflow hides version 1 of the file flow.json")
+}
+
+// Settings files are checked without a host, and by a host with the same words.
+func TestSettings_LintListsAllMistakes(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "rate-limits.json")
+	require.NoError(t, os.WriteFile(file, []byte("{\n \"limts\": [],\n \"limits\": [\"key=1/s\", \"key=0/s\"],\n \"tenants\": {\"acme\": [\"x\"]}\n}"), 0o600))
+	r := offline(t).run("settings", "lint", file)
+	require.Equal(t, 1, r.status)
+	for _, want := range []string{
+		file + ":2:2: /limts: settings: unknown member; allowed here: $schema, limits, tenants; did you mean limits?",
+		file + ":3:24: /limits/1: settings: \"key=0/s\": ",
+		file + ":4:23: /tenants/acme/0: settings: \"x\": ",
+	} {
+		require.Contains(t, r.out, want)
+	}
+	require.Contains(t, r.err, "3 findings in 1 file")
+
+	host := offline(t).run("dev", "--data-dir", t.TempDir(), "--rate-limits", file)
+	require.Equal(t, 2, host.status, host.err)
+	for _, want := range []string{"line 2, at \"/limts\"", "line 3, at \"/limits/1\"", "line 4, at \"/tenants/acme/0\""} {
+		require.Contains(t, host.err, want)
+	}
+}

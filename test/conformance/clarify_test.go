@@ -35,17 +35,23 @@ func TestClarification_OfAModelWaitsForTheAnswer(t *testing.T) {
 		"interrupt.resolved clarification.resolved node.resumed provider.usage artifact.created node.completed run.completed", strings.Join(names(events), " "))
 }
 
-// asking registers a workflow whose model asks a question, and starts a run of it. more are members of
-// its node.
+// asking registers a workflow whose model asks a question, starts a run of it, and waits for the
+// question. more are members of its node.
 func asking(t *testing.T, c *harness.Client, id, more string, answers ...string) (runID string) {
+	t.Helper()
+	runID = startAsking(t, c, id, more, answers...)
+	await(t, c, runID, 30*time.Second, "waiting-input")
+	return runID
+}
+
+// startAsking is asking without waiting.
+func startAsking(t *testing.T, c *harness.Client, id, more string, answers ...string) (runID string) {
 	t.Helper()
 	n := node(id, "core.ai.callPrompt", `{"provider":"mock","model":"mock-mini","envelopeType":"vendor.waybill.ticket.triage","prompt":"hi","expectsStreaming":false}`, "{}")
 	a := do(t, c, http.MethodPost, "/v1/workflows", definition(id, strings.TrimSuffix(n, "}")+more+"}", "", "", ""))
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
 	program(t, c, id, append([]string{`{"type":"clarification.request","payload":{"questions":[{"id":"q1","question":"which?"}]}}`}, answers...)...)
-	runID = create(t, c, `{"workflowId":"`+id+`"}`).RunID
-	await(t, c, runID, 30*time.Second, "waiting-input")
-	return runID
+	return create(t, c, `{"workflowId":"`+id+`"}`).RunID
 }
 
 // requireReplayed requires that a replay has the events of its source.
@@ -93,7 +99,7 @@ func TestClarification_CanBeDeclined(t *testing.T) {
 func TestClarification_OfAModelTimesOut(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
-	id := asking(t, c, "model-late", `,"settings":{"questions":{"timeoutMs":1200}}`)
+	id := startAsking(t, c, "model-late", `,"settings":{"questions":{"timeoutMs":1200}}`)
 	events, err := c.Finish(within(t, 30*time.Second), id)
 	require.NoError(t, err)
 	require.Equal(t, "interrupt.requested node.suspended interrupt.resolved node.failed run.failed", strings.Join(names(events)[4:], " "))

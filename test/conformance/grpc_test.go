@@ -30,7 +30,7 @@ func engine(t *testing.T) openwopv1.EngineClient {
 
 func as(t *testing.T, key string, more ...string) context.Context {
 	t.Helper()
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, time.Minute)
 	if key != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+key)
 	}

@@ -17,7 +17,7 @@ type paused struct {
 func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	t.Parallel()
 	c := client(t, liveKey)
-	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":1000}}`).RunID
+	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":4000}}`).RunID // pause requests arrive within it
 	await(t, c, id, 30*time.Second, "running")
 	a := do(t, c, http.MethodPost, "/v1/runs/"+id+":pause", `{"reason":"lunch"}`, "Idempotency-Key", "p-"+id)
 	require.Equal(t, http.StatusAccepted, a.Status, "%s", a.Body)

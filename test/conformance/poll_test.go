@@ -66,12 +66,12 @@ func TestPoll_WaitsOnlyIfTheRunIsLiveAndNothingIsNewer(t *testing.T) {
 	id := create(t, c, `{"workflowId":"wait"}`).RunID
 	await(t, c, id, 30*time.Second, "running")
 	began := time.Now()
-	require.Len(t, poll(t, c, id, "?timeout=20").Events, 2, "existing events are returned immediately")
-	p := poll(t, c, id, "?timeout=20&lastSequence=50")
+	require.Len(t, poll(t, c, id, "?timeout=60").Events, 2, "existing events are returned immediately")
+	p := poll(t, c, id, "?timeout=60&lastSequence=50")
 	require.Empty(t, p.Events, "beyond the head is no reason to wait")
 	require.Equal(t, 50, p.LastEventSeq)
 	require.False(t, p.IsTerminal)
-	require.Less(t, time.Since(began), 20*time.Second, "it does not wait")
+	require.Less(t, time.Since(began), time.Minute, "it does not wait")
 
 	began = time.Now()
 	p = poll(t, c, id, "?timeout=1&lastSequence=1")
@@ -81,7 +81,7 @@ func TestPoll_WaitsOnlyIfTheRunIsLiveAndNothingIsNewer(t *testing.T) {
 
 	woken := make(chan harness.Page, 1)
 	go func() {
-		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+id+"/events/poll?timeout=30&lastSequence=1", "")
+		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+id+"/events/poll?timeout=60&lastSequence=1", "")
 		var p harness.Page
 		if err != nil || a.JSON(&p) != nil {
 			t.Errorf("poll: %v", err)
@@ -92,7 +92,7 @@ func TestPoll_WaitsOnlyIfTheRunIsLiveAndNothingIsNewer(t *testing.T) {
 	select {
 	case p := <-woken:
 		require.NotEmpty(t, p.Events)
-	case <-time.After(25 * time.Second): // of 30
+	case <-time.After(55 * time.Second): // of 60
 		t.Fatal("a waiting poll was not woken by a new event")
 	}
 }

@@ -209,7 +209,7 @@ func TestAsset_IsServedUntilItExpires(t *testing.T) {
 	require.Eventually(t, func() bool {
 		res, _ := fetch(t, http.MethodGet, brief)
 		return res.StatusCode == http.StatusNotFound
-	}, 20*time.Second, 50*time.Millisecond)
+	}, time.Minute, 50*time.Millisecond)
 	res, body := fetch(t, http.MethodGet, lasting)
 	require.Equal(t, http.StatusOK, res.StatusCode)
 	require.Equal(t, "hi", string(body))

@@ -177,7 +177,7 @@ func TestStream_FollowsALiveRunWithoutGapOrDouble(t *testing.T) {
 			}
 		}()
 	}
-	events, err := c.Finish(within(t, 20*time.Second), id)
+	events, err := c.Finish(within(t, time.Minute), id)
 	require.NoError(t, err)
 	var want []string
 	for _, e := range events {
@@ -247,10 +247,15 @@ func TestStream_RejectsAPositionBeyondTheEnd(t *testing.T) {
 func TestStream_BuffersIntoBatches(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
-	id := create(t, c, talk(30, "a ", "b ", "c ", "d ", "e ", "f ", "g ", "h ")).RunID
-	began := time.Now()
-	got := frames(t, c, id, "?streamMode=debug&bufferMs=4000")
-	require.Less(t, time.Since(began), 4*time.Second, "the end does not wait for the timer")
+	var got []harness.Frame
+	took := time.Minute
+	for attempt := 0; attempt < 5 && took >= 4*time.Second; attempt++ { // a busy machine only adds to the time
+		id := create(t, c, talk(30, "a ", "b ", "c ", "d ", "e ", "f ", "g ", "h ")).RunID
+		began := time.Now()
+		got = frames(t, c, id, "?streamMode=debug&bufferMs=4000")
+		took = time.Since(began)
+	}
+	require.Less(t, took, 4*time.Second, "the end does not wait for the timer")
 	seq := -1
 	for _, f := range got {
 		require.Equal(t, "batch", f.Event, "no frames of single events")
@@ -267,7 +272,7 @@ func TestStream_BuffersIntoBatches(t *testing.T) {
 	}
 	require.Less(t, len(got), 4)
 
-	id = create(t, c, talk(30, "a ", "b ", "c ", "d ", "e ", "f ", "g ", "h ")).RunID
+	id := create(t, c, talk(300, "a ", "b ", "c ", "d ", "e ", "f ", "g ", "h ")).RunID // it lasts longer than a request takes to arrive
 	require.Greater(t, len(frames(t, c, id, "?streamMode=debug&bufferMs=50")), 2, "a short timer flushes on the way")
 	require.NotContains(t, kinds(frames(t, c, id, "?streamMode=debug&bufferMs=0")), "batch")
 }

@@ -39,7 +39,7 @@ func childOf(t *testing.T, c *harness.Client, id string) string {
 			child = s.ChildRuns[0].RunID
 		}
 		return child != ""
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	return child
 }
 

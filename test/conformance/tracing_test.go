@@ -125,7 +125,7 @@ func TestTracing_ContinuesTheTraceAfterARestart(t *testing.T) {
 	c := client(t, testKey)
 	h := harness.Start(t, "--lease", "1s", "--otlp-endpoint", collector.URL())
 	c = c.To(h, "dev-key")
-	doc := definition("slow", node("a", "core.noop", "{}", "{}")+","+node("b", "core.delay", "{}", `{"delayMs":{"type":"static","value":1500}}`), edge("a", "b"), "", "")
+	doc := definition("slow", node("a", "core.noop", "{}", "{}")+","+node("b", "core.delay", "{}", `{"delayMs":{"type":"static","value":4000}}`), edge("a", "b"), "", "")
 	require.Equal(t, http.StatusCreated, do(t, c, http.MethodPost, "/v1/workflows", doc).Status)
 	a := do(t, c, http.MethodPost, "/v1/runs", `{"workflowId":"slow"}`, "Traceparent", sampled)
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)

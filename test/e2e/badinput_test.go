@@ -20,10 +20,11 @@ func nested(depth int) string {
 
 // Bad input gets its error code, a message with cause and place, and the closed error envelope.
 func TestBadInput_IsRejectedWithCodeAndPlace(t *testing.T) {
-	h, c := seamHost(t)
+	t.Parallel()
+	h, c := sharedHost(t)
 	schemas := harness.LoadSchemas(t)
 	done := start(t, c, `{"workflowId":"conformance-noop"}`)
-	_, err := c.Finish(within(t, 10*time.Second), done)
+	_, err := c.Finish(within(t, time.Minute), done)
 	require.NoError(t, err)
 	other := h.Client("other")
 	anonymous := &harness.Client{Base: c.Base, HTTP: c.HTTP}
@@ -244,6 +245,7 @@ func TestBadInput_IsRejectedWithCodeAndPlace(t *testing.T) {
 }
 
 func TestScope_AMissingOneIsNamed(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	h := harness.Start(t, "--api-key", "reader=acme:runs:read", "--api-key", "writer=acme:runs:create")
 	a, err := h.Client("reader").Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"triage"}`)
@@ -256,7 +258,8 @@ func TestScope_AMissingOneIsNamed(t *testing.T) {
 }
 
 func TestIdempotency_TwentyRacersGetOneRun(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	var (
 		mu  sync.Mutex
 		ids = map[string]int{}
@@ -281,7 +284,7 @@ func TestIdempotency_TwentyRacersGetOneRun(t *testing.T) {
 	wg.Wait()
 	require.Len(t, ids, 1)
 	for id := range ids {
-		events, err := c.Finish(within(t, 10*time.Second), id)
+		events, err := c.Finish(within(t, time.Minute), id)
 		require.NoError(t, err)
 		require.Len(t, events, 4)
 	}
@@ -294,17 +297,18 @@ func TestIdempotency_TwentyRacersGetOneRun(t *testing.T) {
 }
 
 func TestRestart_KeepsEverything(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	h := harness.Start(t)
 	c := h.Client("dev-key")
 	id := start(t, c, `{"workflowId":"triage","inputs":{"mail":"Where is my parcel? Order 4711."}}`)
-	before, err := c.Finish(within(t, 20*time.Second), id)
+	before, err := c.Finish(within(t, time.Minute), id)
 	require.NoError(t, err)
 	state := h.Stop()
 	require.True(t, state.Success(), "a clean stop: %s", state)
 	h.Launch()
 	c = h.Client("dev-key")
-	after, err := c.Finish(within(t, 20*time.Second), id)
+	after, err := c.Finish(within(t, time.Minute), id)
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint(before), fmt.Sprint(after))
 }

@@ -21,10 +21,10 @@ func TestBasePath_C13_EverythingIsBelowIt(t *testing.T) {
 	require.NoError(t, a.JSON(&made))
 	require.Equal(t, h.HTTP+"/v1/runs/"+made.RunID, made.StatusURL)
 	require.Equal(t, h.HTTP+"/v1/runs/"+made.RunID+"/events", made.EventsURL)
-	events, err := own.Finish(within(t, 20*time.Second), made.RunID)
+	events, err := own.Finish(within(t, time.Minute), made.RunID)
 	require.NoError(t, err)
 	last := ""
-	_, err = own.Stream(within(t, 20*time.Second), "/v1/runs/"+made.RunID+"/events", func(f harness.Frame) bool { last = f.Event; return true })
+	_, err = own.Stream(within(t, time.Minute), "/v1/runs/"+made.RunID+"/events", func(f harness.Frame) bool { last = f.Event; return true })
 	require.NoError(t, err)
 	require.Equal(t, events[len(events)-1].Type, last)
 

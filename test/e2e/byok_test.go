@@ -13,6 +13,7 @@ import (
 // OpenWOP envelope contract §21: which tenants may bring keys, and for which of the configured
 // providers. Both are absent without a key directory.
 func TestDiscovery_ListsProvidersWithTenantKeys(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "the launcher gives --provider to the redactor as well, which needs the key that here only tenants have")
 	needsHost(t)
 	type document struct {

@@ -50,7 +50,8 @@ func payloads(t *testing.T, events []harness.Event, typ string) []json.RawMessag
 // OpenWOP host contract §5.6 and §5.9: only entries written after the wait remain, with the time of
 // their write.
 func TestChannels_DropExpiredEntriesAtTheNextWrite(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-channel-ttl"}`)
 	var entries []struct {
 		Value string
@@ -72,7 +73,8 @@ func TestChannels_DropExpiredEntriesAtTheNextWrite(t *testing.T) {
 
 // OpenWOP host contract §5.9: the first message of an id wins, however often it is repeated.
 func TestChannels_RecordEachMessageOnce(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-message-reducer"}`)
 	require.Len(t, payloads(t, events, "channel.written"), 2)
 	require.JSONEq(t, `[{"messageId":"emit-duplicate-message-1","role":"assistant","content":"once"}]`, string(v.Channels["messages"]))
@@ -80,8 +82,8 @@ func TestChannels_RecordEachMessageOnce(t *testing.T) {
 
 // OpenWOP host contract §3.5: refused before it starts, with the capability's id.
 func TestRequires_AreRejectedBeforeTheNodeStarts(t *testing.T) {
-	h, c := seamHost(t)
-	_ = h
+	t.Parallel()
+	_, c := sharedHost(t)
 	_, events, v := ran(t, c, `{"workflowId":"conformance-capability-missing"}`)
 	require.Equal(t, []string{"run.started", "node.failed", "run.failed"}, names(events))
 	require.Equal(t, "capability_not_provided", v.Error.Code)
@@ -90,6 +92,7 @@ func TestRequires_AreRejectedBeforeTheNodeStarts(t *testing.T) {
 
 // OpenWOP host contract §1.4: requirable capabilities are advertised only if there are any.
 func TestDiscovery_ListsRuntimeCapabilitiesIfThereAreAny(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	for _, flags := range [][]string{nil, {"--runtime-capability", "vendor.acme.gpu", "--runtime-capability", "net.outbound"}} {
 		h := harness.Start(t, flags...)
@@ -108,7 +111,8 @@ func TestDiscovery_ListsRuntimeCapabilitiesIfThereAreAny(t *testing.T) {
 
 // OpenWOP host contract §10.2: listed cost attributes are summed and in spans; others are dropped.
 func TestCost_KeepsToTheClosedList(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	runID, events, v := ran(t, c, `{"workflowId":"openwop-smoke-cost-emit"}`)
 	require.JSONEq(t, `{"usd":0.00123,"tokens":{"input":100,"output":50},"provider":"anthropic"}`, string(v.Metrics.OpenwopCost))
 	a, err := c.Do(t.Context(), http.MethodGet, "/v1/host/sample/test/otel/spans?runId="+runID, "")
@@ -129,7 +133,7 @@ func TestCost_KeepsToTheClosedList(t *testing.T) {
 func TestSecretEcho_ProvesTheSecretWithoutDisclosingIt(t *testing.T) {
 	const canary = "the-suite-s-canary-value-4711"
 	t.Setenv("OPENWOP_CANARY_SECRET_VALUE", canary)
-	_, c := seamHost(t)
+	c := seamHost(t)
 	runID, events, v := ran(t, c, `{"workflowId":"openwop-smoke-byok-roundtrip"}`)
 	sum := sha256.Sum256([]byte(canary))
 	require.JSONEq(t, `{"secretSha256":"`+hex.EncodeToString(sum[:])+`","secretLength":29}`, string(v.Variables["resolve-secret"]))
@@ -148,7 +152,8 @@ func TestSecretEcho_ProvesTheSecretWithoutDisclosingIt(t *testing.T) {
 
 // OpenWOP host contract §5.6: a side effect, recorded with its outcome.
 func TestSideEffect_RecordsItsOutcome(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	_, events, _ := ran(t, c, `{"workflowId":"conformance-replay-side-effect","inputs":{"delayMs":1}}`)
 	require.Equal(t, []string{
 		"run.started", "node.started", "node.completed", "node.started", "log.appended", "node.completed", "run.completed",
@@ -159,7 +164,8 @@ func TestSideEffect_RecordsItsOutcome(t *testing.T) {
 
 // OpenWOP host contract §5.7: the fixture's run is the same under every supported engine version.
 func TestVersionFold_RunsUnderTheEnginesVersion(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"conformance-version-fold"}`, "X-Force-Engine-Version", "1")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)

@@ -30,7 +30,7 @@ const (
 // do sends a request and requires an answer.
 func do(t *testing.T, c *harness.Client, method, path, body string, headers ...string) *harness.Answer {
 	t.Helper()
-	a, err := c.Do(within(t, 20*time.Second), method, path, body, headers...)
+	a, err := c.Do(within(t, time.Minute), method, path, body, headers...)
 	require.NoError(t, err)
 	return a
 }
@@ -146,7 +146,7 @@ func TestConsole_C1c_SessionReadsAStreamAndEndsWithItsKey(t *testing.T) {
 	h, c := consoleHost(t)
 	cookie := signIn(t, c, `{"key":"`+consoleKey+`"}`)
 	run := start(t, h.Client(consoleKey), `{"workflowId":"triage","inputs":{"mail":"Where is my order?"}}`)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	last := ""
 	plain := &harness.Client{Base: c.Base, Key: "", HTTP: c.HTTP}

@@ -29,7 +29,7 @@ func shown(t *testing.T, c *harness.Client) map[string]row {
 			got[r.WorkflowID] = r
 		}
 		return len(got) == len(rests) && len(list.Runs) == len(rests)
-	}, 20*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	return got
 }
 
@@ -44,7 +44,7 @@ func TestDev_L1_BeginsWithThreeRunsOnce(t *testing.T) {
 	require.Regexp(t, `web +http://\S+/console/#code=\S+\n`, h.Log())
 	require.Contains(t, h.Log(), h.Dir())
 
-	events, err := c.Finish(within(t, 20*time.Second), runs["demo-recovered"].RunID)
+	events, err := c.Finish(within(t, time.Minute), runs["demo-recovered"].RunID)
 	require.NoError(t, err)
 	said := ""
 	for _, e := range events {
@@ -68,7 +68,7 @@ func TestDev_L1_BeginsWithThreeRunsOnce(t *testing.T) {
 	answer := do(t, c, http.MethodPost, "/v1/runs/"+runs["demo-approval"].RunID+"/interrupts/approve",
 		`{"resumeValue":{"decision":"full","reason":"It was our mistake.","voucher":true}}`)
 	require.Equal(t, http.StatusOK, answer.Status, "%s", answer.Body)
-	_, err = c.Finish(within(t, 20*time.Second), runs["demo-approval"].RunID)
+	_, err = c.Finish(within(t, time.Minute), runs["demo-approval"].RunID)
 	require.NoError(t, err)
 }
 

@@ -54,7 +54,7 @@ func TestEngine_ARunOfALaterVersionIsReadAndNotExecuted(t *testing.T) {
 		require.Eventually(t, func() bool {
 			a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+id, "")
 			return err == nil && strings.Contains(string(a.Body), `"status":"`+want+`"`)
-		}, 20*time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 	}
 	status("waiting-approval")
 	h.Kill()
@@ -84,7 +84,7 @@ func TestEngine_ARunOfALaterVersionIsReadAndNotExecuted(t *testing.T) {
 		require.Equal(t, http.StatusOK, a.Status, "%s: %s", path, a.Body)
 		require.Contains(t, string(a.Body), `"engineVersion":"2"`, path)
 	}
-	events, err := c.Finish(within(t, 20*time.Second), start(t, c, `{"workflowId":"quiet"}`))
+	events, err := c.Finish(within(t, time.Minute), start(t, c, `{"workflowId":"quiet"}`))
 	require.NoError(t, err, "the other runs continue")
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
 	require.Equal(t, 1, strings.Count(h.Log(), "run left to a newer dispatcher"), "%s", h.Log())

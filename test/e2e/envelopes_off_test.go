@@ -13,6 +13,7 @@ import (
 // OpenWOP envelope contract §6, step 0: a host without host.aiEnvelope advertises no kinds, providers and
 // models, and rejects runs with nodes that emit envelopes. Other workflows are executed.
 func TestEnvelopes_CanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	h := harness.Start(t, "--ai-envelope=false")
 	c := h.Client("dev-key")
@@ -51,6 +52,7 @@ func TestEnvelopes_CanBeSwitchedOff(t *testing.T) {
 
 // A run that waits while its host is switched off fails at its next node, which does not start.
 func TestEnvelopes_SwitchedOffForARunInProgress(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	dir := t.TempDir()
 	h := harness.StartIn(t, dir)

@@ -24,6 +24,7 @@ import (
 
 // The example run's events are the same bytes in every API.
 func TestExample_ReadsTheSameEverywhere(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "its readers connect to --nats-addr")
 	needsHost(t)
 	h := harness.Start(t, "--nats-addr", "127.0.0.1:0")
@@ -43,6 +44,7 @@ func TestExample_ReadsTheSameEverywhere(t *testing.T) {
 
 // Conditions, a loop and variables decide without a model (examples/order).
 func TestExample_OrderTakesTheBranchOfItsTotal(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	c := harness.Start(t).Client("dev-key")
 	schemas := harness.LoadSchemas(t)
@@ -80,7 +82,7 @@ func TestExample_OrderTakesTheBranchOfItsTotal(t *testing.T) {
 func overSSE(t *testing.T, c *harness.Client, id string) []string {
 	t.Helper()
 	var out []string
-	a, err := c.Stream(within(t, 20*time.Second), "/v1/runs/"+id+"/events?streamMode=debug", func(f harness.Frame) bool {
+	a, err := c.Stream(within(t, time.Minute), "/v1/runs/"+id+"/events?streamMode=debug", func(f harness.Frame) bool {
 		out = append(out, f.Data)
 		return true
 	})
@@ -94,7 +96,7 @@ func overGRPC(t *testing.T, h *harness.Host, id string) []string {
 	conn, err := grpc.NewClient(h.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	ctx := metadata.AppendToOutgoingContext(within(t, 20*time.Second), "authorization", "Bearer dev-key")
+	ctx := metadata.AppendToOutgoingContext(within(t, time.Minute), "authorization", "Bearer dev-key")
 	s, err := openwopv1.NewEngineClient(conn).StreamRunEvents(ctx, &openwopv1.StreamRunEventsRequest{RunId: id, StreamModes: []string{"debug"}})
 	require.NoError(t, err)
 	var out []string
@@ -117,7 +119,7 @@ func overNATS(t *testing.T, h *harness.Host, id string) []string {
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, time.Minute)
 	cons, err := js.Consumer(ctx, subject.Stream, subject.Consumer("default", subject.DefaultConsumer))
 	require.NoError(t, err)
 	var frames []*frame.Frame

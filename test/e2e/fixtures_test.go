@@ -43,7 +43,7 @@ func answer(t *testing.T, c *harness.Client, id, runID string) {
 	require.Eventually(t, func() bool {
 		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID, "")
 		return err == nil && strings.Contains(string(a.Body), `"status":"`+want.Status+`"`)
-	}, 10*time.Second, 20*time.Millisecond, "the run waits for an answer")
+	}, time.Minute, 20*time.Millisecond, "the run waits for an answer")
 	runID = asker(t, c, runID)
 	for i, value := range want.Answers {
 		a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+runID+"/interrupts/"+want.Node, `{"resumeValue":`+value+`}`)
@@ -53,7 +53,8 @@ func answer(t *testing.T, c *harness.Client, id, runID string) {
 }
 
 func TestFixtures_AdvertiseExactlyWhatCanRun(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	a, err := c.Do(t.Context(), http.MethodGet, "/.well-known/openwop", "")
 	require.NoError(t, err)
 	var d struct{ Fixtures []string }
@@ -63,7 +64,8 @@ func TestFixtures_AdvertiseExactlyWhatCanRun(t *testing.T) {
 }
 
 func TestFixtures_MatchTheirDescriptions(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	c := seamHost(t)
 	schemas := harness.LoadSchemas(t)
 	// Sequential: scripts are queued by node id, and fixtures share ids.
 	for _, id := range fixtureIDs(t) {
@@ -108,9 +110,10 @@ func program(t *testing.T, c *harness.Client, script string) {
 }
 
 func TestTruncation_DoublesTheBudgetOnTheWire(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	c := seamHost(t)
 	program(t, c, fixture.Scripts["conformance-envelope-truncated"])
-	_, err := c.Finish(within(t, 20*time.Second), start(t, c, `{"workflowId":"conformance-envelope-truncated"}`))
+	_, err := c.Finish(within(t, time.Minute), start(t, c, `{"workflowId":"conformance-envelope-truncated"}`))
 	require.NoError(t, err)
 	a, err := c.Do(t.Context(), http.MethodGet, "/v1/host/sample/test/mock-ai/last-dispatch-budget?nodeId=structured-call", "")
 	require.NoError(t, err)
@@ -118,7 +121,8 @@ func TestTruncation_DoublesTheBudgetOnTheWire(t *testing.T) {
 }
 
 func TestSeams_NeedTheFlagAndAKey(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	_, c := sharedHost(t)
 	anonymous := *c
 	anonymous.Key = ""
 	a, err := anonymous.Do(t.Context(), http.MethodGet, "/v1/host/sample/node-catalog", "")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,11 @@ import (
 	"waybill.dev/waybill/protocol/schema/schematest"
 	"waybill.dev/waybill/test/harness"
 )
+
+func TestMain(m *testing.M) {
+	m.Run()
+	shared.Close()
+}
 
 // needsHost skips tests that start processes under -short.
 func needsHost(t *testing.T) {
@@ -26,13 +32,36 @@ func needsHost(t *testing.T) {
 // testKey may use test-only features.
 const testKey = "hk_test_e2e"
 
-// seamHost is a host with the protocol's fixtures and test seams.
-func seamHost(t *testing.T) (*harness.Host, *harness.Client) {
+// seamArgs are the arguments of a host with the protocol's fixtures and test seams.
+func seamArgs(t *testing.T) []string {
+	t.Helper()
+	return []string{
+		"--test-seams", "--workflows", filepath.Join(schematest.Dir(t), "fixtures"), "--lease", "1s",
+		"--api-key", testKey + "=acme:*", "--api-key", "other=beta:*",
+	}
+}
+
+// seamHost is a fresh host with the protocol's fixtures and test seams, for tests that script its
+// model.
+func seamHost(t *testing.T) *harness.Client {
 	t.Helper()
 	needsHost(t)
-	fixtures := filepath.Join(schematest.Dir(t), "fixtures")
-	h := harness.Start(t, "--test-seams", "--workflows", fixtures, "--lease", "1s",
-		"--api-key", testKey+"=acme:*", "--api-key", "other=beta:*")
+	return harness.Start(t, seamArgs(t)...).Client(testKey)
+}
+
+// shared is such a host for all other tests.
+var shared struct {
+	harness.Shared
+	once sync.Once // sets its arguments
+}
+
+// sharedHost returns the shared host.
+func sharedHost(t *testing.T) (*harness.Host, *harness.Client) {
+	t.Helper()
+	needsHost(t)
+	args := seamArgs(t)
+	shared.once.Do(func() { shared.Args = args })
+	h := shared.Host(t)
 	return h, h.Client(testKey)
 }
 

@@ -77,6 +77,7 @@ func discover(t *testing.T, c *harness.Client) (d discovered) {
 // OpenWOP envelope contract §4: discovery, serving and validation use one registry for kinds of
 // every source. ADR 0014 for the nodes.
 func TestPacks_AddKindsButNoNodesThatNeedARuntime(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir := packFolder(t)
@@ -125,6 +126,7 @@ func artifacts(events []harness.Event) []string {
 
 // OpenWOP envelope contract §26 case 23: the pack is removed while a run with its kind waits.
 func TestPacks_ARemovedKindIsRejectedAndItsEventsStay(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir, data := packFolder(t), t.TempDir()
@@ -141,7 +143,7 @@ func TestPacks_ARemovedKindIsRejectedAndItsEventsStay(t *testing.T) {
 		require.NoError(t, err)
 		before = artifacts(events)
 		return len(before) == 1
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	h.Kill()
 
 	h = harness.StartIn(t, data, "--workflows", workflows, "--lease", "1s")
@@ -185,6 +187,7 @@ func deskWorkflow(id string) string {
 // OpenWOP envelope contract §16.3, rows 3 and 4, with a real host; §16.4 for its discovery
 // document.
 func TestPacks_NodesExtendTheHostsAndPassTheGate(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "the launcher gives --packs to all services, and an acceptor offers none of what these packs need")
 	needsHost(t)
 	dir := writeFiles(t, deskFiles)

@@ -14,6 +14,7 @@ import (
 // OpenWOP host contract §5.8: a forbidden model is never called. A run that names one at creation
 // is rejected then.
 func TestPolicy_ForbidsAModelToATenant(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	file := filepath.Join(t.TempDir(), "policies.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"tenants":{"default":{"sample":{"mode":"restricted","allowedModels":["other-*"]},"box":{"mode":"disabled"}}}}`), 0o600))

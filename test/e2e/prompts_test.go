@@ -47,6 +47,7 @@ func promptHost(t *testing.T, observability string) (*harness.Host, *harness.Cli
 
 // OpenWOP envelope contract §16.3, §19.2, §25: the event of a real run.
 func TestPrompts_ARunRecordsTheSourcesOfItsPrompt(t *testing.T) {
+	t.Parallel()
 	h, c := promptHost(t, "full")
 	schemas := harness.LoadSchemas(t)
 	events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"sort","inputs":{"mail":"dear sirs"}}`))
@@ -84,6 +85,7 @@ func TestPrompts_ARunRecordsTheSourcesOfItsPrompt(t *testing.T) {
 }
 
 func TestPrompts_FollowTheObservabilitySetting(t *testing.T) {
+	t.Parallel()
 	_, c := promptHost(t, "off")
 	schemas := harness.LoadSchemas(t)
 	events, snap := finish(t, c, schemas, start(t, c, `{"workflowId":"sort","inputs":{"mail":"dear sirs"}}`))

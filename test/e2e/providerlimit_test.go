@@ -56,6 +56,7 @@ func ask(t *testing.T, c *harness.Client, runs int) (ids []string) {
 
 // Calls beyond a provider's limit wait, and no run fails for it.
 func TestProviderSettings_QueueCallsOfAllTenants(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	model := &slowModel{}
 	server := httptest.NewServer(model)
@@ -108,6 +109,7 @@ func (m *busyModel) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 
 // After a 429 the queued calls wait as the vendor requests: it rejects one call, not eight.
 func TestProviderSettings_ARefusedProviderIsNotCalled(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	model := &busyModel{}
 	server := httptest.NewServer(model)

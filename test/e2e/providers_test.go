@@ -62,6 +62,7 @@ func replayed(t *testing.T, c *harness.Client, runID string) string {
 // A server without response formats and tools is called until it accepts the schema in words. A
 // replay repeats the events and makes no call.
 func TestProviders_StepDownToTheFormThatTheServerAccepts(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,6 +93,7 @@ func TestProviders_StepDownToTheFormThatTheServerAccepts(t *testing.T) {
 
 // The next model of the list answers when the first fails; the log names it, and a replay repeats it.
 func TestProviders_TheNextModelAnswersWhenOneFails(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -152,6 +154,7 @@ func TestProviders_TheNextModelAnswersWhenOneFails(t *testing.T) {
 
 // A rate limit is waited for. When the node's time does not suffice, the next model is called.
 func TestProviders_TheNextModelAnswersWhenPatienceEnds(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "60")

@@ -110,6 +110,30 @@ func TestDev_ReadsChangedFilesAgain(t *testing.T) {
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
 }
 
+// With test seams, too, a template that clashes with one of the seams leaves the kinds as they are.
+func TestDev_ReadsAllFoldersAgainOrNone(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	dir := t.TempDir()
+	kind, template := filepath.Join(dir, "kinds", "vendor.acme.note.schema.json"), filepath.Join(dir, "prompts", "greet.json")
+	save(t, kind, kindDoc("text"))
+	save(t, template, `{"templateId":"greet","version":"1.0.0","kind":"user","text":"Hello."}`)
+	h := harness.Start(t, "--kinds", filepath.Dir(kind), "--prompts", filepath.Dir(template), "--test-seams")
+	c := h.Client("dev-key")
+	served := func(member string) bool {
+		a, err := c.Do(t.Context(), http.MethodGet, "/schemas/envelopes/vendor.acme.note.schema.json", "")
+		require.NoError(t, err)
+		return strings.Contains(string(a.Body), `"`+member+`"`)
+	}
+	require.True(t, served("text"))
+	save(t, template, `{"templateId":"conformance.stream-text-noop","version":"1.0.0","kind":"user","text":"Hello."}`)
+	save(t, kind, kindDoc("title"))
+	eventually(t, "the reason is logged", func() bool { return strings.Contains(h.Log(), "the previous ones stay") })
+	require.True(t, served("text"), "the kinds are as before")
+	save(t, template, `{"templateId":"greet","version":"1.0.1","kind":"user","text":"Hello."}`)
+	eventually(t, "the new schema is served", func() bool { return served("title") })
+}
+
 // Temporary files of editors are ignored, and a definition that is written in several steps is registered
 // once.
 func TestDev_IgnoresUnfinishedWorkflows(t *testing.T) {

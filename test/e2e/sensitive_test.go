@@ -44,13 +44,14 @@ func seeded(t *testing.T, workflows map[string]string) *harness.Host {
 // OpenWOP host contract §10.3: masking happens before the append, so no API and no disk has the
 // value. The run continues with the value, also after its executor is killed.
 func TestSensitive_IsMaskedInTheLogAndUsedByTheRun(t *testing.T) {
+	t.Parallel()
 	h := seeded(t, map[string]string{"private": private})
 	c := h.Client(testKey)
 	runID := start(t, c, `{"workflowId":"private","inputs":{"ssn":"`+ssn+`","pause":150,"open":"told"}}`)
 	require.Eventually(t, func() bool {
 		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID, "")
 		return err == nil && strings.Contains(string(a.Body), `"wait":{"status":"running"`)
-	}, 10*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 	h.Kill()
 	h.Restart()
 	c = h.Client(testKey)
@@ -95,6 +96,7 @@ func holding(t *testing.T, dir, text string) []string {
 // The host rejects what it cannot guarantee: a model's answer is streamed before it could be
 // masked.
 func TestSensitive_IsRejectedWhereItCannotBeMasked(t *testing.T) {
+	t.Parallel()
 	h := seeded(t, nil)
 	c := h.Client(testKey)
 	doc := `{"id":"asks","name":"a","version":"1","nodes":[{"id":"ask","typeId":"core.ai.callPrompt","name":"x","position":{"x":0,"y":0},"config":{"prompt":"hello"},"inputs":{}}],

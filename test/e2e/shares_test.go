@@ -49,6 +49,7 @@ func newHeldModel(t *testing.T) *heldModel {
 // A tenant whose runs wait for a model uses all slots and has a long queue. Another tenant's new
 // run starts immediately, within its workflow's concurrency limit.
 func TestShares_ABusyTenantDoesNotDelayOthers(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	model := newHeldModel(t)
 	h := harness.Start(t, "--max-runs", "4", "--provider", "slow="+model.URL+"/v1", "--default-model", "slow/m", "--unknown-models", "trust",
@@ -66,22 +67,20 @@ func TestShares_ABusyTenantDoesNotDelayOthers(t *testing.T) {
 	for range 40 {
 		start(t, acme, `{"workflowId":"ask"}`)
 	}
-	require.Eventually(t, func() bool { return model.now.Load() == 4 }, 20*time.Second, 10*time.Millisecond, "all slots are taken")
+	require.Eventually(t, func() bool { return model.now.Load() == 4 }, time.Minute, 10*time.Millisecond, "all slots are taken")
 
-	began := time.Now()
-	_, err := beta.Finish(within(t, 20*time.Second), start(t, beta, `{"workflowId":"quick"}`))
-	require.NoError(t, err)
-	require.Less(t, time.Since(began), 10*time.Second, "up to a second may be the wait for a slot")
+	_, err := beta.Finish(within(t, time.Minute), start(t, beta, `{"workflowId":"quick"}`))
+	require.NoError(t, err, "it ends while the model holds the other tenant's runs")
 
 	var limited []string
 	for range 3 {
 		limited = append(limited, start(t, beta, `{"workflowId":"one-by-one"}`))
 	}
-	require.Eventually(t, func() bool { return model.now.Load() == 5 }, 20*time.Second, 10*time.Millisecond, "one of them is executed, with a slot of the reserve")
+	require.Eventually(t, func() bool { return model.now.Load() == 5 }, time.Minute, 10*time.Millisecond, "one of them is executed, with a slot of the reserve")
 	require.Never(t, func() bool { return model.now.Load() > 5 }, 500*time.Millisecond, 20*time.Millisecond)
 	model.release()
 	for _, id := range limited {
-		_, err := beta.Finish(within(t, 20*time.Second), id)
+		_, err := beta.Finish(within(t, time.Minute), id)
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 5, model.most.Load())
@@ -97,6 +96,7 @@ func TestShares_ABusyTenantDoesNotDelayOthers(t *testing.T) {
 // A host killed with a permit held restarts on its own data without waiting for the old lease, and
 // still executes one run at a time.
 func TestShares_ARestartedHostFreesItsPermits(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	model := newHeldModel(t)
 	h := harness.Start(t, "--lease", "5m", "--api-key", "acme-key=acme:*", "--provider", "slow="+model.URL+"/v1", "--default-model", "slow/m", "--unknown-models", "trust")
@@ -109,16 +109,16 @@ func TestShares_ARestartedHostFreesItsPermits(t *testing.T) {
 	for range 2 {
 		ids = append(ids, start(t, c, `{"workflowId":"one-by-one"}`))
 	}
-	require.Eventually(t, func() bool { return model.now.Load() == 1 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return model.now.Load() == 1 }, time.Minute, 10*time.Millisecond)
 	h.Kill()
-	require.Eventually(t, func() bool { return model.now.Load() == 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return model.now.Load() == 0 }, time.Minute, 10*time.Millisecond)
 	h.Restart()
-	require.Eventually(t, func() bool { return model.now.Load() == 1 }, 20*time.Second, 10*time.Millisecond, "a run is executed again")
+	require.Eventually(t, func() bool { return model.now.Load() == 1 }, time.Minute, 10*time.Millisecond, "a run is executed again")
 	require.Never(t, func() bool { return model.now.Load() > 1 }, 500*time.Millisecond, 20*time.Millisecond)
 	model.release()
 	c = h.Client("acme-key") // its address has changed
 	for _, id := range ids {
-		_, err := c.Finish(within(t, 20*time.Second), id)
+		_, err := c.Finish(within(t, time.Minute), id)
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, model.most.Load())

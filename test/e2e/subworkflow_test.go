@@ -37,7 +37,8 @@ func asker(t *testing.T, c *harness.Client, runID string) string {
 
 // The fixtures of sub-workflows follow their descriptions.
 func TestFixtures_SubWorkflows(t *testing.T) {
-	_, c := seamHost(t)
+	t.Parallel()
+	c := seamHost(t)
 	schemas := harness.LoadSchemas(t)
 	complete := func(t *testing.T, id string) (parent, child family) {
 		runID := start(t, c, `{"workflowId":"`+id+`"}`)

@@ -14,6 +14,7 @@ import (
 // A registration is stored and shown again, so it must not contain a registered secret in any
 // encoding.
 func TestWebhook_ContainsNoRegisteredSecret(t *testing.T) {
+	t.Parallel()
 	const secret = "Zx9-quartz-Kestrel-4711-vault"
 	file := filepath.Join(t.TempDir(), "secrets.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("canary: "+secret+"\n"), 0o600))

@@ -174,7 +174,7 @@ func flat(m map[string][]int) []int {
 // address is called.
 func TestWebhooks_CallPublicAddressesOnly(t *testing.T) {
 	t.Parallel()
-	_, c := seamHost(t)
+	_, c := sharedHost(t)
 	for _, url := range []string{"http://127.0.0.1:1/", "https://127.0.0.1:1/", "https://[::1]:1/", "https://localhost:1/"} {
 		a, err := c.Do(t.Context(), http.MethodPost, "/v1/webhooks", fmt.Sprintf(`{"url":%q,"events":["run.completed"]}`, url))
 		require.NoError(t, err)

@@ -20,10 +20,18 @@ type Schemas struct {
 	compiled map[string]*jsonschema.Schema
 }
 
+// published are the schemas of all tests of a package: each is read and compiled once.
+var published Schemas
+
 // LoadSchemas reads the published schemas. Without them the test is skipped, or fails in CI.
 func LoadSchemas(t testing.TB) *Schemas {
 	t.Helper()
-	return &Schemas{all: publishedtest.Load(t), compiled: map[string]*jsonschema.Schema{}}
+	published.mu.Lock()
+	defer published.mu.Unlock()
+	if published.compiled == nil {
+		published.all, published.compiled = publishedtest.Load(t), map[string]*jsonschema.Schema{}
+	}
+	return &published
 }
 
 // Validate validates a document against a published schema, given by its file name.

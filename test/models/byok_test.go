@@ -111,6 +111,7 @@ func requireHidden(t *testing.T, key, where, marker string) {
 // A tenant's call uses the tenant's key. A model that repeats the key does not disclose it (OpenWOP
 // envelope contract §11).
 func TestBYOK_OwnKeysAreSentAndNeverShown(t *testing.T) {
+	t.Parallel()
 	b := newBYOK(t, urls(vendors))
 	for _, v := range vendors {
 		for _, mode := range []string{"streamed", "whole"} {
@@ -140,6 +141,7 @@ func TestBYOK_OwnKeysAreSentAndNeverShown(t *testing.T) {
 }
 
 func TestBYOK_EachTenantUsesItsOwnKeyAndNeverTheHosts(t *testing.T) {
+	t.Parallel()
 	b := newBYOK(t, urls(vendors))
 	v := vendors[0]
 	for api, tenant := range map[string]string{northKey: "north", southKey: "south"} {
@@ -174,6 +176,7 @@ func TestBYOK_EachTenantUsesItsOwnKeyAndNeverTheHosts(t *testing.T) {
 
 // A key replaced on disk applies from the next call, also within a run. Both keys are redacted.
 func TestBYOK_ARotatedKeyAppliesFromTheNextCall(t *testing.T) {
+	t.Parallel()
 	v := vendors[0]
 	l := newLine(t, v)
 	b := newBYOK(t, map[string]string{v.id: l.url})

@@ -26,6 +26,7 @@ type waited struct {
 // A wait for capacity is in the log. A host killed during the wait and restarted waits until the
 // recorded time and calls the vendor once more.
 func TestCapacity_TheWaitSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for i, v := range vendors {

@@ -44,6 +44,7 @@ type crash struct {
 // OpenWOP envelope contract §26 cases 10 and 11, and §9: wherever the host dies, there is one
 // answer in the end, and a recorded answer is never requested again.
 func TestCrash_OneAnswerWhereverTheHostDies(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "it reads the embedded log's file to time the kill")
 	if testing.Short() {
 		t.Skip("SKIPPED, kills real processes: run without -short")

@@ -171,7 +171,7 @@ func (k *crash) stop(t *testing.T) {
 		require.NoError(t, err)
 		_, rest, _ := strings.Cut(string(b), ") ")
 		return strings.HasPrefix(rest, "T")
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 // logFile is the path of the run log.

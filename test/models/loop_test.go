@@ -13,6 +13,7 @@ import (
 // its call is in flight. The next owner of the run makes that attempt, with its budget and
 // correction. Nothing is announced twice, and there are no more answers than attempts.
 func TestCrash_TheLoopResumesWhereItWas(t *testing.T) {
+	t.Parallel()
 	needsHost(t)
 	checked(t, &harness.Client{}) // load the schemas before the parallel tests
 	for i, tc := range []struct {

@@ -27,6 +27,7 @@ var unsafeInName = regexp.MustCompile(`[^a-z0-9]+`)
 // OpenWOP envelope contract §14.1, §14.2, §14.5, §15 and §19.1: every vendor, streamed
 // or not, for an envelope or a value.
 func TestMatrix_EveryVendorEveryWayEveryOutcome(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey) // load the schemas before the parallel tests
 	for _, v := range vendors {
 		for _, r := range rows(v) {
@@ -47,6 +48,7 @@ func TestMatrix_EveryVendorEveryWayEveryOutcome(t *testing.T) {
 
 // A refusal for lack of capacity holds all calls of its model and key, so these rows run alone.
 func TestMatrix_EveryVendorWithoutCapacity(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey)
 	for _, v := range vendors {
 		t.Run(v.id, func(t *testing.T) {

@@ -148,6 +148,7 @@ func outputsOf(t *testing.T, events []harness.Event, nodeID string) map[string]j
 // vendor; whether it is in the log or stored, and whether it comes as a payload or as envelopes. The log
 // has its reference.
 func TestMedia_APictureGoesToTheNextModel(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"within the log": nil, "stored": {"--max-inline-media-bytes", "1000"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,6 +26,7 @@ type partial struct {
 // The valid part of an answer is streamed while it arrives, redacted, over SSE and in the log, and a replay
 // repeats it (OpenWOP envelope contract §2, PartialInfo; §11).
 func TestPartials_OfEveryVendor(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey) // load the schemas before the parallel tests
 	note := "It is what the guide says, with the key " + apiKey + " that is a secret, on the last of its many pages."
 	said := strings.ReplaceAll(note, apiKey, "[REDACTED")
@@ -103,6 +104,7 @@ func parsePartial(t *testing.T, raw []byte) (p partial) {
 
 // The form that turn: auto chose is in the log of every run, and in its view.
 func TestTurn_RecordsTheChosenForm(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey)
 	for _, v := range vendors {
 		id := unsafeInName.ReplaceAllString(t.Name()+v.id, "-")

@@ -41,6 +41,7 @@ func prompts(t *testing.T, events []harness.Event) (out []sent) {
 // it: the host's text, the schema, the correction. A repeated call has one event, and a replay the
 // events of its source.
 func TestPrompts_CanBeSeen(t *testing.T) {
+	t.Parallel()
 	checked(t, &harness.Client{})
 	h, _ := hostOnLines(t, "--prompt-observability", "full")
 	c := checked(t, h.Client("dev-key"))
@@ -99,6 +100,7 @@ func unescaped(text string) string {
 
 // A dispatcher that takes a run over records no prompt twice for an attempt.
 func TestPrompts_AreRecordedOnceWhereverTheHostDies(t *testing.T) {
+	t.Parallel()
 	harness.InOneProcess(t, "it reads the embedded log's file to time the kill")
 	if testing.Short() {
 		t.Skip("SKIPPED, kills real processes: run without -short")

@@ -88,6 +88,7 @@ func rootWorkflows() (out []string) {
 // and as a tool. The value is wrapped where the vendor wants an object, and unwrapped from the
 // answer. An operator's own server gets the schema unchanged.
 func TestRoots_EverySchemaWithEveryProvider(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey) // load the schemas before the parallel tests
 	for _, v := range append([]*vendor{house}, vendors...) {
 		for _, model := range []string{v.seeing, v.blind} {

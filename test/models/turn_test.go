@@ -11,6 +11,7 @@ import (
 // A model that is held to a schema can answer with any kind that its node accepts (RFC 0031 §A,
 // OpenWOP envelope contract §3.1).
 func TestTurn_OffersTheKindsThatTheNodeAccepts(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey) // load the schemas before the parallel tests
 	for _, v := range vendors {
 		for name, tc := range map[string]struct {
@@ -51,6 +52,7 @@ func TestTurn_OffersTheKindsThatTheNodeAccepts(t *testing.T) {
 
 // A strict model asks a question and gets the answer.
 func TestTurn_AModelHeldToASchemaAsksAQuestion(t *testing.T) {
+	t.Parallel()
 	client(t, apiKey)
 	for _, v := range vendors {
 		t.Run(v.id, func(t *testing.T) {

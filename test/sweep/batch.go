@@ -4,11 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/redactor/redact/corpus"
+	"waybill.dev/waybill/test/rotation"
 )
+
+// everyBatch reports whether each secret is planted in each encoding, and each batch in every place.
+// Otherwise a batch has several encodings. Every batch is planted in inputs and answers, every second
+// one in other models and tools, and a sample elsewhere.
+func everyBatch() bool { return os.Getenv("SWEEP") == "full" }
 
 // secretCount is the number of planted secrets registered with the host.
 const secretCount = 50
@@ -53,18 +60,32 @@ type batch struct {
 	sep string
 }
 
-// knownBatches returns all secrets, once in each encoding.
+// knownBatches returns all secrets in each encoding. With SWEEP=full, a batch has one encoding.
+// Otherwise it has several, each with a part of the secrets: another part in the next turn.
 func knownBatches(secrets []secret) []batch {
-	var out []batch
-	for _, e := range encodings {
-		b := batch{name: e.name, sep: " "}
-		for _, s := range secrets {
-			b.items = append(b.items, item{"[REDACTED:" + s.id + "]", e.write(s.value), e.trace(s.value)})
+	together := 3
+	if everyBatch() {
+		together = 1
+	}
+	count := (len(encodings) + together - 1) / together
+	out := make([]batch, count)
+	for i := range out {
+		var names []string
+		for k := range together {
+			names = append(names, encodingAt(i+k*count).name)
 		}
-		out = append(out, b)
+		out[i] = batch{name: strings.Join(names, " or "), sep: " "}
+		for k, s := range secrets {
+			e := encodingAt(i + (k+rotation.Turn())%together*count)
+			out[i].items = append(out[i].items, item{"[REDACTED:" + s.id + "]", e.write(s.value), e.trace(s.value)})
+		}
 	}
 	return out
 }
+
+// encodingAt returns an encoding by its number. Numbers start elsewhere in each turn, because not
+// every batch is planted in every place.
+func encodingAt(i int) encoding { return encodings[(i+rotation.Turn())%len(encodings)] }
 
 // at returns the whole batch as one text that names where it is planted.
 func (b batch) at(place string) string {
@@ -121,8 +142,9 @@ func (b batch) cut(most int) []batch {
 	return out
 }
 
-// shapedBatches are unregistered secrets, several of each kind that the redactor detects by its
-// shape. A batch is small, so that a text stays within the line length guaranteed for streams.
+// shapedBatches are unregistered secrets of each kind that the redactor detects by its shape: one in
+// each turn, all with SWEEP=full. A batch is small, so that a text stays within the line length
+// guaranteed for streams.
 func shapedBatches() []batch {
 	const (
 		variants = 2
@@ -131,13 +153,19 @@ func shapedBatches() []batch {
 	var items []item
 	seen := map[string]int{}
 	for _, l := range corpus.Make(variants) {
-		if seen[l.Rule]++; l.Rule != "" && seen[l.Rule] <= variants {
-			items = append(items, item{"[REDACTED:shape." + l.Rule + "]", l.Text, l.Secret})
+		n := seen[l.Rule]
+		seen[l.Rule]++
+		if l.Rule == "" || n >= variants || !everyBatch() && !rotation.Includes(n, variants) {
+			continue
 		}
+		items = append(items, item{"[REDACTED:shape." + l.Rule + "]", l.Text, l.Secret})
 	}
+	first := rotation.Turn() % len(items)
+	items = slices.Concat(items[first:], items[:first]) // not every batch is planted in every place
 	var out []batch
 	for i := 0; i < len(items); i += together {
-		out = append(out, batch{fmt.Sprintf("shapes from %d", i), items[i:min(i+together, len(items))], "\n"})
+		// The space ends an unquoted value also where the line break is escaped.
+		out = append(out, batch{fmt.Sprintf("shapes from %d", i), items[i:min(i+together, len(items))], " \n"})
 	}
 	return out
 }

@@ -151,7 +151,7 @@ func (r *rig) refuseHooks(b batch, to string) {
 	r.t.Helper()
 	short := b.short()
 	bodies := []map[string]any{
-		{"url": short, "events": []string{"run.completed"}},
+		{"url": "not " + short, "events": []string{"run.completed"}}, // one of them is a URL
 		{"url": to, "events": []string{short}},
 		{"url": to, "events": []string{"run.completed"}, "secret": short},
 		{"url": to, "events": []string{"run.completed"}, "tenantId": short},

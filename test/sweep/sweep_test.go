@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
 
@@ -17,10 +16,6 @@ func TestMain(m *testing.M) {
 	m.Run()
 	harness.Clean()
 }
-
-// everyBatch reports whether each batch is planted in every place. Otherwise every batch is planted
-// in inputs and answers, every second one in other models and tools, and a sample elsewhere.
-func everyBatch() bool { return os.Getenv("SWEEP") == "full" }
 
 // sample is the ratio of batches to those of a sample.
 const sample = 3

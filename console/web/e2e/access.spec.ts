@@ -1,4 +1,5 @@
-import { expect, expectAccessible, test } from "./fixtures";
+import { expect, test } from "./fixtures";
+import { expectAccessibleInBothThemes } from "./themes";
 
 const sizes = [
   { width: 320, height: 640 },
@@ -8,33 +9,30 @@ const sizes = [
 // The pages of runs; other pages have separate tests.
 const routes = ["", "?filter=status:failed", "?filter=workflow:nobody", "runs/RUN", "runs/RUN?view=table&e=2", "runs/RUN?view=data", "runs/RUN?view=cost", "runs/FAILED", "runs/no-such-run", "nowhere"];
 
-for (const theme of ["light", "dark"] as const) {
-  for (const size of sizes) {
-    test(`C10a every route is accessible: ${theme}, ${size.width} px`, async ({ signedIn: page, host }) => {
-      test.setTimeout(90_000);
-      await page.emulateMedia({ colorScheme: theme });
-      await page.setViewportSize(size);
-      const run = await host.runUntil("triage", ["completed"], { inputs: { mail: "hello" }, tags: ["a-tag"] });
-      const failed = await host.runUntil("fail", ["failed"]);
-      for (const route of routes) {
-        await test.step(route || "/", async () => {
-          await page.goto(host.console + route.replace("RUN", run).replace("FAILED", failed));
-          await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
-          await expect(page.locator(".loading")).toHaveCount(0);
-          await expectAccessible(page);
-          const [wide, title, heading] = await page.evaluate(() => [
-            document.documentElement.scrollWidth > document.documentElement.clientWidth,
-            document.title,
-            document.querySelector("h1")?.textContent ?? "",
-          ]);
-          expect.soft(wide, "scrolls sideways").toBe(false);
-          const beyond = await page.locator("nav a").evaluateAll((links) => links.filter((link) => link.getBoundingClientRect().right > innerWidth).map((link) => link.textContent));
-          expect.soft(beyond, "ways that are out of sight").toEqual([]);
-          expect.soft(title).toContain(heading);
-        });
-      }
-    });
-  }
+for (const size of sizes) {
+  test(`C10a every route is accessible in both themes: ${size.width} px`, async ({ signedIn: page, host }) => {
+    test.setTimeout(90_000);
+    await page.setViewportSize(size);
+    const run = await host.runUntil("triage", ["completed"], { inputs: { mail: "hello" }, tags: ["a-tag"] });
+    const failed = await host.runUntil("fail", ["failed"]);
+    for (const route of routes) {
+      await test.step(route || "/", async () => {
+        await page.goto(host.console + route.replace("RUN", run).replace("FAILED", failed));
+        await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
+        await expect(page.locator(".loading")).toHaveCount(0);
+        await expectAccessibleInBothThemes(page);
+        const [wide, title, heading] = await page.evaluate(() => [
+          document.documentElement.scrollWidth > document.documentElement.clientWidth,
+          document.title,
+          document.querySelector("h1")?.textContent ?? "",
+        ]);
+        expect.soft(wide, "scrolls sideways").toBe(false);
+        const beyond = await page.locator("nav a").evaluateAll((links) => links.filter((link) => link.getBoundingClientRect().right > innerWidth).map((link) => link.textContent));
+        expect.soft(beyond, "ways that are out of sight").toEqual([]);
+        expect.soft(title).toContain(heading);
+      });
+    }
+  });
 }
 
 test("C10b a failed run is found, opened and copied from by the keyboard alone", async ({ signedIn: page, host, context }) => {

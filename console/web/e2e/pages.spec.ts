@@ -1,7 +1,7 @@
-import { expect, expectAccessible, signIn, test } from "./fixtures";
+import { expect, test } from "./fixtures";
 import errors from "../src/gen/errors.json" with { type: "json" };
-import { key } from "./host";
 import { asking, envelope, kind, picture, program } from "./model";
+import { expectAccessibleInBothThemes } from "./themes";
 
 type Row = { meaning: string; next: string; owner: string };
 
@@ -26,25 +26,19 @@ test("C11 an error shows its code, meaning, next step and owner from the table",
 
 const routes = ["inbox", "capabilities", "system", "diff", "answer", "api"];
 
-for (const colorScheme of ["light", "dark"] as const) {
-  for (const route of routes) {
-    test(`C10a ${route} is accessible in the ${colorScheme} theme and at phone width`, async ({ browser, host }) => {
-      test.setTimeout(60_000);
-      const context = await browser.newContext({ colorScheme });
-      const page = await context.newPage();
-      await signIn(page, host, key);
-      await page.goto(host.console + route);
-      await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
-      if (route === "api") await expect(page.locator(".opblock").first()).toBeVisible({ timeout: 20_000 });
-      if (route === "capabilities") for (const part of ["Envelope kinds", "Capabilities of models", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
-      await expectAccessible(page);
-      for (const width of [320, 1280]) {
-        await page.setViewportSize({ width, height: 800 });
-        expect.soft(await page.evaluate(() => document.documentElement.scrollWidth), `${route} at ${width}`).toBeLessThanOrEqual(width);
-      }
-      await context.close();
-    });
-  }
+for (const route of routes) {
+  test(`C10a ${route} is accessible in both themes and at phone width`, async ({ signedIn: page, host }) => {
+    test.setTimeout(60_000);
+    await page.goto(host.console + route);
+    await expect(page.getByRole("heading", { level: 1 })).toHaveCount(1);
+    if (route === "api") await expect(page.locator(".opblock").first()).toBeVisible({ timeout: 20_000 });
+    if (route === "capabilities") for (const part of ["Envelope kinds", "Capabilities of models", "Substitutions in the last hour"]) await expect(page.getByRole("heading", { name: part })).toBeVisible();
+    await expectAccessibleInBothThemes(page);
+    for (const width of [320, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      expect.soft(await page.evaluate(() => document.documentElement.scrollWidth), `${route} at ${width}`).toBeLessThanOrEqual(width);
+    }
+  });
 }
 
 test("the capabilities page shows advertised and enforced capabilities, models and substitutions", async ({ signedIn: page, host }) => {

@@ -22,7 +22,7 @@ test("C2a the list is filtered by the host, and the URL contains the filter", as
   expect(asked.length).toBeLessThanOrEqual(3);
 });
 
-test("C2b a run that starts elsewhere appears within a second, and is said", async ({ signedIn: page, host }) => {
+test("C2b a run that starts elsewhere appears within a second, and is said", { tag: "@timed" }, async ({ signedIn: page, host }) => {
   await page.goto(host.console);
   await expect(page.getByText("Live", { exact: true })).toBeVisible();
   const runId = await host.run("wait", { tags: ["just-started"] });

@@ -133,7 +133,7 @@ func TestStore_HasOneChainFromManyAppenders(t *testing.T) {
 		require.True(t, res.ChainValid, "%+v", res)
 		require.EqualValues(t, all-1, res.ToSeq)
 		return len(res.Checkpoints) == all/50
-	}, 10*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	cancel()
 	require.NoError(t, <-done)
 

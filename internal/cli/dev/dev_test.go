@@ -16,7 +16,7 @@ func TestDev_EndsAtOnceWhenTheModelsCannotBeLoaded(t *testing.T) {
 	file := filepath.Join(clitest.Folder(t, map[string]string{"models.json": `{"version":1}`}), "models.json")
 	_, err := command(t, "", "dev", "--http-addr", "127.0.0.1:0", "--grpc-addr", "127.0.0.1:0", "--data-dir", data, "--models", file)
 	require.ErrorIs(t, err, exit.ErrUsage)
-	require.ErrorContains(t, err, "--models "+file+" is no model catalogue:\nat \"\": ")
+	require.ErrorContains(t, err, "--models "+file+" is no model catalogue:\nline 1, at \"\": ")
 	require.NoDirExists(t, data)
 }
 

@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/internal/host/settingsfile"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/workflow"
-	"waybill.dev/waybill/services/dispatcher/catalogue"
-	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
-	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"
@@ -37,9 +35,9 @@ func All() (map[string][]byte, error) {
 		"envelope-contract.schema.json": pack.ContractSchema(),
 		"kind.schema.json":              schema.AuthorSchema(),
 		"prompt-template.schema.json":   prompt.TemplateSchema(),
-		"provider-settings.schema.json": limit.Schema(),
-		"provider-policies.schema.json": model.PolicySchema(),
-		"models.schema.json":            catalogue.Schema(),
+	}
+	for _, k := range settingsfile.Kinds() {
+		docs[k.Name+".schema.json"] = k.Schema
 	}
 	for _, id := range types.IDs() {
 		docs["config/"+id+".schema.json"] = types[id].ConfigSchema()

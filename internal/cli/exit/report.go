@@ -78,6 +78,9 @@ func describe(err error) report {
 		r.Error, r.Message, r.Details = f.Code, f.Message, f.Details
 		if _, ofHost := errors.AsType[*client.Error](err); ofHost && fault.Known(f.Code) {
 			r.Hint = fault.Lookup(f.Code).Next
+			if remedy, ok := f.Details["remedy"].(string); ok { // for this case of the code
+				r.Hint = remedy
+			}
 		}
 	case errors.Is(err, client.ErrUnreachable):
 		r.Error, r.Hint = codeUnreachable, "Start a host with `waybill dev`, or run `waybill doctor` to diagnose the connection."

@@ -24,6 +24,7 @@ func Execution(f *pflag.FlagSet, o *host.Execution, drain time.Duration) {
 	f.DurationVar(&o.QuestionTimeout, "question-timeout", 0, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")
 	f.IntVar(&o.MaxHandedOut, "max-handed-out", o.MaxHandedOut, "maximum runs delivered to all dispatchers together, including fetched ones; use the same value for all dispatchers")
 	f.DurationVar(&o.MaxQueueWait, "max-queue-wait", o.MaxQueueWait, "maximum time a new run may wait for a slot of --max-runs before starts get 503; 0 means no limit")
+	f.Int64Var(&o.AssetMemory, "max-asset-memory", o.AssetMemory, "maximum bytes of images, sounds and files in memory for the prompts of a dispatcher; other prompts wait")
 	f.StringVar(&o.TenantLimits, "tenant-limits", "", "JSON file with weights, priorities, concurrency and rate limits of tenants, reloaded when it changes; empty means equal tenants without limits")
 	f.StringVar(&o.ToolLimits, "tool-limits", "", "JSON file with concurrency and rate limits of MCP servers, their tools and A2A agents, reloaded when it changes; empty means no limits")
 	f.IntVar(&o.MaxRetryAttempts, "max-retry-attempts", o.MaxRetryAttempts, "maximum calls of a model for one answer, the first included; --limit-schema-rounds limits them as well")

@@ -21,8 +21,8 @@ func Public(f *pflag.FlagSet, o *host.Public) {
 	f.BoolVar(&o.Reflection, "grpc-reflection", o.Reflection, "enable gRPC reflection of the public API, for tools such as grpcurl")
 	f.Int64Var(&o.MaxBodyBytes, "max-request-body-bytes", o.MaxBodyBytes, "maximum size of a request body")
 	audit(f, &o.Audit)
-	f.StringArrayVar(&o.Webhooks.Allow, "webhook-allow", nil,
-		"non-public network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks and callbacks may call (repeatable); allow the addresses of a name, too")
+	webhooks(f, &o.Webhooks)
+	f.DurationVar(&o.TokenLifetime, "token-lifetime", o.TokenLifetime, "how long the token of a question in a run's snapshot is valid; it never outlives its question")
 	browser(f, &o.Browser)
 	admission(f, o)
 	callers(f, &o.Callers)
@@ -48,6 +48,18 @@ func patience(f *pflag.FlagSet, o *host.Callers) {
 	f.DurationVar(&o.Patience.Total, "transfer-timeout", o.Patience.Total, "maximum time for a whole body")
 }
 
+func webhooks(f *pflag.FlagSet, o *host.Webhooks) {
+	f.StringArrayVar(&o.Allow, "webhook-allow", nil,
+		"non-public network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks and callbacks may call (repeatable); allow the addresses of a name, too")
+	f.IntVar(&o.PerTenant, "max-webhooks", o.PerTenant, "maximum webhooks of a tenant, and separately maximum servers that its callbacks name")
+	f.IntVar(&o.Deliveries, "webhook-deliveries", o.Deliveries, "maximum concurrent deliveries of a gateway; a tenant has at most a quarter of them, a webhook a sixteenth")
+	f.DurationVar(&o.Timeout, "webhook-timeout", o.Timeout, "time limit of one attempt of a delivery")
+	f.DurationVar(&o.MaxPause, "webhook-max-pause", o.MaxPause, "longest wait after a failed attempt; the first wait is 5s, and each is twice as long")
+	f.IntVar(&o.MaxAttempts, "webhook-max-attempts", o.MaxAttempts, "attempts after which an event is given up")
+	f.DurationVar(&o.MaxAge, "webhook-max-age", o.MaxAge, "age of an event after which the next failed attempt is its last")
+	f.DurationVar(&o.TokenLifetime, "callback-token-lifetime", o.TokenLifetime, "how long the token in a question at a callbackUrl is valid; it never outlives its question")
+}
+
 func audit(f *pflag.FlagSet, o *host.Audit) {
 	f.BoolVar(&o.On, "audit", o.On, "keep a tamper-evident audit log of each tenant")
 	f.StringVar(&o.KeyFile, "audit-key-file", "", "file with the Ed25519 key (PEM, PKCS #8) that signs audit log checkpoints, the same for all replicas and used for nothing else; empty uses audit.key in --data-dir, created on first use")
@@ -57,6 +69,7 @@ func browser(f *pflag.FlagSet, o *host.Browser) {
 	f.StringVar(&o.BasePath, "base-path", "", "path prefix of the REST API and the console, such as /a/b; probes work without it, too; empty means the root")
 	f.DurationVar(&o.StalledAfter, "stalled-after", o.StalledAfter, "time without an event after which a run that the host must advance is shown as stalled")
 	f.StringArrayVar(&o.Links, "console-link", nil, "link on run pages of the console, NAME=URL, with {runId}, {workflowId}, {status}, {startedAt} and {completedAt} replaced (repeatable)")
+	f.DurationVar(&o.Session, "console-session", o.Session, "how long a sign-in to the console is valid")
 	f.BoolVar(&o.Console, "console", o.Console, "serve the web console at /console/")
 }
 

@@ -29,7 +29,7 @@ type finding struct {
 
 // in sets the place of a finding in its document.
 func (f finding) in(doc []byte) finding {
-	at := locate(doc, f.Path)
+	at := strictjson.Positions(doc)(f.Path)
 	f.Line, f.Column = at.Line, at.Column
 	return f
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
 	"waybill.dev/waybill/protocol/pack"
@@ -31,6 +31,7 @@ import (
 type workflowOptions struct {
 	limits                    runlimits.Limits
 	packs, kinds, prompts     string
+	models                    string
 	rewrites, warningsAsError bool
 }
 
@@ -49,8 +50,9 @@ mistakes, such as an unreachable node. - is standard input; of a folder, all *.j
 checked.
 
 Without a host, other names may exist on the host: node types of packs, envelope kinds and prompt
-templates. --packs, --kinds and --prompts name the folders that the host has. --url or --context
-checks the files on a host, with what that host has; it registers nothing.
+templates. --packs, --kinds and --prompts name the folders that the host has, --models its file of
+models. Kinds that a host would reject are findings, too. --url or --context checks the files on a host,
+with what that host has; it registers nothing.
 
 Set the limits of your host if they are not the defaults. --rewrites also lists, as warnings, all
 rules of output schemas that vendors get in another form.
@@ -76,7 +78,11 @@ unreadable file.`,
 			if err != nil {
 				return err
 			}
-			return lintWorkflows(cmd, p, format, o.warningsAsError, run, files)
+			found, err := kindFindings(o.kinds)
+			if err != nil {
+				return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+			}
+			return lintWorkflows(cmd, p, format, o.warningsAsError, run, files, found)
 		},
 	}
 	f := c.Flags()
@@ -84,6 +90,7 @@ unreadable file.`,
 	f.StringVar(&o.packs, "packs", "", "folder of the host's packs, whose node types and kinds are known then")
 	f.StringVar(&o.kinds, "kinds", "", "folder of the host's envelope kinds")
 	f.StringVar(&o.prompts, "prompts", "", "folder of the host's prompt templates")
+	f.StringVar(&o.models, "models", "", "the host's JSON file of models, which overrides the built-in catalogue")
 	f.BoolVar(&o.rewrites, "rewrites", false, "also list what is sent to vendors in another form")
 	f.BoolVar(&o.warningsAsError, "strict", false, "exit with 1 for warnings, too")
 	s.TargetFlags(f)
@@ -103,6 +110,9 @@ func reportPrinter(s *session.Session, cmd *cobra.Command) (p *render.Printer, f
 		return &render.Printer{Out: cmd.OutOrStdout()}, format, nil
 	}
 	p, err = s.Printer(cmd)
+	if err != nil && !render.Known(cmd.Flags().Lookup("output").Value.String()) {
+		err = fmt.Errorf("%w, %s, %s", err, formatGitHub, formatSARIF)
+	}
 	return p, "", err
 }
 
@@ -154,9 +164,12 @@ func checkOnHost(ctx context.Context, c *client.Client, doc []byte) (found, warn
 // host returns what is known of the host.
 func (o *workflowOptions) host() (check.Host, error) {
 	h := check.Host{Types: node.Builtin().And(node.PeerTypes()...), Limits: node.Limits(o.limits)}
+	var err error
+	if h.Models, err = models.LoadCatalogue(o.models); err != nil {
+		return h, err
+	}
 	var loaded []*pack.Pack
 	if o.packs != "" {
-		var err error
 		if loaded, err = packs.Load(o.packs, pack.Host{Any: true}, slog.New(slog.DiscardHandler)); err != nil {
 			return h, err
 		}
@@ -179,38 +192,14 @@ func (o *workflowOptions) host() (check.Host, error) {
 	return h, nil
 }
 
-// kindNames lists the kinds of a folder, of the examples and of packs.
-func kindNames(dir string, loaded []*pack.Pack) ([]string, error) {
-	files, err := packs.KindFiles(dir)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := fs.ReadDir(files, ".")
-	if err != nil {
-		return nil, err
-	}
-	names := []string{}
-	for _, e := range entries {
-		if kind, ok := strings.CutSuffix(e.Name(), ".schema.json"); ok {
-			names = append(names, kind)
-		}
-	}
-	for _, p := range loaded {
-		for _, k := range p.Kinds {
-			names = append(names, k.Name)
-		}
-	}
-	return names, nil
-}
-
-// lintWorkflows reports the findings in all files, and fails if a host would reject a definition.
-func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict bool, run checker, args []string) error {
+// lintWorkflows reports the findings in all files, and fails if a host would reject a definition. all are
+// findings in other files.
+func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict bool, run checker, args []string, all []finding) error {
 	files, err := expandFolders(args)
 	if err != nil {
 		return err
 	}
-	var all []finding
-	refused := 0
+	refused := len(all)
 	for _, name := range files {
 		doc, err := document.Read(cmd.InOrStdin(), name)
 		if err != nil {

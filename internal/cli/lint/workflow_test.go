@@ -1,6 +1,8 @@
 package lint
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,4 +69,60 @@ func TestWorkflowLint_NamesWhatIsRewritten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, renamed+`-: /nodes/0/config/outputSchema/properties/a b/minimum: warning: described: rewritten for anthropic at "/properties/a b/minimum": `+
 		"minimum is put into the description, because it is not enforced\n", out)
+}
+
+func TestWorkflowLint_NamesAllFormats(t *testing.T) {
+	t.Parallel()
+	_, err := command(t, flowDoc(""), "workflow", "lint", "-o", "foo", "-")
+	require.ErrorContains(t, err, `--output "foo": want table, wide, json, jsonl, yaml, name, github, sarif`)
+}
+
+// Kinds that a host would reject are findings, and do not hide what else is wrong.
+func TestWorkflowLint_FindsKindsThatAHostRejects(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, doc string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(doc), 0o600))
+		return path
+	}
+	half := file("vendor.acme.half.schema.json", "{\"type\":\"object\",\n\"prop")
+	misspelled := file("vendor.acme.typo.schema.json", `{"type":"object","propertes":{}}`)
+	name := file("note.schema.json", `{"type":"object"}`)
+	version := file("vendor.acme.version.schema.json", `{"type":"object","x-schemaVersion":"one"}`)
+	file("vendor.acme.good.schema.json", `{"type":"object"}`)
+	file("README.md", "no kind")
+	flow := `{"id":"w","name":"w","version":"1","nodes":[{"id":"a","typeId":"core.ai.callPrompt",
+		"config":{"prompt":"x","envelopeType":"vendor.acme.half"}},{"id":"b","typeId":"core.ai.callPrompt","config":{"prompt":"x","envelopeType":"vendor.acme.other"}}]}`
+	out, err := command(t, flow, "workflow", "lint", "--kinds", dir, "-")
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, half+": ")
+	require.Contains(t, out, misspelled+": /propertes: unknown-keyword: JSON Schema has no such keyword, and ignores it; did you mean properties?")
+	require.Contains(t, out, name+": (root): not-a-kind: kind \"note\": the name must have the form vendor.<host>.<kind>")
+	require.Contains(t, out, version+": ")
+	require.NotContains(t, out, "good")
+	require.NotContains(t, out, "/nodes/0/config/envelopeType", "its file is the mistake")
+	require.Contains(t, out, "/nodes/1/config/envelopeType")
+
+	for _, flag := range []string{"--kinds", "--packs", "--prompts", "--models"} {
+		_, err := command(t, flow, "workflow", "lint", flag, filepath.Join(dir, "none"), "-")
+		require.ErrorIs(t, err, exit.ErrUsage, flag)
+		require.ErrorContains(t, err, flag+" "+filepath.Join(dir, "none"), flag)
+	}
+}
+
+// A provider whose models a file lists has no others.
+func TestWorkflowLint_KnowsTheModelsOfAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "models.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"version":1,"asOf":"2026-01-31","models":[{"provider":"house","model":"small-7b"}]}`), 0o600))
+	flow := func(model string) string {
+		return `{"id":"w","name":"w","version":"1","nodes":[{"id":"a","typeId":"core.ai.callPrompt","config":{"prompt":"x","provider":"house","model":"` + model + `"}}]}`
+	}
+	out, err := command(t, flow("smal-7b"), "workflow", "lint", "--models", file, "-")
+	require.NoError(t, err)
+	require.Equal(t, "-: /nodes/0/config/model: warning: model: the catalogue has no such model; did you mean house/small-7b? `waybill model list` lists them\n", out)
+	out, err = command(t, flow("small-7b"), "workflow", "lint", "--models", file, "-")
+	require.NoError(t, err)
+	require.Empty(t, out)
 }

@@ -169,7 +169,7 @@ func TestModel_RejectsInvalidArguments(t *testing.T) {
 		"a folder": {[]string{"diff", t.TempDir()}, "is a directory; give a JSON file of models"},
 		"no catalogue": {
 			[]string{"show", "lab/a", "--models", bad},
-			"--models " + bad + " is no model catalogue:\nat \"/models/0/prices/input\": ",
+			"--models " + bad + " is no model catalogue:\nline 1, at \"/models/0/prices/input\": ",
 		},
 		"all its faults": {[]string{"diff", bad}, "at \"/models/0/prices/output\": "},
 		"three files":    {[]string{"diff", good, "--models", good, good}, "--models cannot be used with two files"},

@@ -34,6 +34,12 @@ var Formats = []Format{Table, Wide, JSON, JSONL, YAML, Name}
 // text is an alias of table, kept for scripts.
 const text Format = "text"
 
+// Known reports whether a value of --output is a format.
+func Known(output string) bool {
+	_, err := ParseFormat(output)
+	return err == nil
+}
+
 // ParseFormat parses --output.
 func ParseFormat(output string) (Format, error) {
 	if Format(output) == text {

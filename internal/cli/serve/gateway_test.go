@@ -77,7 +77,7 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 			got  int
 			body string
 		)
-		require.Eventually(t, func() bool { got, body = ask(path); return got == status && strings.Contains(body, part) }, 20*time.Second, 10*time.Millisecond,
+		require.Eventually(t, func() bool { got, body = ask(path); return got == status && strings.Contains(body, part) }, 30*time.Second, 10*time.Millisecond,
 			"%s", path)
 	}
 	says("/healthz", http.StatusOK, `"ok"`)

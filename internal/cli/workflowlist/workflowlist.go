@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -50,9 +51,15 @@ func List(s *session.Session) *cobra.Command {
 				[]render.Column[client.WorkflowSummary]{
 					{Name: "WORKFLOW", Value: func(w client.WorkflowSummary) string { return w.WorkflowID }},
 					{Name: "VERSION", Value: func(w client.WorkflowSummary) string { return w.Version }},
+					{Name: "ORIGIN", Value: origin},
 					{Name: "NAME", Flex: true, Value: func(w client.WorkflowSummary) string { return w.Name }},
 					{Name: "DIGEST", Wide: true, Value: func(w client.WorkflowSummary) string { return w.Digest }},
 				})
+			for _, w := range page.Workflows {
+				for _, text := range w.Warnings {
+					session.Notice(cmd, "warning: %s: %s", w.WorkflowID, text)
+				}
+			}
 			if err == nil && page.NextCursor != "" && p.Format.ForPeople() {
 				session.Notice(cmd, "more workflows: use --cursor %s", page.NextCursor)
 			}
@@ -63,6 +70,14 @@ func List(s *session.Session) *cobra.Command {
 	c.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
 	s.Flags(c)
 	return c
+}
+
+// origin says who registered a workflow: the caller's tenant, or the host, with the name of its file.
+func origin(w client.WorkflowSummary) string {
+	if w.File != "" {
+		return w.File
+	}
+	return w.Origin
 }
 
 // Register is `waybill workflow register`.
@@ -84,6 +99,9 @@ id. ` + "`workflow lint`" + ` checks a definition without a host.
 			}
 			from := args[0]
 			if from != "-" {
+				if info, err := os.Stat(from); err == nil && info.IsDir() {
+					return exit.Usagef("%s is a folder; register its files one by one, or start the host with --workflows %s, which registers all of them", from, from)
+				}
 				from = "@" + from
 			}
 			doc, err := runs.Read(cmd.InOrStdin(), "FILE", from)

@@ -36,7 +36,7 @@ func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	}
 	settles := func(n int) {
 		t.Helper()
-		require.Eventually(t, func() bool { return pending() == n }, 10*time.Second, 20*time.Millisecond)
+		require.Eventually(t, func() bool { return pending() == n }, 30*time.Second, 20*time.Millisecond)
 	}
 	put := func(key string, rev uint64) uint64 {
 		rev, err := s.Waiting.Update(t.Context(), key, []byte(`{}`), rev)
@@ -56,6 +56,6 @@ func TestWaiting_ConsumerCountsTicketsForAnAutoscaler(t *testing.T) {
 	require.Eventually(t, func() bool {
 		info, err := stream.Info(t.Context(), js.WithSubjectFilter("$KV."+queue.Bucket+".ready.a.>"))
 		return err == nil && len(info.State.Subjects) == 0
-	}, 10*time.Second, 50*time.Millisecond, "the marker of the deletion goes soon")
+	}, 30*time.Second, 50*time.Millisecond, "the marker of the deletion goes soon")
 	settles(1)
 }

@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"waybill.dev/waybill/examples"
+	"waybill.dev/waybill/services/acceptor/kinds"
 )
 
 // KindFiles joins the examples' kinds and the operator's folder into one.
@@ -33,6 +35,41 @@ func KindFiles(dir string) (fs.FS, error) {
 		}
 	}
 	return files, nil
+}
+
+// KindProblem is a file of a folder of kinds that a host would reject.
+type KindProblem struct {
+	File, Kind string
+	Doc        []byte
+	Err        error
+}
+
+// CheckKinds returns the files of a folder that a host would reject.
+func CheckKinds(dir string) ([]KindProblem, error) {
+	files, err := KindFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := kinds.New(kinds.LintWarn)
+	if err != nil {
+		return nil, err
+	}
+	own, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var out []KindProblem
+	for _, e := range own {
+		kind, ok := strings.CutSuffix(e.Name(), ".schema.json")
+		if !ok || e.IsDir() {
+			continue
+		}
+		if _, err := all.LoadFile(files, e.Name(), kind); err != nil {
+			doc, _ := fs.ReadFile(files, e.Name()) // an unreadable one has no places
+			out = append(out, KindProblem{filepath.Join(dir, e.Name()), kind, doc, err})
+		}
+	}
+	return out, nil
 }
 
 // flatFS is one folder of files from several places.

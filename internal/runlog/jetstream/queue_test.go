@@ -220,7 +220,7 @@ func TestQueue_ExtendsFetchedRuns(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d, err := q.Depth(t.Context())
 		return err == nil && d.Fetched == 3
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*cfg.AckWait)
 	defer cancel()
 	_, err = other.Next(ctx)

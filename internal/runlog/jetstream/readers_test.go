@@ -46,7 +46,7 @@ func TestLog_LeavesNoConsumersOnTheServer(t *testing.T) {
 		return nil
 	}, func(subject.Run, uint64, error) {})
 	require.ErrorIs(t, err, context.Canceled)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 10*time.Second, time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Zero(c, consumers(t.Context(), c, nc)) }, 30*time.Second, time.Millisecond)
 }
 
 // A cluster's log is read in pages from any server, also over routes, and while one server is down.

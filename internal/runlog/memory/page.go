@@ -28,3 +28,29 @@ func (l *Log) Page(ctx context.Context, run subject.Run, pos uint64, n int) ([]*
 	}
 	return frames, err
 }
+
+// TenantPage returns some frames of a tenant; see runlog.TenantPager.
+func (l *Log) TenantPage(ctx context.Context, tenant string, after, upTo uint64, n int, damaged runlog.Damaged) ([]*frame.Frame, uint64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.readable(ctx); err != nil {
+		return nil, 0, err
+	}
+	var out []*frame.Frame
+	size := 0
+	for pos := after; pos < min(upTo, uint64(len(l.frames))); pos++ {
+		f := *l.frames[pos]
+		if f.Run.Tenant != tenant {
+			continue
+		}
+		if err := f.Verify(); err != nil {
+			damaged(f.Run, f.Pos, err)
+			continue
+		}
+		out, size = append(out, &f), size+len(f.Body)
+		if len(out) == n || size >= runlog.PageBytes {
+			return out, f.Pos, nil
+		}
+	}
+	return out, upTo, nil
+}

@@ -65,3 +65,42 @@ func pageKnowsNoOtherRun(t *testing.T, l Full) {
 	require.NoError(t, err)
 	require.Empty(t, page)
 }
+
+func pageGivesATenantInPieces(t *testing.T, l Full) {
+	a, b := newChain(t, l, "run-1"), newChain(t, l, "run-2")
+	other := newChain(t, l, "run-1")
+	other.run.Tenant = "other"
+	want := []*frame.Frame{a.start(), b.start()}
+	other.start()
+	for range 3 {
+		want = append(want, a.add(subject.Step, 2), b.add(subject.Step, 1))
+		other.add(subject.Step, 1)
+	}
+	last := want[len(want)-1].Pos
+	later := a.add(subject.End, 1)
+	for after := range len(want) {
+		pos := want[after].Pos
+		var got []*frame.Frame
+		for pos < last {
+			page, read, err := l.TenantPage(within(t), a.run.Tenant, pos, last, 2, noDamage(t))
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(page), 2)
+			require.Greater(t, read, pos)
+			require.LessOrEqual(t, read, last)
+			got, pos = append(got, page...), read
+		}
+		require.Len(t, got, len(want)-after-1, "after position %d", want[after].Pos)
+		for i := range got {
+			sameFrame(t, want[after+1+i], got[i])
+		}
+	}
+	page, read, err := l.TenantPage(within(t), a.run.Tenant, last, later.Pos+100, 9, noDamage(t))
+	require.NoError(t, err)
+	require.Len(t, page, 1)
+	sameFrame(t, later, page[0])
+	require.Equal(t, later.Pos+100, read, "no frame follows")
+	page, read, err = l.TenantPage(within(t), "third", 0, last, 9, noDamage(t))
+	require.NoError(t, err)
+	require.Empty(t, page)
+	require.Equal(t, last, read)
+}

@@ -21,6 +21,7 @@ import (
 type Full interface {
 	runlog.Log
 	runlog.Pager
+	runlog.TenantPager
 	runlog.Queue
 	runlog.Follower
 }
@@ -54,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"page/gives a run in pieces", pageGivesPieces},
 		{"page/is bounded in bytes", pageIsBoundedInBytes},
 		{"page/knows no other run", pageKnowsNoOtherRun},
+		{"page/gives a tenant in pieces", pageGivesATenantInPieces},
 		{"queue/hands out starts and wakes only", queueHandsOutStartsAndWakes},
 		{"queue/hands a run to one holder", queueHandsToOne},
 		{"queue/hands out again after retry", queueRetries},

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	"waybill.dev/waybill/protocol/dataurl"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
@@ -147,17 +148,15 @@ func (e *execution) truncateAsset(payload []byte) []byte {
 	return less
 }
 
-const scheme = "data:"
-
 // checkDataURL refuses an asset in a data: URL above the inline limit: it would be
 // recorded in the log, since the asset step replaces base64 only. The bytes are
 // decoded, so that the redact step finds secrets in them.
 func (e *execution) checkDataURL(address string) *Refusal {
-	if !hasDataScheme(address) {
+	if !dataurl.HasScheme(address) {
 		return nil
 	}
 	e.dataURLBytes = decodeDataURL(address)
-	if n := len(address) - len(scheme); n*3/4 > e.policy.MaxInlineBytes {
+	if n := len(address) - len("data:"); n*3/4 > e.policy.MaxInlineBytes {
 		return mediaTooLarge("url", fmt.Sprintf("is a data: URL of %d characters; put an asset of more than %d bytes into base64", n, e.policy.MaxInlineBytes))
 	}
 	return nil
@@ -184,13 +183,14 @@ func (e *execution) checkURL(address string) *Refusal {
 // decodeDataURL decodes a text that begins with data: (RFC 2397). It is lenient, since
 // other readers may accept a malformed URL.
 func decodeDataURL(address string) []byte {
-	head, body := cutDataURL(address)
+	head, body := dataurl.Cut(address)
 	if plain, err := url.PathUnescape(body); err == nil {
 		body = plain
 	}
 	if !strings.HasSuffix(strings.ToLower(strings.TrimSpace(head)), ";base64") {
 		return []byte(body)
 	}
+	body = withoutSpace(body)
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		if data, err := enc.DecodeString(strings.TrimRight(body, "=")); err == nil {
 			return data
@@ -198,6 +198,9 @@ func decodeDataURL(address string) []byte {
 	}
 	return []byte(body)
 }
+
+// withoutSpace removes white space, which readers of base64 skip.
+func withoutSpace(text string) string { return strings.Join(strings.Fields(text), "") }
 
 // fitsInline reports that asset and payload, in bytes, may be recorded in the log.
 func (e *execution) fitsInline(asset, payload int) bool {

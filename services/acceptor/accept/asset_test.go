@@ -97,6 +97,9 @@ func TestAsset_AboveTheInlineLimitIsStored(t *testing.T) {
 // anything is decoded. The rest of the payload has the limit of any payload.
 func TestAsset_HasItsOwnLimit(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	const most = 4 << 20
 	text := func(n int) string { return strings.Repeat("A", n) }
 	image := func(chars, bytes int, more string) string {

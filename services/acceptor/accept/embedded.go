@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"waybill.dev/waybill/protocol/dataurl"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -38,7 +39,7 @@ func (e *execution) findEmbedded() *Refusal {
 	}
 	var refusal *Refusal
 	mapTexts(e.env.Payload, "", func(path, text string) string {
-		if !isDataURL(text) {
+		if dataurl.Head(text) == 0 {
 			return text
 		}
 		if _, known := e.embedded[text]; known {
@@ -62,34 +63,6 @@ func (e *execution) tooLarge(a *embeddedAsset) *Refusal {
 	r.Message = "a data: URL in the payload is too large"
 	r.Details[0].InstancePath, r.Details[0].SchemaPath = "/payload"+a.path, ""
 	return r
-}
-
-// dataURLHead matches a data: URL up to its data (RFC 2397 §3). A media type and parameters are optional.
-// White space is allowed in quoted values only: "Data: 3 customers, 2 orders" is ordinary text.
-// Some readers decode base64 after any media type, so the last alternative accepts every type.
-var dataURLHead = regexp.MustCompile(`(?i)^data:(?:` +
-	`(?:` + urlPart + `/` + urlPart + `)?(?:;` + urlPart + `(?:=(?:"[^"]*"|[^",;\s]*))?)*` +
-	`|[^,\s]*;base64),`)
-
-// urlPart matches a type, or the name of a parameter, with its percent-encoded characters.
-const urlPart = "[\\w.+!#$&^*'%~|`-]+"
-
-// isDataURL reports whether a text is a data: URL. Any other text is ordinary text.
-func isDataURL(text string) bool { return hasDataScheme(text) && dataURLHead.MatchString(text) }
-
-// hasDataScheme reports whether a text begins with data: in any case.
-func hasDataScheme(text string) bool {
-	return len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme)
-}
-
-// cutDataURL splits a text that begins with data: into the part between scheme and data, and the data.
-// A quoted value in a data: URL may contain a comma. Malformed URLs end their head at the first comma.
-func cutDataURL(text string) (head, body string) {
-	if n := len(dataURLHead.FindString(text)); n > 0 {
-		return text[len(scheme) : n-len(",")], text[n:]
-	}
-	head, body, _ = strings.Cut(text[len(scheme):], ",")
-	return head, body
 }
 
 // findEmbeddedSecrets searches the bytes of the data: URLs for secrets. The redactor has searched the
@@ -173,15 +146,15 @@ func (e *execution) embeddedChanged() bool {
 }
 
 // isRedactedDataURL reports whether a text with a marker may have been a data: URL. The marker may
-// replace any part of the head, so the rest need not match dataURLHead.
+// replace any part of the head, so the rest need not be one.
 func isRedactedDataURL(text string) bool {
-	return hasDataScheme(text) && strings.Contains(text, markerPrefix) &&
-		!strings.ContainsAny(text[len(scheme):len(scheme)+1], " \t\r\n")
+	return dataurl.HasScheme(text) && strings.Contains(text, markerPrefix) &&
+		!strings.ContainsAny(text[len("data:"):len("data:")+1], " \t\r\n")
 }
 
 // typeOfDataURL returns the media type of a data: URL; empty if it has none.
 func typeOfDataURL(text string) string {
-	head, _ := cutDataURL(text)
+	head, _ := dataurl.Cut(text)
 	head, _, _ = strings.Cut(head, ";") // parameters may be malformed
 	typ, _, err := mime.ParseMediaType(head)
 	if err != nil || !strings.Contains(typ, "/") {

@@ -98,6 +98,9 @@ func TestShape_RefusesDocumentsThatAreNotEnvelopes(t *testing.T) {
 // OpenWOP envelope contract §26 case 5: bounded before decoding.
 func TestShape_LimitsDepthAndSize(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	deep := func(n int) string {
 		return doc(note, `{"text":"x","more":`+strings.Repeat(`{"a":`, n-2)+`{}`+strings.Repeat(`}`, n-2)+`}`)
 	}

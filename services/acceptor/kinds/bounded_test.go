@@ -15,6 +15,9 @@ import (
 //
 //nolint:paralleltest // it measures the allocations of the process
 func TestRegister_IsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	list := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	numbered := func(n int, item string) string {
 		var out []string

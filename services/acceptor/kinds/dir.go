@@ -32,7 +32,7 @@ func (r *Registry) LoadDir(dir fs.FS) (warnings []string, err error) {
 		if !ok || e.IsDir() {
 			continue
 		}
-		more, err := r.loadFile(dir, e.Name(), name)
+		more, err := r.LoadFile(dir, e.Name(), name)
 		warnings = append(warnings, more...)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", e.Name(), err))
@@ -41,7 +41,8 @@ func (r *Registry) LoadDir(dir fs.FS) (warnings []string, err error) {
 	return warnings, errors.Join(problems...)
 }
 
-func (r *Registry) loadFile(dir fs.FS, file, name string) ([]string, error) {
+// LoadFile registers the kind of one file of a folder.
+func (r *Registry) LoadFile(dir fs.FS, file, name string) (warnings []string, err error) {
 	info, err := fs.Stat(dir, file)
 	if err != nil {
 		return nil, err

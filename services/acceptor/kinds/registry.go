@@ -123,8 +123,8 @@ func protocolSchema(name string) ([]byte, error) {
 
 // Register adds a vendor kind. The warnings list where its schema leaves the Tier-1
 // subset, and what vendors refuse or get in another form. Errors: fault.ValidationError for a name that is not a vendor kind's or is
-// registered, a negative version, a document that is not a JSON Schema, and at
-// LintStrict for any warning.
+// registered, a negative version, a document that is not a JSON Schema or has a misspelled
+// keyword, and at LintStrict for any warning.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
 	return r.register(name, version, doc, "")
 }
@@ -147,12 +147,33 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	if err != nil { // before linting, which needs a valid schema
 		return nil, err
 	}
+	if err := r.checkKeywords(name, doc); err != nil {
+		return nil, err
+	}
 	if warnings, err = r.lintSchema(name, doc); err != nil {
 		return nil, err
 	}
 	warnings = append(warnings, r.reviewSchema(name, doc)...)
 	r.kinds[name] = kind
 	return warnings, nil
+}
+
+// checkKeywords refuses keywords that are probably misspelled: JSON Schema ignores them, and the payload is
+// not checked for what its author wants.
+func (r *Registry) checkKeywords(name string, doc []byte) error {
+	if r.lint == LintOff {
+		return nil
+	}
+	var out []string
+	for _, f := range schema.UnknownKeywords(doc) {
+		if f.Meant != "" {
+			out = append(out, fmt.Sprintf("at %q: %s", f.Path, f.Message))
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return fault.New(fault.ValidationError, "kind %s: its schema has misspelled keywords: %s", name, strings.Join(out, "; ")).With("findings", out)
 }
 
 // lintSchema lints the schema at the configured level. Variant payloads that providers

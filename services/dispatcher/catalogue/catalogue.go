@@ -17,6 +17,7 @@ const Version = 1
 
 // document is a catalogue as JSON.
 type document struct {
+	Schema    string              `json:"$schema,omitempty"` // for editors
 	Version   int                 `json:"version"`
 	AsOf      string              `json:"asOf"`
 	Providers map[string]Provider `json:"providers,omitempty"`
@@ -122,6 +123,11 @@ func (c *Catalogue) Known() []modelgate.Model {
 
 // Providers returns the providers with listed models, by id.
 func (c *Catalogue) Providers() map[string]Provider { return maps.Clone(c.doc.Providers) }
+
+// Lists reports whether the catalogue lists models of a provider.
+func (c *Catalogue) Lists(provider string) bool {
+	return slices.ContainsFunc(c.doc.Models, func(e Entry) bool { return e.Provider == provider })
+}
 
 // Lookup finds a model by name, alias or snapshot, then by the rules. ok is false for an unknown
 // model.

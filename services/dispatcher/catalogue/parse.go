@@ -3,7 +3,6 @@ package catalogue
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -36,15 +35,22 @@ var documentSchema = sync.OnceValue(func() *schema.Schema {
 type Problem struct{ Path, Message string }
 
 // ParseError lists all problems of a document.
-type ParseError struct{ Problems []Problem }
+type ParseError struct {
+	Problems []Problem
+
+	doc []byte
+}
 
 // Error returns one line per problem.
-func (e *ParseError) Error() string {
-	lines := make([]string, 0, len(e.Problems))
+func (e *ParseError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap returns the problems with their places, as strictjson.Problems.
+func (e *ParseError) Unwrap() error {
+	var out strictjson.Problems
 	for _, p := range e.Problems {
-		lines = append(lines, fmt.Sprintf("at %q: %s", p.Path, strings.TrimSpace(p.Message)))
+		out = append(out, strictjson.Problem{Path: p.Path, Message: strings.TrimSpace(p.Message)})
 	}
-	return strings.Join(lines, "\n")
+	return out.In(e.doc)
 }
 
 // Parse reads a catalogue. The error is a *ParseError with every schema violation (32 at most) and
@@ -52,17 +58,17 @@ func (e *ParseError) Error() string {
 func Parse(doc []byte) (*Catalogue, error) {
 	limits := strictjson.Limits{MaxBytes: MaxBytes, MaxDepth: maxDepth}
 	if err := strictjson.Check(doc, limits); err != nil {
-		return nil, newParseError(err)
+		return nil, newParseError(doc, err)
 	}
 	wrong := documentSchema().Validate(doc)
 	var d document
 	if err := strictjson.Decode(doc, limits, &d); err != nil {
 		if len(wrong) == 0 {
-			return nil, newParseError(err)
+			return nil, newParseError(doc, err)
 		}
 		_ = strictjson.Read(doc, &d) // read as much as possible
 	}
-	e := &ParseError{}
+	e := &ParseError{doc: doc}
 	malformed := map[string]bool{}
 	for _, v := range wrong {
 		e.Problems = append(e.Problems, Problem{v.InstancePath, documentSchema().Explain(v)})
@@ -74,6 +80,7 @@ func Parse(doc []byte) (*Catalogue, error) {
 	if len(e.Problems) > 0 {
 		return nil, e
 	}
+	d.Schema = ""
 	d.sortLists()
 	return newCatalogue(d), nil
 }
@@ -85,11 +92,11 @@ func elementPointer(pointer string) string {
 }
 
 // newParseError converts an error of strictjson.
-func newParseError(err error) *ParseError {
+func newParseError(doc []byte, err error) *ParseError {
 	if e, ok := errors.AsType[*strictjson.Error](err); ok {
-		return &ParseError{[]Problem{{e.Path, e.Reason}}}
+		return &ParseError{[]Problem{{e.Path, e.Reason}}, doc}
 	}
-	return &ParseError{[]Problem{{"", err.Error()}}}
+	return &ParseError{[]Problem{{"", err.Error()}}, doc}
 }
 
 // Schema is the JSON Schema of a catalogue.

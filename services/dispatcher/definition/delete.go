@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -40,31 +41,50 @@ func (r *Registry) Delete(ctx context.Context, tenant, id, version string) ([]st
 		return nil, err
 	}
 	if found.Tenant != tenant {
-		return nil, fault.New(fault.Forbidden, "workflow %s is shared by all tenants; the operator removes it from the folder of --workflows", id)
+		return nil, sharedFault(found)
 	}
-	key := refKey(tenant, id)
+	var deleted []string
+	err = r.change(ctx, refKey(tenant, id), func(old refAt) (ref Ref, err error) {
+		ref, deleted, err = old.without(version)
+		return ref, err
+	})
+	return deleted, err
+}
+
+// sharedFault is the error of a tenant that would delete a workflow of all tenants.
+func sharedFault(ref Ref) error {
+	f := fault.New(fault.Forbidden, "workflow %s is shared by all tenants", ref.ID)
+	if ref.Source == "" {
+		return f.With("remedy", "It comes with the host and stays. Register a workflow with the same id to use your own.")
+	}
+	return f.With("remedy", fmt.Sprintf("The operator removes its file, %s, from the folder of --workflows. "+
+		"Register a workflow with the same id to use your own.", path.Base(ref.Source)))
+}
+
+// change replaces a ref. f is called again if another dispatcher has changed it.
+func (r *Registry) change(ctx context.Context, key string, f func(old refAt) (Ref, error)) error {
 	for {
 		old, err := r.readRef(ctx, key)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		ref, deleted, err := old.without(version)
+		ref, err := f(old)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		value, err := json.Marshal(ref)
 		if err != nil {
-			return nil, fmt.Errorf("render workflow ref: %w", err)
+			return fmt.Errorf("render workflow ref: %w", err)
 		}
 		rev, err := r.store.Update(ctx, key, value, old.revision)
 		if errors.Is(err, kv.ErrConflict) {
-			continue // another dispatcher changed it; retry
+			continue
 		}
 		if err != nil {
-			return nil, storeFault(err)
+			return storeFault(err)
 		}
 		r.setRef(key, ref, rev)
-		return deleted, nil
+		return nil
 	}
 }
 

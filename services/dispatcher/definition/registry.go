@@ -41,6 +41,8 @@ type Ref struct {
 	Tenant string `json:"tenant,omitempty"`
 	// Scheduled means that a version has schedule settings.
 	Scheduled bool `json:"scheduled,omitempty"`
+	// Source is the file that the current document was read from; empty for others.
+	Source string `json:"source,omitempty"`
 }
 
 // Key prefixes: doc.<hex of the digest> holds a document, ref.<tenant>.<id> a Ref.
@@ -182,6 +184,7 @@ func (old refAt) withVersion(tenant string, def *workflow.Definition, digest str
 	return Ref{
 		ID: def.ID, Name: def.Name, Version: def.Version, Digest: digest, Versions: versions, Deleted: deleted,
 		Types: slices.Sorted(maps.Keys(types)), Tenant: tenant, Scheduled: old.Scheduled || def.Scheduled(),
+		Source: old.Source,
 	}
 }
 

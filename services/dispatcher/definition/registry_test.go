@@ -138,7 +138,7 @@ func TestRun_SeesWhatAnotherDispatcherRegisters(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := two.Get(t.Context(), "acme", "late")
 		return err == nil
-	}, 5*time.Second, time.Millisecond)
+	}, 30*time.Second, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 }

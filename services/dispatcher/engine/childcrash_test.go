@@ -231,7 +231,7 @@ func TestSubWorkflow_ManyProcessesAtOnce(t *testing.T) {
 			}
 		}
 		return true
-	}, 20*time.Second, 5*time.Millisecond)
+	}, 30*time.Second, 5*time.Millisecond)
 	stop()
 	wg.Wait()
 	ids := f.runs()

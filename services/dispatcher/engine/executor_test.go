@@ -196,7 +196,7 @@ func TestExecute_ASleepingRunHoldsNoExecutorAndWakes(t *testing.T) {
 	st, frames := r.state(t)
 	require.Equal(t, wire.StatusRunning, st.Status)
 	require.Len(t, r.sleep, 1, "its timer is registered")
-	require.Eventually(t, func() bool { return time.Now().After(r.sleep[0]) }, time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return time.Now().After(r.sleep[0]) }, 30*time.Second, time.Millisecond)
 	head := frames[len(frames)-1].Head()
 	require.NoError(t, r.exec.Wake(t.Context(), theRun, head))
 	require.NoError(t, r.exec.Wake(t.Context(), theRun, head), "awake already")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,6 +48,20 @@ type dispatcher struct {
 	lost     []string
 	orphaned []string
 	failing  bool
+	logged   strings.Builder
+}
+
+// Write implements io.Writer for the log.
+func (d *dispatcher) Write(line []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.logged.Write(line)
+}
+
+func (d *dispatcher) log() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.logged.String()
 }
 
 func (d *dispatcher) Lost(process string) {
@@ -89,7 +104,7 @@ func start(t *testing.T, bucket kv.Store, name string, cfg lease.Config) *dispat
 	d := &dispatcher{done: make(chan struct{})}
 	n := 0
 	cfg.NewID = func() string { n++; return fmt.Sprint(name, "-", n) }
-	d.Table = lease.New(cfg, store{bucket, &d.down}, time.Now, slog.New(slog.DiscardHandler))
+	d.Table = lease.New(cfg, store{bucket, &d.down}, time.Now, slog.New(slog.NewTextHandler(d, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	d.stop = cancel
 	require.NoError(t, d.Open(ctx))
@@ -251,6 +266,36 @@ func TestTable_SoleProcessTakesOverAtOnce(t *testing.T) {
 		pass(10 * time.Millisecond)
 		require.Equal(t, []string{"a-1"}, b.took())
 	})
+}
+
+// The log says since when the dead process was silent, not for how long the new one has observed it.
+func TestTable_LogsTheSilenceSinceTheLastRenewal(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		sole bool
+		dead time.Duration
+		want string
+	}{
+		"after a restart":      {true, time.Hour, "silent=1h0m0s"},
+		"of another machine":   {false, 0, "silent=3"},
+		"dead before it began": {false, time.Hour, "silent=1h0m3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				bucket := memory.New()
+				a := start(t, bucket, "a", lease.Config{Duration: duration})
+				renewed, err := a.Lookup(t.Context(), "a-1")
+				require.NoError(t, err)
+				a.kill()
+				pass(tc.dead)
+				b := start(t, bucket, "b", lease.Config{Duration: duration, Sole: tc.sole})
+				pass(2 * duration)
+				require.Contains(t, b.log(), tc.want)
+				require.Contains(t, b.log(), "last_renewal="+renewed.Renewed.Format("2006-01-02T15:04:05.000Z07:00"))
+			})
+		})
+	}
 }
 
 // Exactly one of a renewal and an expiry happens.

@@ -132,7 +132,8 @@ func (t *Table) takeOverSilent(ctx context.Context, h Handler) {
 		for _, s := range t.silentLeases() {
 			switch _, err := t.expire(ctx, s.record.Process, s.revision); {
 			case err == nil:
-				t.log.Warn("dispatcher lease expired: its runs are taken over", "process", s.record.Process, "host", s.record.Host, "silent", time.Since(s.at))
+				t.log.Warn("dispatcher lease expired: its runs are taken over", "process", s.record.Process,
+					"host", s.record.Host, "last_renewal", s.record.Renewed, "silent", t.silence(&s))
 			case errors.Is(err, kv.ErrConflict):
 				t.recheck(ctx, s.record.Process)
 			}
@@ -149,6 +150,17 @@ func (t *Table) takeOverSilent(ctx context.Context, h Handler) {
 			}
 		}
 	}
+}
+
+// silence is how long a process has been silent, for people: since its last renewal, which may be long
+// before this process observed it. The renewal has the time of its holder's clock, so it is at least the
+// observed time.
+func (t *Table) silence(s *observation) time.Duration {
+	observed := time.Since(s.at)
+	if s.record.Renewed.IsZero() { // the record is unreadable
+		return observed.Round(time.Millisecond)
+	}
+	return max(observed, t.clock().Sub(s.record.Renewed)).Round(time.Millisecond)
 }
 
 // recheck removes a lease whose deletion was missed, for example during an outage of the store.

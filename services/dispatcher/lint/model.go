@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/prompt"
@@ -122,8 +123,12 @@ func (l *linter) portPath(i int, port string) string {
 	return fmt.Sprintf("/nodes/%d", i)
 }
 
-// mockProvider is the provider of the protocol's tests, which their definitions name.
-const mockProvider = "mock"
+// mockProvider is the provider of the protocol's tests, which their definitions name. sampleProvider needs
+// no vendor, and has the models that the catalogue lists.
+const (
+	mockProvider   = "mock"
+	sampleProvider = "sample"
+)
 
 func (l *linter) checkProvider(m modelNode) {
 	others := m.cfg.OnError.Models
@@ -151,7 +156,7 @@ func (l *linter) hasProvider(id string) bool {
 		return slices.Contains(l.Providers, id)
 	}
 	_, listed := l.Models.Providers()[id]
-	return listed || id == "sample" || id == mockProvider
+	return listed || l.Models.Lists(id) || id == sampleProvider || id == mockProvider
 }
 
 func (l *linter) noProvider(id string) string {
@@ -159,28 +164,45 @@ func (l *linter) noProvider(id string) string {
 		return "this host has no provider " + quote(id) + meant(id, l.Providers) + "; it has " + strings.Join(l.Providers, ", ") +
 			"; set the vendor's key, or add a server with --provider"
 	}
-	known := append(slices.Sorted(maps.Keys(l.Models.Providers())), "sample")
+	known := append(slices.Sorted(maps.Keys(l.Models.Providers())), sampleProvider)
 	return "no known vendor has the id " + quote(id) + meant(id, known) + "; a host needs --provider " + id + "=URL"
 }
 
 func quote(text string) string { return fmt.Sprintf("%q", text) }
 
+// findModel looks a model up, and reports one that its provider does not have.
+func (l *linter) findModel(path, provider, model string) (e catalogue.Entry, known bool) {
+	e, known = l.Models.Lookup(provider, model)
+	if known || model == "" || provider == mockProvider || !l.Models.Lists(provider) {
+		return e, known
+	}
+	near := l.Models.Near(provider, model, 1)
+	meant := ""
+	if len(near) > 0 {
+		meant = "; did you mean " + near[0] + "?"
+	}
+	switch {
+	case provider == sampleProvider:
+		l.report(!l.TestSeams, path, RuleModel, "the sample provider has no model %q%s", model, meant)
+	case len(near) > 0:
+		l.warn(path, RuleModel, "the catalogue has no such model%s `waybill model list` lists them", meant)
+	default:
+		l.warn(path, RuleModel, "the catalogue has no such model; `waybill model list` lists the known ones, --models adds others")
+	}
+	return e, false
+}
+
 // checkModel finds models that are unknown, and models that lack what the node needs.
 func (l *linter) checkModel(m modelNode) {
-	if m.cfg.Model == "" || m.cfg.Provider == "" || m.cfg.Provider == mockProvider || m.cfg.Provider == "sample" {
+	for k, other := range m.cfg.OnError.Models {
+		provider, name, _ := strings.Cut(other, "/")
+		l.findModel(fmt.Sprintf("%s/config/onError/models/%d", m.at, k), provider, name)
+	}
+	if m.cfg.Model == "" || m.cfg.Provider == "" {
 		return
 	}
-	e, known := l.Models.Lookup(m.cfg.Provider, m.cfg.Model)
-	_, listed := l.Models.Providers()[m.cfg.Provider]
-	near := l.Models.Near(m.cfg.Provider, m.cfg.Model, 1)
-	switch {
-	case !known && listed && len(near) > 0:
-		l.warn(m.path("model"), RuleModel, "the catalogue has no such model; did you mean %s? `waybill model list` lists them", near[0])
-		return
-	case !known && listed:
-		l.warn(m.path("model"), RuleModel, "the catalogue has no such model; `waybill model list` lists the known ones, --models adds others")
-		return
-	case !known:
+	e, known := l.findModel(m.path("model"), m.cfg.Provider, m.cfg.Model)
+	if !known || m.cfg.Provider == mockProvider || m.cfg.Provider == sampleProvider {
 		return
 	}
 	if needs := m.t.Needs; needs != nil && needs.Fallback == nil {

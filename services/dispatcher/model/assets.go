@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -26,12 +27,13 @@ const (
 	maxPromptAssets = 20 << 20
 	// maxStoredAsset is the size of the largest asset that a host stores.
 	maxStoredAsset = 6 << 20
-	// maxAssetBytes limits the assets of all prompts of this process, in bytes. A call holds its share
-	// until its node ends, and others wait.
-	maxAssetBytes = 256 << 20
+	// DefaultAssetMemory limits the assets of all prompts of this process, in bytes. A call holds its
+	// share until its node ends, and others wait. MinAssetMemory is enough for any prompt.
+	DefaultAssetMemory = 256 << 20
+	MinAssetMemory     = 4 * maxPromptAssets
 )
 
-// assetMemory divides maxAssetBytes among tenants.
+// assetMemory divides the memory for assets among tenants.
 type assetMemory struct {
 	pool *share.Pool
 	// turns admits the prompts of a tenant to the pool one after another, so that a large one is not
@@ -39,8 +41,8 @@ type assetMemory struct {
 	turns *share.Turns
 }
 
-func newAssetMemory() assetMemory {
-	return assetMemory{pool: share.New(maxAssetBytes, false), turns: share.NewTurns(1)}
+func newAssetMemory(limit int64) assetMemory {
+	return assetMemory{pool: share.New(cmp.Or(limit, DefaultAssetMemory), false), turns: share.NewTurns(1)}
 }
 
 // reserve waits for n bytes of a tenant. Zero bytes are not waited for.

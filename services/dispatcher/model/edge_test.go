@@ -222,6 +222,9 @@ func TestEdgeCase22_TheRunsDeadlineEndsTheLoopWithoutAnEnvelopeError(t *testing.
 // A template that names a long value many times must not exhaust the host's memory.
 func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	run := func(times int) (*spy, model.Result) {
 		scripts := mock.NewMemory()
 		require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "done"}}))

@@ -47,6 +47,8 @@ type Config struct {
 	// WithholdsRefusals omits refusal texts from the log. Otherwise they are recorded without
 	// secrets and without words of the prompt.
 	WithholdsRefusals bool
+	// AssetMemory limits the assets of all prompts, in bytes; 0 means DefaultAssetMemory.
+	AssetMemory int64
 }
 
 // Deps are the loop's collaborators.
@@ -113,7 +115,7 @@ func New(cfg Config, d Deps) *Loop {
 	if d.Jitter == nil {
 		d.Jitter = rand.N[time.Duration]
 	}
-	return &Loop{cfg: cfg, deps: d, assetMemory: newAssetMemory()}
+	return &Loop{cfg: cfg, deps: d, assetMemory: newAssetMemory(cfg.AssetMemory)}
 }
 
 // Run executes a model node: it settles what the calls have in common, then makes the calls.

@@ -1,12 +1,16 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+
+	"waybill.dev/waybill/protocol/dataurl"
 )
 
 // MediaFilter replaces large values in streamed JSON that may be surrounded by text: members named
-// base64 and strings that are data: URLs. It belongs to one goroutine.
+// base64 and strings that are data: URLs. A text that begins with "data:" and is none stays. It belongs
+// to one goroutine.
 //
 // Every quote may begin a string. Text around a document can contain any number of quotes, so
 // counting them could mistake the inside of a string for the outside.
@@ -15,6 +19,7 @@ type MediaFilter struct {
 	state    filterState
 	decoder  stringDecoder
 	name     []byte // start of a string that may be a name or a data: URL
+	head     []byte // start of a value that may be a data: URL
 	buffered []byte // the value so far, as written
 	chars    int    // base64 characters of the value
 	replaced bool   // the value was replaced; its rest is dropped
@@ -28,12 +33,15 @@ const (
 	inName                       // after a quote
 	afterName                    // after the name base64
 	afterColon
+	inHead // after data:, until its text is known to be a data: URL
 	inValue
 )
 
 const (
 	assetMember = "base64"
 	dataScheme  = "data:"
+	// maxHead limits the part of a data: URL before its data, in characters. A longer text is none.
+	maxHead = 1024
 )
 
 // NewMediaFilter returns a filter that passes assets of up to maxBytes.
@@ -66,7 +74,11 @@ func (f *MediaFilter) Write(piece string, last bool) string {
 
 // readByte consumes one byte.
 func (f *MediaFilter) readByte(out *strings.Builder, b byte) {
-	if f.state == inValue {
+	switch f.state {
+	case inHead:
+		f.readHead(out, b)
+		return
+	case inValue:
 		f.readValue(out, b)
 		return
 	}
@@ -91,7 +103,14 @@ func (f *MediaFilter) readByte(out *strings.Builder, b byte) {
 	}
 }
 
-func (f *MediaFilter) startString() { f.state, f.name, f.decoder = inName, f.name[:0], stringDecoder{} }
+func (f *MediaFilter) startString() {
+	f.state, f.name, f.decoder = inName, f.name[:0], stringDecoder{}
+}
+
+func (f *MediaFilter) startHead() {
+	f.startValue()
+	f.state, f.head = inHead, append(f.head[:0], dataScheme...)
+}
 
 func (f *MediaFilter) startValue() {
 	f.state, f.chars, f.replaced, f.decoder = inValue, 0, false, stringDecoder{}
@@ -118,18 +137,43 @@ func (f *MediaFilter) readName(b byte) {
 	f.name = append(f.name, byte(c))
 	switch lower := strings.ToLower(string(f.name)); {
 	case lower == dataScheme:
-		f.startValue()
+		f.startHead()
 	case !strings.HasPrefix(assetMember, string(f.name)) && !strings.HasPrefix(dataScheme, lower):
 		f.state = between
+	}
+}
+
+// readHead consumes a byte of a string that begins with data:. It is held back until it is known
+// whether the string is a data: URL.
+func (f *MediaFilter) readHead(out *strings.Builder, b byte) {
+	if f.decoder.ends(b) {
+		f.endValue(out, b)
+		return
+	}
+	f.buffered = append(f.buffered, b)
+	c, whole := f.decoder.feed(b)
+	if !whole {
+		return
+	}
+	f.chars++
+	if c < 0 {
+		c = ' '
+	}
+	f.head = append(f.head, string(c)...)
+	switch {
+	case c == ',' && dataurl.Head(string(f.head)) > 0:
+		f.state = inValue
+		f.limit(out)
+	case (c == ',' || c <= ' ') && bytes.Count(f.head, []byte{'"'})%2 == 0, len(f.head) > maxHead:
+		out.Write(f.buffered)
+		f.buffered, f.state = f.buffered[:0], between
 	}
 }
 
 // readValue consumes a byte of a value.
 func (f *MediaFilter) readValue(out *strings.Builder, b byte) {
 	if f.decoder.ends(b) {
-		out.Write(f.buffered)
-		out.WriteByte(b)
-		f.buffered, f.state = f.buffered[:0], between
+		f.endValue(out, b)
 		return
 	}
 	if f.replaced {
@@ -140,6 +184,18 @@ func (f *MediaFilter) readValue(out *strings.Builder, b byte) {
 	if c, whole := f.decoder.feed(b); whole && c != '=' {
 		f.chars++
 	}
+	f.limit(out)
+}
+
+// endValue writes a value that is not replaced, and the quote after it.
+func (f *MediaFilter) endValue(out *strings.Builder, quote byte) {
+	out.Write(f.buffered)
+	out.WriteByte(quote)
+	f.buffered, f.state = f.buffered[:0], between
+}
+
+// limit replaces a value that is too large.
+func (f *MediaFilter) limit(out *strings.Builder) {
 	if f.chars*3/4 > f.max {
 		f.replaced, f.buffered = true, nil
 		fmt.Fprintf(out, "[omitted: an asset of more than %d bytes]", f.max)
@@ -176,10 +232,13 @@ func (u *stringDecoder) feed(b byte) (c rune, whole bool) {
 			u.digits, u.code = 4, 0
 			return 0, false
 		}
-		if b == '/' {
-			return '/', true
+		switch b {
+		case '"', '\\', '/':
+			return rune(b), true
+		case 'b', 'f', 'n', 'r', 't':
+			return ' ', true // white space, which is the same to those who search
 		}
-		return -1, true // no other escape occurs in the names and schemes that are searched
+		return -1, true
 	case b == '\\':
 		u.escaped = true
 		return 0, false

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/dataurl"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
@@ -38,6 +40,13 @@ func TestFilter_ReplacesWhatIsTooLargeAndNothingElse(t *testing.T) {
 		"a data: URL":             {`{"url":"data:image/png;base64,` + large + `"}`, `{"url":"data:` + omitted + `"}`},
 		"in capitals":             {`{"url":"DATA:image/png;base64,` + large + `"}`, `{"url":"DATA:` + omitted + `"}`},
 		"a small data: URL":       {`{"url":"data:,hello"}`, ``},
+		"white space before it":   {`{"url":" data:image/png;base64,` + large + `"}`, ``},
+		"white space in its head": {`{"url":"data: text/plain;base64,` + large + `"}`, ``},
+		"a quoted comma":          {`{"url":"data:text/plain;x=\"a, b\",` + large + `"}`, `{"url":"data:` + omitted + `"}`},
+		"a text about data":       {`{"text":"data: ` + strings.Repeat("three customers, two orders, ", 9) + `"}`, ``},
+		"a text without a comma":  {`{"text":"Data:\n` + strings.Repeat("- an item\n", 200) + `","n":1}`, ``},
+		"an asset after a text":   {`{"text":"data: one, two","base64":"` + large + `"}`, `{"text":"data: one, two","base64":"` + omitted + `"}`},
+		"a quoted word in a text": {`{"text":"data: the \"one, two\" of it, ` + strings.Repeat("more ", 20) + `"}`, ``},
 		"another member":          {`{"base64x":"` + large + `"}`, ``},
 		"another member's text":   {`{"text":"` + strings.Repeat("no base64 here ", 20) + `"}`, ``},
 		"the name as a value":     {`{"kind":"base64","text":"` + large + `"}`, ``},
@@ -79,6 +88,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(`{"base\u0036\u0034" : "`+asset(9)+`"}`, 12)
 	f.Add(`{"url":"d\u0061ta:x"} "base64":"\u00"`, 20)
 	f.Add(`""base64":"\\"`, 3)
+	f.Add(`{"url":"data:;x=\",\" ;base64,AAAAAAAAAAAA"}`, 9)
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		const limit = 6
 		whole := model.NewMediaFilter(limit).Write(text, true)
@@ -106,6 +116,12 @@ func FuzzFilter(f *testing.F) {
 // find returns the size of an asset above the limit; empty if there is none.
 func find(v any, limit int) string {
 	switch v := v.(type) {
+	case string:
+		if n := dataurl.Head(v); n > 0 && n <= 1000 {
+			if chars := utf8.RuneCountInString(strings.ReplaceAll(v[n:], "=", "")); chars*3/4 > limit {
+				return fmt.Sprintf("a data: URL of %d characters", chars)
+			}
+		}
 	case []any:
 		for _, x := range v {
 			if s := find(x, limit); s != "" {

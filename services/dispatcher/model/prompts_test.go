@@ -358,6 +358,9 @@ func TestPrompts_FailTheNodeWithACode(t *testing.T) {
 // A prompt whose event exceeds a frame is recorded as a digest.
 func TestPrompts_ThatAreTooLongAreRecordedAsDigests(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	rows := wire.AppendString(nil, strings.Repeat(`{"a":1},`, 240<<10)) // a large result of a tool
 	in := node.Input{Ports: map[string]json.RawMessage{"topic": rows}, UntrustedPorts: map[string]bool{"topic": true}}
 	for level, events := range map[prompt.Observability]string{

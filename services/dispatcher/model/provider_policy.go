@@ -48,20 +48,20 @@ var compiledPolicySchema = sync.OnceValue(func() *schema.Schema {
 // ParsePolicies reads the operator's document. The error lists every violation of the schema (32 at
 // most) and every contradiction in the other rules, each with its path.
 func ParsePolicies(doc []byte) (*Policies, error) {
-	if err := strictjson.Check(doc, strictjson.Limits{}); err != nil {
-		return nil, fmt.Errorf(`want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}: %w`, err)
+	if e, wrong := errors.AsType[*strictjson.Error](strictjson.Check(doc, strictjson.Limits{})); wrong {
+		return nil, fmt.Errorf("%s\n%w", policyForm, strictjson.Problems{{Path: e.Path, Message: e.Reason}}.In(doc))
 	}
-	var errs []error
+	var found strictjson.Problems
 	malformed := map[string]bool{} // rules with violations; further checks of them prove nothing
 	for _, v := range compiledPolicySchema().Validate(doc) {
-		errs = append(errs, fmt.Errorf("at %q: %s", v.InstancePath, compiledPolicySchema().Explain(v)))
+		found = append(found, strictjson.Problem{Path: v.InstancePath, Message: compiledPolicySchema().Explain(v)})
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
 	}
 	var file struct {
 		Tenants map[string]map[string]PolicyRule `json:"tenants"`
 	}
-	if err := strictjson.Read(doc, &file); err != nil && len(errs) == 0 {
+	if err := strictjson.Read(doc, &file); err != nil && len(found) == 0 {
 		return nil, err
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
@@ -70,16 +70,16 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 			if malformed[at] {
 				continue
 			}
-			if err := file.Tenants[tenant][provider].validate(at + "/allowedModels"); err != nil {
-				errs = append(errs, err)
-			}
+			found = append(found, file.Tenants[tenant][provider].validate(at+"/allowedModels")...)
 		}
 	}
-	if len(errs) > 0 { // an empty file is more often a mistake than intended
-		return nil, fmt.Errorf("want {\"tenants\": {TENANT: {PROVIDER: {\"mode\": MODE}}}}\n%w", errors.Join(errs...))
+	if len(found) > 0 { // an empty file is more often a mistake than intended
+		return nil, fmt.Errorf("%s\n%w", policyForm, found.In(doc))
 	}
 	return &Policies{file.Tenants}, nil
 }
+
+const policyForm = `want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}`
 
 // escapePointer escapes a name for a JSON pointer.
 func escapePointer(name string) string {
@@ -87,18 +87,20 @@ func escapePointer(name string) string {
 }
 
 // validate finds contradictions in a rule; at is the path of its allowedModels.
-func (r PolicyRule) validate(at string) error {
+func (r PolicyRule) validate(at string) strictjson.Problems {
 	if r.Mode != modelgate.Restricted && r.AllowedModels != nil {
-		return fmt.Errorf("at %q: only the mode %s has them, and this is %s", at, modelgate.Restricted, r.Mode)
+		return strictjson.Problems{{Path: at, Message: fmt.Sprintf("only the mode %s has them, and this is %s", modelgate.Restricted, r.Mode)}}
 	}
-	var errs []error
+	var out strictjson.Problems
 	for i, p := range r.AllowedModels {
 		if _, err := matchModel(p, ""); err != nil {
-			errs = append(errs, fmt.Errorf("at \"%s/%d\": %q: %w; want a model's name, with * for any part of it",
-				at, i, p, err))
+			out = append(out, strictjson.Problem{
+				Path:    fmt.Sprintf("%s/%d", at, i),
+				Message: fmt.Sprintf("%q: %s; want a model's name, with * for any part of it", p, err),
+			})
 		}
 	}
-	return errors.Join(errs...)
+	return out
 }
 
 // Of returns the rule of a tenant for a provider.

@@ -153,6 +153,9 @@ func TestStream_OfATextIsTheTextAsItIs(t *testing.T) {
 // another call.
 func TestAnswer_ThatCannotBeRecordedFailsTheNode(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	const envelopes, text = `"envelopeContract":{"accepts":["media.image"]}`, `"topP":1`
 	image := `{"type":"media.image","payload":{"base64":"` + strings.Repeat("A", 4<<20) + `","bytes":3145728}}`
 	for name, tc := range map[string]struct {

@@ -98,6 +98,9 @@ func TestCompose_BoundsAllPartsTogether(t *testing.T) {
 // An event too large for a frame is recorded without its texts.
 func TestRender_BoundsTheEvent(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	for size, shows := range map[int]bool{mib / 2: true, 3 * mib: false, 5 * mib: true} {
 		call := prompt.Call{Messages: []prompt.Message{{Role: "user", Content: long("x", size)}, {Role: "user", Content: json.RawMessage(`"short"`)}}}
 		s, err := prompt.NewSent(call, nil, unchanged)

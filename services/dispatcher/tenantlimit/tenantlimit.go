@@ -9,6 +9,7 @@ package tenantlimit
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,9 +70,16 @@ type entry struct {
 	Weight *int `json:"weight"`
 }
 
+//go:embed limits.schema.json
+var schemaJSON []byte
+
+// Schema is the JSON Schema of the operator's document.
+func Schema() []byte { return schemaJSON }
+
 // Parse parses the operator's document. The error has a line for each invalid value, with its path.
 func Parse(doc []byte) (*Limits, error) {
 	var file struct {
+		Schema  string           `json:"$schema"` // for editors
 		Tenants map[string]entry `json:"tenants"`
 	}
 	f := settings.Read(doc, &file)

@@ -44,7 +44,7 @@ func TestParse_ReportsAllErrors(t *testing.T) {
 		`at "/tenants/a/weight": 0: want 1 to 1000`, `at "/tenants/a/wieght": unknown member`,
 		`at "/tenants/a/rate/limit": want a number`,
 		`at "/tenants/a/rate/periodMs": 1: want`, `at "/tenants/b/priority": 99: want -10 to 10`,
-		`at "/more": unknown member; allowed here: tenants`,
+		`at "/more": unknown member; allowed here: $schema, tenants`,
 	} {
 		require.ErrorContains(t, err, want)
 	}

@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -71,10 +72,17 @@ const (
 	maxKeyParts  = 8
 )
 
-// ParseLimits parses the operator's document. servers and agents are the ids that the host has. The
-// error has a line for each invalid value, with its path.
+//go:embed limits.schema.json
+var limitsSchema []byte
+
+// LimitsSchema is the JSON Schema of the operator's document.
+func LimitsSchema() []byte { return limitsSchema }
+
+// ParseLimits parses the operator's document. servers and agents are the ids that the host has; nil knows
+// all. The error has a line for each invalid value, with its path.
 func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
 	var file struct {
+		Schema  string                 `json:"$schema"` // for editors
 		Servers map[string]serverLimit `json:"mcpServers"`
 		Agents  map[string]Limit       `json:"a2aAgents"`
 	}
@@ -106,7 +114,7 @@ func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
 }
 
 func checkPeer(f *settings.File, at, id, flag string, known []string) {
-	if id != anyPeer && !slices.Contains(known, id) {
+	if id != anyPeer && known != nil && !slices.Contains(known, id) {
 		f.Wrong(at, "no %s has this id; there are %v, and * for all others", flag, known)
 	}
 }

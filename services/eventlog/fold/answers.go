@@ -32,13 +32,13 @@ type node struct {
 	waiting, handedIn bool
 	// recorded maps sequences to the envelopes that they recorded, to resolve duplicates.
 	recorded map[int]recording
+	// reasoning is the count that was reported for the next usage; nil for none.
+	reasoning *big.Int
 	// at is the time of the event that is read, since when the next call counts, and began when the
 	// last one did.
 	at, since, began int64
 	// instead says why the node's attempts call another model than its own; empty for its own.
 	instead string
-	// reasoning is the count that was reported for the next usage; nil for none.
-	reasoning *big.Int
 }
 
 type recording struct {

@@ -3,58 +3,78 @@ package admission
 import (
 	"bytes"
 	"context"
-	"errors"
+	_ "embed"
 	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/subject"
 )
 
+//go:embed rates.schema.json
+var rateSchema []byte
+
+// RateSchema is the JSON Schema of the file.
+func RateSchema() []byte { return rateSchema }
+
 // rateFileForm describes the file.
 const rateFileForm = `want {"limits": [LIMIT, ...], "tenants": {TENANT: [LIMIT, ...]}}, both optional`
 
 // ParseRateFile reads a document of limits. general are limits for all tenants that the document adds
-// to. The limits of a tenant replace the general ones.
+// to. The limits of a tenant replace the general ones. The error has a line for each mistake, with its
+// path.
 func ParseRateFile(doc []byte, general []RateRule) (RateConfig, error) {
 	var file struct {
+		Schema  string              `json:"$schema"` // for editors
 		Limits  []string            `json:"limits"`
 		Tenants map[string][]string `json:"tenants"`
 	}
 	f := settings.Read(doc, &file)
-	if err := f.Err(); err != nil {
-		return RateConfig{}, fmt.Errorf("%w\n%s", err, rateFileForm)
-	}
 	cfg := RateConfig{Rules: slices.Clone(general), Tenants: map[string][]RateRule{}}
-	more, err := ParseRateRules(file.Limits)
-	errs := []error{wrap("/limits", err)}
-	for _, r := range more {
-		if slices.ContainsFunc(general, func(o RateRule) bool { return o.Name() == r.Name() }) {
-			errs = append(errs, fmt.Errorf("/limits: a flag has a limit for %s, too; remove one", r.Name()))
+	more := parseRates(f, "/limits", file.Limits)
+	for i, text := range file.Limits {
+		if r, err := ParseRateRule(text); err == nil && hasRate(general, r) {
+			f.Wrong(fmt.Sprintf("/limits/%d", i), "a flag has a limit for %s, too; remove one", r.Name())
 		}
 	}
 	cfg.Rules = append(cfg.Rules, more...)
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		at := settings.Path("/tenants", name)
 		if !subject.Token(name) {
-			errs = append(errs, fmt.Errorf("%s: want the name of a tenant", at))
+			f.Wrong(at, "want the name of a tenant")
 		}
-		own, err := ParseRateRules(file.Tenants[name])
-		errs = append(errs, wrap(at, err))
-		cfg.Tenants[name] = own
+		cfg.Tenants[name] = parseRates(f, at, file.Tenants[name])
 	}
-	return cfg, errors.Join(errs...)
+	if err := f.Err(); err != nil {
+		return RateConfig{}, fmt.Errorf("%w\n%s", err, rateFileForm)
+	}
+	return cfg, nil
 }
 
-func wrap(at string, err error) error {
-	if err == nil {
-		return nil
+// parseRates reads the limits at a path.
+func parseRates(f *settings.File, at string, texts []string) []RateRule {
+	out := []RateRule{}
+	for i, text := range texts {
+		r, err := ParseRateRule(text)
+		switch {
+		case err != nil:
+			f.Wrong(fmt.Sprintf("%s/%d", at, i), "%s", err)
+		case hasRate(out, r):
+			f.Wrong(fmt.Sprintf("%s/%d", at, i), "%q: there is another limit for %s", text, strings.ReplaceAll(r.Name(), "-", ":"))
+		default:
+			out = append(out, r)
+		}
 	}
-	return fmt.Errorf("%s: %w", at, err)
+	return out
+}
+
+func hasRate(rules []RateRule, r RateRule) bool {
+	return slices.ContainsFunc(rules, func(o RateRule) bool { return o.Name() == r.Name() })
 }
 
 // RateFile follows a file of limits.

@@ -268,7 +268,7 @@ func TestRateFile_FollowsChangesAndIgnoresInvalidOnes(t *testing.T) {
 func TestParseRateFile_ReportsEveryProblemWithItsPlace(t *testing.T) {
 	t.Parallel()
 	_, err := admission.ParseRateFile([]byte(`{"limits": ["key=1/s", "x"], "tenants": {"a b": [], "acme": ["key=1/w"]}}`), rules(t, "key=2/s"))
-	for _, want := range []string{"/limits", "a flag has a limit for key", "/tenants/a b: want the name of a tenant", "/tenants/acme", `unit "w"`} {
+	for _, want := range []string{"/limits", "a flag has a limit for key", `"/limits/1": "x"`, `"/tenants/a b": want the name of a tenant`, `"/tenants/acme/0"`, `unit "w"`} {
 		require.ErrorContains(t, err, want)
 	}
 	for _, doc := range []string{`[]`, `{"limit": []}`, `{"limits": 7}`, `{"limits": ["key=1/s"]} x`} {

@@ -211,9 +211,9 @@ func TestStream_SendsANoticeOfAnAnnotation(t *testing.T) {
 						Signal: engine.Signal{Kind: engine.SignalFlag},
 					})
 					return err == nil && strings.Contains(sub.shown(), `-1 run.annotated {"annotationId":"ann_`)
-				}, 10*time.Second, time.Millisecond, "%s %d", mode, buffer)
+				}, 30*time.Second, time.Millisecond, "%s %d", mode, buffer)
 			} else {
-				require.Eventually(t, sub.accepted, 10*time.Second, time.Millisecond)
+				require.Eventually(t, sub.accepted, 30*time.Second, time.Millisecond)
 				_, err := r.annotate(t, liveKey, `{"signal":{"kind":"flag"}}`)
 				require.NoError(t, err)
 			}

@@ -60,6 +60,8 @@ type Deps struct {
 	Discovery   Discovery
 	// Tokens makes and reads tokens of interrupts.
 	Tokens Tokens
+	// TokenLifetime is how long tokens of interrupts are valid; 0 uses the default.
+	TokenLifetime time.Duration
 	// Annotations keeps annotations of runs; nil disables them.
 	Annotations *AnnotationStore
 	// Webhooks is nil if this host has no webhooks.

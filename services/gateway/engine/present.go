@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -96,7 +97,7 @@ func (s *Service) signToken(tenant string, v *interrupted) (tag string) {
 	deadline, bounded := pending.Deadline()
 	token, err := s.deps.Tokens.Sign(interrupttoken.Claims{
 		Tenant: tenant, RunID: v.RunID, NodeID: v.Interrupt.NodeID, InterruptID: v.Interrupt.InterruptID,
-		ExpiresAt: interrupttoken.Expiry(at, interrupttoken.Lifetime, deadline, bounded), Intent: interrupttoken.Resolve,
+		ExpiresAt: interrupttoken.Expiry(at, cmp.Or(s.deps.TokenLifetime, interrupttoken.Lifetime), deadline, bounded), Intent: interrupttoken.Resolve,
 	})
 	if err != nil {
 		return ""

@@ -303,7 +303,10 @@ func TestListWorkflows_PagesByACursorOfItsOwn(t *testing.T) {
 			return &dispatcherv1.ListWorkflowsResponse{
 				More: true,
 				Workflows: []*dispatcherv1.WorkflowSummary{
-					{WorkflowId: "a", Name: "A", Version: "1", Digest: "d"},
+					{
+						WorkflowId: "a", Name: "A", Version: "1", Digest: "d",
+						Source: "/etc/flows/a.json", Warnings: []string{"w"},
+					},
 					{WorkflowId: "b/ü"},
 				},
 			}, nil
@@ -318,6 +321,9 @@ func TestListWorkflows_PagesByACursorOfItsOwn(t *testing.T) {
 		Name:       "A",
 		Version:    "1",
 		Digest:     "d",
+		Origin:     "shared",
+		File:       proto.String("a.json"),
+		Warnings:   []string{"w"},
 	}, one.GetWorkflows()[0]))
 	require.Regexp(t, `^[A-Za-z0-9_-]+$`, one.GetNextCursor())
 	two, err := r.ListWorkflows(as(t, liveKey), &hostv1.ListWorkflowsRequest{Cursor: one.NextCursor})

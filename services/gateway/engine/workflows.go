@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/base64"
+	"path"
 	"strings"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
@@ -162,9 +163,18 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 	}
 	out := &hostv1.ListWorkflowsResponse{}
 	for _, w := range res.GetWorkflows() {
-		out.Workflows = append(out.Workflows, &hostv1.WorkflowSummary{
+		origin := "tenant"
+		if w.GetTenant() == "" {
+			origin = "shared"
+		}
+		row := &hostv1.WorkflowSummary{
 			WorkflowId: w.GetWorkflowId(), Name: w.GetName(), Version: w.GetVersion(), Digest: w.GetDigest(),
-		})
+			Origin: origin, Warnings: w.GetWarnings(),
+		}
+		if w.GetSource() != "" { // the folder is the operator's business
+			row.File = stringOrNil(path.Base(w.GetSource()))
+		}
+		out.Workflows = append(out.Workflows, row)
 	}
 	if res.GetMore() && len(out.GetWorkflows()) > 0 {
 		next := base64.RawURLEncoding.EncodeToString([]byte(out.Workflows[len(out.Workflows)-1].GetWorkflowId()))

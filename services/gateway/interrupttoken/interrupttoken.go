@@ -21,10 +21,10 @@ import (
 // token.DeriveKey.
 const Purpose = "waybill interrupt tokens"
 
-// Lifetime is how long a token is valid. A token never outlives its interrupt.
+// Lifetime is how long a token is valid by default. A token never outlives its interrupt.
 const Lifetime = 30 * time.Minute
 
-// CallbackLifetime is the lifetime of tokens sent to a callback URL. Its receiver has no
+// CallbackLifetime is the default lifetime of tokens sent to a callback URL. Its receiver has no
 // credential to request another one with.
 const CallbackLifetime = 7 * 24 * time.Hour
 

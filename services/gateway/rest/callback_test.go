@@ -54,7 +54,7 @@ func TestCreateRun_ChecksTheCallbackURLLikeAWebhooks(t *testing.T) {
 func TestCreateRun_LimitsTheCallbackServersOfATenant(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
-	for i := range webhook.MaxPerTenant {
+	for i := range webhook.DefaultPolicy().PerTenant {
 		w := h.as(t, full, http.MethodPost, runsPath, calls(fmt.Sprintf("https://hooks.example:%d/", i+1)))
 		require.Equal(t, http.StatusCreated, w.Code, "%s", w.Body)
 	}

@@ -47,7 +47,7 @@ func TestGRPC_LimitsWatchesOfOneAddress(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := health.Check(t.Context(), &healthv1.HealthCheckRequest{})
 		return err == nil
-	}, 10*time.Second, time.Millisecond, "the places are given back")
+	}, 30*time.Second, time.Millisecond, "the places are given back")
 }
 
 func TestGRPC_LimitsTheStreamsOfAConnection(t *testing.T) {

@@ -151,7 +151,7 @@ func TestBody_SilentCallersDoNotShutOthersOut(t *testing.T) {
 		stranger.RemoteAddr = "127.0.0.1:1"
 		return serve(h, stranger).Code == http.StatusServiceUnavailable &&
 			h.as(t, beta, "POST", "/v1/runs", `{"workflowId":"wf"}`).Code == http.StatusServiceUnavailable
-	}, 10*time.Second, 10*time.Millisecond, "the silent ones hold their shares")
+	}, 30*time.Second, 10*time.Millisecond, "the silent ones hold their shares")
 	for range 20 {
 		require.Equal(t, http.StatusOK, h.as(t, full, "GET", "/v1/runs/run_1", "").Code)
 		require.Equal(t, http.StatusCreated, h.as(t, full, "POST", "/v1/runs", `{"workflowId":"wf"}`).Code)
@@ -224,7 +224,7 @@ func TestBytes_OfBodiesAndAnswersAreLimited(t *testing.T) {
 	srv := listen(t, h)
 	head := strings.Replace(silentPost("/v1/runs", beta), "Length: 9", fmt.Sprintf("Length: %d", large), 1)
 	dial(t, srv, head+strings.Repeat(" ", 100<<10))
-	require.Eventually(t, func() bool { return pool.Used() > large/2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return pool.Used() > large/2 }, 30*time.Second, time.Millisecond)
 	held := pool.Used()
 	body := `{"workflowId":"wf","inputs":{"x":"` + strings.Repeat("x", large-100) + `"}}`
 	w := h.as(t, beta, "POST", "/v1/runs", body)
@@ -259,7 +259,7 @@ func TestBytes_AreCountedAsTheyArrive(t *testing.T) {
 		dial(t, srv, head)
 		dial(t, srv, head+strings.Repeat(" ", 8<<10))
 	}
-	require.Eventually(t, func() bool { return pool.Used() > 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return pool.Used() > 0 }, 30*time.Second, time.Millisecond)
 	body := `{"workflowId":"wf","inputs":{"x":"` + strings.Repeat("x", large-100) + `"}}`
 	require.Equal(t, http.StatusCreated, h.as(t, beta, "POST", "/v1/runs", body).Code, "the tenant of the silent callers")
 	require.Equal(t, http.StatusCreated, h.as(t, full, "POST", "/v1/runs", body).Code)

@@ -347,7 +347,7 @@ func TestWebhooks_AreListedInPages(t *testing.T) {
 func TestWebhooks_AreLimited(t *testing.T) {
 	t.Parallel()
 	h, _ := hooked(t)
-	for range webhook.MaxPerTenant {
+	for range webhook.DefaultPolicy().PerTenant {
 		register(t, h, full, someHook)
 	}
 	refused(t, h.as(t, full, http.MethodPost, hooksPath, someHook), fault.Conflict)

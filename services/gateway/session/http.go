@@ -82,7 +82,7 @@ func (k *Keeper) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	undo() // successful sign-ins do not count
-	sealed, err := k.seals.seal(CookieName(r.Host), strings.TrimSpace(key), now.Add(Lifetime))
+	sealed, err := k.seals.seal(CookieName(r.Host), strings.TrimSpace(key), now.Add(k.cfg.Lifetime))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"net"
 	"net/http"
 	"time"
@@ -33,7 +34,7 @@ func CookieName(host string) string {
 // another origin cannot send it without a CORS preflight, which this host rejects.
 const WriteHeader = "X-Waybill-Console"
 
-// Lifetime is the validity of a session.
+// Lifetime is the default validity of a session.
 const Lifetime = 12 * time.Hour
 
 // Limits of failed sign-ins. One address may try keys with the same prefix burst times, then
@@ -70,6 +71,8 @@ type Config struct {
 	StalledAfter time.Duration
 	// MaxBodyBytes is limits.maxRequestBodyBytes.
 	MaxBodyBytes int64
+	// Lifetime is the validity of a session; 0 uses the default.
+	Lifetime time.Duration
 	// Ended stores which sessions ended, for longer than their Lifetime; the same on all
 	// replicas.
 	Ended kv.Store
@@ -100,6 +103,7 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Lifetime = cmp.Or(cfg.Lifetime, Lifetime)
 	return &Keeper{
 		cfg:   cfg,
 		seals: s,
@@ -170,7 +174,7 @@ func (k *Keeper) session(r *http.Request) (*session, error) {
 func (k *Keeper) cookie(r *http.Request, value string) *http.Cookie {
 	c := &http.Cookie{ //nolint:gosec // G124: Secure wherever there is TLS; a laptop has none
 		Name: CookieName(r.Host), Value: value, Path: k.cfg.Base + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: k.cfg.HTTPS || r.TLS != nil, MaxAge: int(Lifetime.Seconds()),
+		Secure: k.cfg.HTTPS || r.TLS != nil, MaxAge: int(k.cfg.Lifetime.Seconds()),
 	}
 	if value == "" {
 		c.MaxAge = -1

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,8 @@ type CallbackQuestions struct {
 	Dispatcher dispatcherv1.DispatcherClient
 	EventLog   eventlogv1.EventLogClient
 	Tokens     *interrupttoken.Tokens
+	// Lifetime is how long tokens are valid; 0 uses the default.
+	Lifetime time.Duration
 	// PublicURL is the host's public address without a trailing slash; empty leaves out
 	// resolveUrl.
 	PublicURL string
@@ -139,7 +142,7 @@ func (q *CallbackQuestions) token(tenant string, p *interrupt.Pending) (token st
 		return "", time.Time{}, false
 	}
 	deadline, bounded := p.Deadline()
-	until = interrupttoken.Expiry(q.Clock(), interrupttoken.CallbackLifetime, deadline, bounded)
+	until = interrupttoken.Expiry(q.Clock(), cmp.Or(q.Lifetime, interrupttoken.CallbackLifetime), deadline, bounded)
 	token, err := q.Tokens.Sign(interrupttoken.Claims{
 		Tenant:      tenant,
 		RunID:       p.RunID,

@@ -299,7 +299,7 @@ func TestExpect_IsLimited(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.start()
-		for i := range webhook.MaxPerTenant {
+		for i := range webhook.DefaultPolicy().PerTenant {
 			r.expect(fmt.Sprintf("https://h%d.example/x", i))
 		}
 		require.ErrorIs(t, r.svc.EnsureCallback(r.t.Context(), "acme", "https://more.example/"), webhook.ErrManyCallbacks)

@@ -51,6 +51,7 @@ func TestDelivery_IsAtLeastOnceAndInOrder(t *testing.T) {
 func live(r *rig, steps []step) {
 	r.policy.MaxAttempts, r.policy.MaxAge = 10_000, 10_000*time.Hour
 	r.policy.Limits = webhook.Limits{Total: 3, PerTenant: 3, PerWebhook: 2}
+	r.policy.Feed = webhook.FeedLimits{Frames: 2, PerTenant: 1}
 	now := &power{}
 	stop := r.startOn(now)
 	e := r.hook(started, logged)

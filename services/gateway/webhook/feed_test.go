@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,15 +61,31 @@ func deaf(t *testing.T) (url string) {
 }
 
 // A hundred webhooks of one tenant whose receivers never answer, and many runs of it, do not delay
-// the deliveries of another tenant.
+// the deliveries of another tenant, even if more frames wait than the feed keeps.
 func TestFeed_TenantsDoNotDelayEachOther(t *testing.T) {
 	t.Parallel()
+	for name, limits := range map[string]webhook.FeedLimits{
+		"kept":                     webhook.DefaultPolicy().Feed,
+		"above the tenant's limit": {Frames: 1000, PerTenant: 10},
+		"above every limit":        {Frames: 10, PerTenant: 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tenantsDoNotDelayEachOther(t, limits)
+		})
+	}
+}
+
+func tenantsDoNotDelayEachOther(t *testing.T, limits webhook.FeedLimits) {
+	t.Helper()
 	const hooks, runs, most = 100, 50, time.Second
 	r := newRig(t)
 	log, lanes := memory.New(), kvmemory.New()
 	r.log = log
+	policy := webhook.DefaultPolicy()
+	policy.Feed = limits
 	svc, err := webhook.New(webhook.Config{
-		HostKey: hostKey, Delivery: webhook.DefaultPolicy(), Egress: egress.Policy{AllowPrivate: true},
+		HostKey: hostKey, Delivery: policy, Egress: egress.Policy{AllowPrivate: true},
 	}, webhook.Deps{
 		Log: log, Subscriptions: kvmemory.New(), Lanes: synced{lanes}, Dead: kvmemory.New(),
 		Clock: time.Now, Questions: r.ask, Logger: slog.New(slog.DiscardHandler),
@@ -122,4 +139,56 @@ func TestFeed_TenantsDoNotDelayEachOther(t *testing.T) {
 		found, err := kv.List(t.Context(), lanes, "lane.greedy.")
 		return err == nil && len(found) == hooks*runs
 	}, time.Minute, 50*time.Millisecond, "the other tenant's deliveries are kept")
+}
+
+// A tenant whose outbox is stuck has a position of its own: after a crash its frames are read from
+// there, and those of others are not offered again.
+func TestFeed_TenantsBehindSurviveACrash(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		const greedy, other = 20, 5
+		free := make(chan struct{})
+		r.wait = func(ctx context.Context, key string) {
+			if strings.HasPrefix(key, "lane.greedy.") {
+				select {
+				case <-free:
+				case <-ctx.Done():
+				}
+			}
+		}
+		r.policy.Feed = webhook.FeedLimits{Frames: 4, PerTenant: 2}
+		now := &power{}
+		stop := r.startOn(now)
+		r.tagged("greedy", nil, logged)
+		e := r.tagged("other", nil, logged)
+		want := map[string]int{}
+		add := func(tenant string, n int) {
+			for range n {
+				id := fmt.Sprintf("run_%s_%d", tenant, len(want))
+				r.run(id, func(rec *wire.RunRecord) { rec.Owner.Tenant = tenant })
+				r.say(id, logged)
+				want[id+"/0"] = 1
+			}
+		}
+		add("greedy", greedy)
+		add("other", other)
+		r.settle()
+		require.Len(t, r.to.got(), other, "the other tenant's deliveries do not wait")
+		r.pass(10 * time.Second)
+		r.drained(e)
+		require.NotContains(t, dumper{r.lanes}.dump(), "lane.other.", "finished lanes are not kept for others")
+
+		now.off.Store(true)
+		stop()
+		close(free)
+		r.start()
+		add("other", other)
+		r.pass(minute)
+		got := map[string]int{}
+		for _, id := range r.to.got() {
+			got[id]++
+		}
+		require.Equal(t, want, got)
+		require.NotContains(t, dumper{r.lanes}.dump(), "lane.")
+	})
 }

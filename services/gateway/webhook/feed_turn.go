@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -15,7 +16,6 @@ import (
 
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/protocol/frame"
-	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
@@ -24,6 +24,10 @@ import (
 type feedTurn struct {
 	*feeder
 
+	// group has the goroutines of the turn. offers and rereads limit the writes of lanes and the
+	// tenants that read the log again, at a time.
+	group           *errgroup.Group
+	offers, rereads *semaphore.Weighted
 	// record and rev are what is stored. One goroutine at a time uses them.
 	record feedRecord
 	rev    uint64
@@ -33,15 +37,18 @@ type feedTurn struct {
 	mu sync.Mutex // guards all below
 	// starts is the log position after which each subscription is fed, by its revision.
 	starts map[uint64]uint64
-	// reading is the end of the batch that is being read, read that of the last one that was read, and
-	// offered the position of the last frame that a lane was offered.
-	reading, read, offered uint64
-	waiting                waiting
+	// offered is the position of the last frame that a lane of a tenant was offered, unless the
+	// record has it.
+	offered map[string]uint64
+	backlog backlog
 }
 
 // acquire claims the feed, or returns how long the present owner may keep it.
 func (f *feeder) acquire(ctx context.Context) (*feedTurn, time.Duration, error) {
-	t := &feedTurn{feeder: f, moved: make(chan struct{}, 1), waiting: newWaiting()}
+	t := &feedTurn{
+		feeder: f, moved: make(chan struct{}, 1), starts: map[uint64]uint64{}, offered: map[string]uint64{}, backlog: newBacklog(f.Limits),
+		offers: semaphore.NewWeighted(offersAtOnce), rereads: semaphore.NewWeighted(rereadsAtOnce),
+	}
 	e, err := f.KV.Get(ctx, feedKey)
 	if err != nil && !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, kv.ErrDamaged) {
 		return nil, 0, err
@@ -60,25 +67,32 @@ func (f *feeder) acquire(ctx context.Context) (*feedTurn, time.Duration, error) 
 	return t, 0, t.commit(ctx)
 }
 
-// resume finds the start position. A subscription that the last feeder did not know starts
-// where it was created, even if others are further.
+// resume finds the start position of each tenant. A subscription that the last feeder did not know
+// starts where it was created, even if others are further.
 func (t *feedTurn) resume() {
-	t.starts = map[uint64]uint64{}
-	t.read = math.MaxUint64
-	for _, list := range t.View.All() {
+	first, from := uint64(math.MaxUint64), map[string]uint64{}
+	for tenant, list := range t.View.All() {
+		at := uint64(math.MaxUint64)
 		for _, e := range list {
-			from := e.After
+			start := e.After
 			if e.Revision <= t.record.Known {
-				from = max(from, t.record.Pos)
+				start = max(start, t.record.position(tenant))
 			}
-			t.starts[e.Revision] = from
-			t.read = min(t.read, from)
+			t.starts[e.Revision] = start
+			at = min(at, start)
+		}
+		from[tenant] = at
+		first = min(first, at)
+	}
+	t.backlog.read = t.record.others()
+	if len(from) > 0 {
+		t.backlog.read = max(t.backlog.read, first)
+	}
+	for tenant, at := range from {
+		if at < t.backlog.read {
+			t.backlog.rewind(tenant, at)
 		}
 	}
-	if len(t.starts) == 0 { // all were deleted
-		t.read = t.record.Pos
-	}
-	t.reading = t.read
 }
 
 // commit stores the position and renews the lease.
@@ -88,12 +102,13 @@ func (t *feedTurn) commit(ctx context.Context) error {
 	return t.write(ctx, next)
 }
 
-// progress returns the position up to which all frames are offered, to all subscriptions up to
+// progress returns the positions up to which all frames are offered, to all subscriptions up to
 // Known.
 func (t *feedTurn) progress() feedRecord {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next := feedRecord{Pos: t.waiting.before(t.read), Known: t.record.Known}
+	next := feedRecord{Known: t.record.Known}
+	t.backlog.progress(&next)
 	for made := range t.starts {
 		next.Known = max(next.Known, made)
 	}
@@ -113,6 +128,9 @@ func (t *feedTurn) write(ctx context.Context, next feedRecord) error {
 		return err
 	}
 	t.record, t.rev = next, rev
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.offered, func(tenant string, pos uint64) bool { return pos <= next.position(tenant) })
 	return nil
 }
 
@@ -125,16 +143,15 @@ func (t *feedTurn) release(ctx context.Context) {
 
 // follow reads the log until the turn ends.
 func (t *feedTurn) follow(ctx context.Context) error {
-	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return t.keep(ctx) })
-	all.Go(func() error {
-		offering := &offering{turn: t, group: all, places: semaphore.NewWeighted(offersAtOnce)}
-		err := t.Log.Follow(ctx, t.read, func(batch []*frame.Frame) error { return offering.pass(ctx, batch) }, func(_ subject.Run, pos uint64, err error) {
-			t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
-		})
+	t.group, ctx = errgroup.WithContext(ctx)
+	behind, read := t.backlog.names(), t.backlog.read
+	t.group.Go(func() error { return t.keep(ctx) })
+	t.start(ctx, behind)
+	t.group.Go(func() error {
+		err := t.Log.Follow(ctx, read, func(batch []*frame.Frame) error { return t.pass(ctx, batch) }, t.logDamaged)
 		return cmp.Or(err, context.Canceled) // the turn ends with it
 	})
-	return all.Wait()
+	return t.group.Wait()
 }
 
 // keep stores the progress, renews the lease and adds new subscriptions.
@@ -143,9 +160,13 @@ func (t *feedTurn) keep(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		changed := t.View.Changed()
-		if _, err := t.addSubscriptions(0); err != nil {
+		t.mu.Lock()
+		_, busy, err := t.addSubscriptions()
+		t.mu.Unlock()
+		if err != nil {
 			return err
 		}
+		t.start(ctx, busy)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -167,43 +188,43 @@ func (t *feedTurn) keep(ctx context.Context) error {
 func (t *feedTurn) owes() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.offered > t.record.Pos && t.waiting.before(t.read) > t.record.Pos
-}
-
-// errIdle ends a turn after the last subscription was deleted.
-var errIdle = fmt.Errorf("%w: no subscriptions", errRewind)
-
-// addSubscriptions adds new subscriptions, and returns all of them for the frames that are read next,
-// up to a position. It returns errRewind for one that was created before a frame that has been read
-// without it.
-func (t *feedTurn) addSubscriptions(upTo uint64) (map[string][]*subscription.Entry, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	all := t.View.All() // what comes later is compared with reading
-	if len(all) == 0 {
-		return nil, errIdle
-	}
-	for _, list := range all {
-		for _, e := range list {
-			if _, known := t.starts[e.Revision]; known {
-				continue
-			}
-			if e.After < t.reading {
-				return nil, errRewind
-			}
-			t.starts[e.Revision] = e.After
+	for tenant, pos := range t.offered {
+		if stored := t.record.position(tenant); pos > stored && t.backlog.position(tenant) > stored {
+			return true
 		}
 	}
-	t.reading = max(t.reading, upTo)
-	return all, nil
+	return false
 }
 
-// startOf returns the position after which a subscription is fed.
-func (t *feedTurn) startOf(e *subscription.Entry) uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if at, known := t.starts[e.Revision]; known {
-		return at
+// addSubscriptions adds new subscriptions, and returns all of them for the frames that are read next.
+// A tenant with one that was created before a frame that is read already reads its frames again; busy
+// are those that were idle. Call it with the lock.
+func (t *feedTurn) addSubscriptions() (all map[string][]*subscription.Entry, busy []string, err error) {
+	all = t.View.All() // what comes later is compared with what is read by then
+	if len(all) == 0 {
+		return nil, nil, errIdle
 	}
-	return e.After
+	for tenant, list := range all {
+		var old []*subscription.Entry
+		at := t.backlog.read
+		for _, e := range list {
+			if _, known := t.starts[e.Revision]; known {
+				old = append(old, e)
+				continue
+			}
+			t.starts[e.Revision] = e.After
+			at = min(at, e.After)
+		}
+		if at == t.backlog.read {
+			continue
+		}
+		fed := t.backlog.position(tenant)
+		for _, e := range old { // they get no frame twice
+			t.starts[e.Revision] = max(t.starts[e.Revision], fed)
+		}
+		if t.backlog.rewind(tenant, at) {
+			busy = append(busy, tenant)
+		}
+	}
+	return all, busy, nil
 }

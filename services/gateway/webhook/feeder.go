@@ -19,6 +19,7 @@ import (
 type Log interface {
 	runlog.Follower
 	runlog.Pager
+	runlog.TenantPager
 }
 
 // feeder reads the run log in order and offers frames to the lanes of subscriptions. One
@@ -31,6 +32,7 @@ type feeder struct {
 	Records *runRecords
 	// Owner names this process.
 	Owner  string
+	Limits FeedLimits
 	Lease  time.Duration
 	Clock  func() time.Time
 	Logger *slog.Logger
@@ -48,7 +50,7 @@ func (f *feeder) Run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		wait, err := f.feedOnce(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, errRewind) && !errors.Is(err, errLeaseLost) {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, errIdle) && !errors.Is(err, errLeaseLost) {
 			f.Logger.Warn("webhooks: cannot read the run log, will retry", "error", err)
 			wait = feedRetry
 		}
@@ -58,7 +60,7 @@ func (f *feeder) Run(ctx context.Context) {
 	}
 }
 
-// feedOnce feeds until an error or a rewind ends the turn. It returns the wait before the
+// feedOnce feeds until an error ends the turn. It returns the wait before the
 // next turn.
 func (f *feeder) feedOnce(ctx context.Context) (time.Duration, error) {
 	changed := f.View.Changed()
@@ -85,15 +87,31 @@ type feedRecord struct {
 	// Pos is the log position fed to all subscriptions with a revision up to Known.
 	Pos   uint64 `json:"pos"`
 	Known uint64 `json:"known"`
-	Owner string `json:"owner,omitempty"`
+	// Behind are the positions of the tenants that are behind, Read is that of the others. Earlier
+	// versions have Pos only.
+	Read   uint64            `json:"read,omitempty"`
+	Behind map[string]uint64 `json:"behind,omitempty"`
+	Owner  string            `json:"owner,omitempty"`
 	// Until is when another replica may take over.
 	Until time.Time `json:"until,omitzero"`
 }
 
+// others is the position of the tenants that are not behind.
+func (r *feedRecord) others() uint64 { return max(r.Pos, r.Read) }
+
+// position is the position fed to a tenant.
+func (r *feedRecord) position(tenant string) uint64 {
+	if pos, behind := r.Behind[tenant]; behind {
+		return pos
+	}
+	return r.others()
+}
+
 const feedKey = "feed"
 
-// Fed returns the position up to which no frame is offered again, even if a replica crashes.
-func (f *feeder) Fed(ctx context.Context) (uint64, error) {
+// Fed returns the position up to which no frame of a tenant is offered again, even if a replica
+// crashes.
+func (f *feeder) Fed(ctx context.Context, tenant string) (uint64, error) {
 	e, err := f.KV.Get(ctx, feedKey)
 	if err != nil && !errors.Is(err, kv.ErrDamaged) {
 		return 0, err
@@ -102,13 +120,13 @@ func (f *feeder) Fed(ctx context.Context) (uint64, error) {
 	if err != nil || json.Unmarshal(e.Value, &p) != nil {
 		return 0, nil //nolint:nilerr // the next turn replaces a damaged record
 	}
-	return p.Pos, nil
+	return p.position(tenant), nil
 }
 
-// Errors that end a turn.
+// Errors that end a turn without a failure.
 var (
 	errLeaseLost = errors.New("another replica has taken over the feed")
-	errRewind    = errors.New("a new subscription starts before the feed's position")
+	errIdle      = errors.New("no subscriptions") // the last one was deleted
 )
 
 // selectSubscriptions returns those subscriptions of the frame's tenant that want the frame.

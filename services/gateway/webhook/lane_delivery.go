@@ -107,7 +107,7 @@ func (w *worker) deliverFrames(ctx context.Context, held *heldLane) (laneResult,
 // finishLane deletes a lane that is fully delivered. It returns nil if more frames were
 // offered. The lane is kept while the feeder might offer its frames again after a crash.
 func (w *worker) finishLane(ctx context.Context, held *heldLane) (*laneResult, error) {
-	fed, err := w.deps.Fed(ctx)
+	fed, err := w.deps.Fed(ctx, held.Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -2,12 +2,12 @@ package webhook
 
 import (
 	"context"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
 // Limits of offers.
@@ -19,109 +19,133 @@ const (
 	// offeredTogether is how many frames of a tenant are offered together. A lane needs one offer
 	// for all of them.
 	offeredTogether = 256
-	// maxWaiting is how many frames wait, of all tenants. A frame takes some 200 bytes.
-	maxWaiting = 1 << 16
+	// rereadsAtOnce is how many tenants that are behind read the log at a time.
+	rereadsAtOnce = 8
 )
 
-// offering offers frames to lanes, the tenants side by side.
-type offering struct {
-	turn   *feedTurn
-	group  *errgroup.Group
-	places *semaphore.Weighted
-}
-
-// pass passes the frames of a batch on to their tenants. It waits while too many frames wait.
-func (o *offering) pass(ctx context.Context, batch []*frame.Frame) error {
-	end := batch[len(batch)-1].Pos
-	all, err := o.turn.addSubscriptions(end)
+// pass passes the frames of a batch on to their tenants. It never waits: a tenant with too many frames
+// reads the later ones again.
+func (t *feedTurn) pass(ctx context.Context, batch []*frame.Frame) error {
+	var begun []*frame.Frame
+	t.mu.Lock()
+	all, busy, err := t.addSubscriptions()
+	if err == nil {
+		for _, fr := range batch {
+			switch {
+			case len(all[fr.Run.Tenant]) == 0:
+			case fr.Kind.Begins():
+				begun = append(begun, fr)
+			case t.backlog.add(fr):
+				busy = append(busy, fr.Run.Tenant)
+			}
+		}
+		t.backlog.read = batch[len(batch)-1].Pos
+	}
+	t.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	for _, fr := range batch {
-		tenant := fr.Run.Tenant
-		if len(all[tenant]) == 0 {
-			continue
-		}
-		if fr.Kind.Begins() {
-			_, err := o.turn.Records.Note(fr)
-			o.turn.logUnreadable(fr, err)
-			continue
-		}
-		first, err := o.turn.enqueue(ctx, fr)
-		if err != nil {
-			return err
-		}
-		if first {
-			o.group.Go(func() error { return o.feed(ctx, tenant) })
-		}
+	for _, fr := range begun {
+		_, err := t.Records.Note(fr)
+		t.logUnreadable(fr, err)
 	}
-	o.turn.advance(func() { o.turn.read = end })
+	t.start(ctx, busy)
+	t.advanced()
 	return nil
 }
 
-// enqueue adds a frame to those that wait, as soon as there is room. It reports whether its tenant
-// had none.
-func (t *feedTurn) enqueue(ctx context.Context, fr *frame.Frame) (first bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for t.waiting.total >= maxWaiting {
-		fewer := t.waiting.notice()
-		t.mu.Unlock()
-		select {
-		case <-fewer:
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		t.mu.Lock()
-		if err != nil {
-			return false, err
-		}
+// start feeds tenants that were idle.
+func (t *feedTurn) start(ctx context.Context, tenants []string) {
+	for _, tenant := range tenants {
+		t.group.Go(func() error { return t.feed(ctx, tenant) })
 	}
-	return t.waiting.add(fr), nil
 }
 
-// advance changes the progress of the turn.
-func (t *feedTurn) advance(change func()) {
-	t.mu.Lock()
-	change()
-	t.mu.Unlock()
+// advanced reports that the progress of the turn has changed.
+func (t *feedTurn) advanced() {
 	select {
 	case t.moved <- struct{}{}:
 	default:
 	}
 }
 
-// feed offers the frames of a tenant until none waits.
-func (o *offering) feed(ctx context.Context, tenant string) error {
+// feed offers the frames of a tenant until it is idle.
+func (t *feedTurn) feed(ctx context.Context, tenant string) error {
 	for {
-		o.turn.mu.Lock()
-		frames := o.turn.waiting.first(tenant, offeredTogether)
-		o.turn.mu.Unlock()
-		if len(frames) == 0 {
-			return nil
+		frames, ok, err := t.nextFrames(ctx, tenant)
+		if err != nil || !ok {
+			return err
 		}
-		upTo, err := o.offer(ctx, tenant, frames)
+		upTo, err := t.offer(ctx, tenant, frames)
 		if err != nil {
 			return err
 		}
-		o.turn.advance(func() {
-			o.turn.waiting.done(tenant, len(frames))
-			o.turn.offered = max(o.turn.offered, upTo)
-		})
+		t.mu.Lock()
+		t.backlog.done(tenant)
+		if upTo > 0 {
+			t.offered[tenant] = upTo
+		}
+		t.mu.Unlock()
+		t.advanced()
 	}
 }
 
+// nextFrames returns the next frames of a tenant. ok is false if it is idle now.
+func (t *feedTurn) nextFrames(ctx context.Context, tenant string) (frames []*frame.Frame, ok bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	frames, behind, ok := t.backlog.take(tenant, offeredTogether)
+	if !ok || frames != nil {
+		return frames, ok, nil
+	}
+	if len(t.View.Of(tenant)) == 0 { // a new subscription starts after what is read
+		t.backlog.drop(tenant)
+		return nil, false, nil
+	}
+	upTo := t.backlog.read
+	t.mu.Unlock()
+	frames, upTo, err = t.reread(ctx, tenant, behind, upTo)
+	t.mu.Lock()
+	if err != nil || !t.backlog.reread(tenant, frames, behind, upTo) {
+		return nil, true, err
+	}
+	return frames, true, nil
+}
+
+// reread reads frames of a tenant from the log.
+func (t *feedTurn) reread(ctx context.Context, tenant string, after, upTo uint64) (out []*frame.Frame, read uint64, err error) {
+	if err := t.rereads.Acquire(ctx, 1); err != nil {
+		return nil, 0, err
+	}
+	defer t.rereads.Release(1)
+	frames, read, err := t.Log.TenantPage(ctx, tenant, after, upTo, offeredTogether, t.logDamaged)
+	for _, fr := range frames {
+		if fr.Kind.Begins() {
+			_, err := t.Records.Note(fr)
+			t.logUnreadable(fr, err)
+			continue
+		}
+		out = append(out, light(fr))
+	}
+	return out, read, err
+}
+
+func (t *feedTurn) logDamaged(_ subject.Run, pos uint64, err error) {
+	t.Logger.Error("webhooks: a frame of the run log is damaged", "position", pos, "error", err)
+}
+
 // offer offers frames of a tenant. It returns the position of the last one that a lane got.
-func (o *offering) offer(ctx context.Context, tenant string, frames []*frame.Frame) (upTo uint64, err error) {
-	list := o.turn.View.Of(tenant)
+func (t *feedTurn) offer(ctx context.Context, tenant string, frames []*frame.Frame) (upTo uint64, err error) {
+	list := t.View.Of(tenant)
+	starts := t.startsOf(list)
 	all := offers{}
 	for _, fr := range frames {
-		chosen, err := o.turn.selectSubscriptions(ctx, fr, list)
+		chosen, err := t.selectSubscriptions(ctx, fr, list)
 		if err != nil {
 			return 0, err
 		}
 		for _, e := range chosen {
-			if fr.Pos > o.turn.startOf(e) {
+			if at, known := starts[e.Revision]; known && fr.Pos > at {
 				all.add(laneID{tenant, e.ID, fr.Run.RunID}, fr)
 				upTo = fr.Pos
 			}
@@ -131,66 +155,28 @@ func (o *offering) offer(ctx context.Context, tenant string, frames []*frame.Fra
 	writes.SetLimit(offersEach)
 	for _, one := range all.order {
 		writes.Go(func() error {
-			if err := o.places.Acquire(ctx, 1); err != nil {
+			if err := t.offers.Acquire(ctx, 1); err != nil {
 				return err
 			}
-			defer o.places.Release(1)
-			return o.turn.Lanes.Offer(ctx, one.id, one.workflow, one.after, one.upTo)
+			defer t.offers.Release(1)
+			return t.Lanes.Offer(ctx, one.id, one.workflow, one.after, one.upTo)
 		})
 	}
 	return upTo, writes.Wait()
 }
 
-// waiting are the frames that were read and are not offered yet, by tenant, in the order of the log.
-type waiting struct {
-	frames map[string][]*frame.Frame
-	total  int
-	// fewer is closed when there are fewer; nil unless a reader waits.
-	fewer chan struct{}
-}
-
-func newWaiting() waiting { return waiting{frames: map[string][]*frame.Frame{}} }
-
-// add adds a frame, without its body. It reports whether its tenant had none.
-func (w *waiting) add(fr *frame.Frame) bool {
-	w.total++
-	own := append(w.frames[fr.Run.Tenant], &frame.Frame{Run: fr.Run, Kind: fr.Kind, Types: fr.Types, Pos: fr.Pos})
-	w.frames[fr.Run.Tenant] = own
-	return len(own) == 1
-}
-
-// first returns the first frames of a tenant, at most n. They stay there until done.
-func (w *waiting) first(tenant string, n int) []*frame.Frame {
-	all := w.frames[tenant]
-	return slices.Clone(all[:min(n, len(all))])
-}
-
-// done removes the first n frames of a tenant.
-func (w *waiting) done(tenant string, n int) {
-	w.total -= n
-	if w.frames[tenant] = w.frames[tenant][n:]; len(w.frames[tenant]) == 0 {
-		delete(w.frames, tenant)
+// startsOf returns the positions after which subscriptions are fed, by revision. New ones have none
+// yet: addSubscriptions lets their frames be read again.
+func (t *feedTurn) startsOf(list []*subscription.Entry) map[uint64]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := map[uint64]uint64{}
+	for _, e := range list {
+		if at, known := t.starts[e.Revision]; known {
+			out[e.Revision] = at
+		}
 	}
-	if w.fewer != nil {
-		close(w.fewer)
-		w.fewer = nil
-	}
-}
-
-// notice returns a channel that is closed when there are fewer.
-func (w *waiting) notice() <-chan struct{} {
-	if w.fewer == nil {
-		w.fewer = make(chan struct{})
-	}
-	return w.fewer
-}
-
-// before returns the position before the first frame that waits, or else read.
-func (w *waiting) before(read uint64) uint64 {
-	for _, frames := range w.frames {
-		read = min(read, frames[0].Pos-1)
-	}
-	return read
+	return out
 }
 
 // offers are the offers of some frames, one for each lane.

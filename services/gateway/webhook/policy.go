@@ -9,7 +9,11 @@ import (
 
 // Policy sets limits, timeouts and retries of deliveries.
 type Policy struct {
-	Limits Limits
+	// PerTenant limits the webhooks of a tenant, and separately the origins of its callback URLs.
+	PerTenant int
+	Limits    Limits
+	// Feed limits the frames that wait in memory to become deliveries.
+	Feed FeedLimits
 	// Timeout limits one attempt.
 	Timeout time.Duration
 	// FirstRetry is the wait after the first failure. It doubles with each failure, up to
@@ -26,8 +30,10 @@ type Policy struct {
 // DefaultPolicy retries an event for three days.
 func DefaultPolicy() Policy {
 	return Policy{
-		Limits:  Limits{Total: 128, PerTenant: 32, PerWebhook: 8},
-		Timeout: 5 * time.Second, FirstRetry: 5 * time.Second, MaxRetry: time.Hour, MaxAttempts: 24, MaxAge: 72 * time.Hour,
+		PerTenant: 100,
+		Limits:    Limits{Total: 128, PerTenant: 32, PerWebhook: 8},
+		Feed:      FeedLimits{Frames: 1 << 16, PerTenant: 1 << 12},
+		Timeout:   5 * time.Second, FirstRetry: 5 * time.Second, MaxRetry: time.Hour, MaxAttempts: 24, MaxAge: 72 * time.Hour,
 		Lease: 15 * time.Second,
 	}
 }

@@ -111,7 +111,8 @@ type rig struct {
 	logged           *bytes.Buffer
 	said             *locked // log of all running services
 	policy           webhook.Policy
-	svc              *webhook.Service // the one that was started last
+	wait             func(ctx context.Context, key string) // before each write of a lane
+	svc              *webhook.Service                      // the one that was started last
 	heads            map[string]frame.Head
 	tenants          map[string]string // of runs
 }
@@ -155,6 +156,8 @@ type power struct{ off atomic.Bool }
 type machine struct {
 	kv.Store
 	power *power
+	// wait is called before each update; nil waits for nothing.
+	wait func(ctx context.Context, key string)
 }
 
 func (m machine) Put(ctx context.Context, key string, value []byte) (uint64, error) {
@@ -165,6 +168,9 @@ func (m machine) Put(ctx context.Context, key string, value []byte) (uint64, err
 }
 
 func (m machine) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if m.wait != nil {
+		m.wait(ctx, key)
+	}
 	if m.power.off.Load() {
 		return 0, kv.ErrUnavailable
 	}
@@ -183,9 +189,9 @@ func (r *rig) startOn(p *power) (stop func()) {
 	r.t.Helper()
 	svc, err := webhook.New(webhook.Config{HostKey: hostKey, Delivery: r.policy}, webhook.Deps{
 		Log:           r.log,
-		Subscriptions: machine{r.subs, p},
-		Lanes:         machine{r.lanes, p},
-		Dead:          machine{r.bin, p},
+		Subscriptions: machine{r.subs, p, nil},
+		Lanes:         machine{r.lanes, p, r.wait},
+		Dead:          machine{r.bin, p, nil},
 		Clock:         time.Now,
 		Poster:        r.to,
 		Questions:     r.ask,

@@ -7,7 +7,8 @@ import (
 	"waybill.dev/waybill/services/gateway/webhook/subscription"
 )
 
-// Limits limits the concurrent deliveries of one process.
+// Limits limits the concurrent deliveries of one process. A tenant has no more of them than are free:
+// tenants with many receivers that do not answer leave a share to the others.
 type Limits struct{ Total, PerTenant, PerWebhook int }
 
 // hookID identifies a subscription.
@@ -99,8 +100,9 @@ func (s *scheduler) claimNext(now time.Time) (laneID, bool) {
 	if len(s.busy) >= s.limits.Total {
 		return laneID{}, false
 	}
+	share := min(s.limits.PerTenant, s.limits.Total-len(s.busy))
 	for h, q := range s.ready {
-		if s.busyByHook[h] >= s.limits.PerWebhook || s.busyByTenant[h.tenant] >= s.limits.PerTenant || s.admittedAt(h, now).After(now) {
+		if s.busyByHook[h] >= s.limits.PerWebhook || s.busyByTenant[h.tenant] >= share || s.admittedAt(h, now).After(now) {
 			continue
 		}
 		if id, ok := s.popDue(h, q, now); ok {

@@ -62,6 +62,8 @@ type Service struct {
 	counts  *counts
 	log     Log
 	clock   func() time.Time
+	// perTenant limits the webhooks of a tenant, and separately its callback origins.
+	perTenant int
 }
 
 // feedLease is how long the feeding replica may be silent before another one takes over.
@@ -81,14 +83,14 @@ func New(cfg Config, d Deps) (*Service, error) {
 		d.Poster = HTTP{Client: guard.Client(cfg.Delivery.Timeout), Policy: cfg.Egress}
 	}
 	s := &Service{
-		guard: guard, secrets: secrets, log: d.Log, clock: d.Clock, counts: &counts{},
+		guard: guard, secrets: secrets, log: d.Log, clock: d.Clock, counts: &counts{}, perTenant: cfg.Delivery.PerTenant,
 		store: subscription.NewStore(d.Subscriptions), view: subscription.NewView(d.Subscriptions, d.Logger),
 		lanes: newLaneStore(d.Lanes), dead: newDeadLetters(d.Dead),
 	}
 	owner, records := rand.Text(), newRunRecords(d.Log)
 	s.feeder = &feeder{
 		Log: d.Log, KV: d.Subscriptions, View: s.view, Lanes: s.lanes, Records: records,
-		Owner: owner, Lease: feedLease, Clock: d.Clock, Logger: d.Logger,
+		Owner: owner, Limits: cfg.Delivery.Feed, Lease: feedLease, Clock: d.Clock, Logger: d.Logger,
 	}
 	s.worker = newWorker(cfg.Delivery, workerDeps{
 		Log:       d.Log,
@@ -134,12 +136,8 @@ func (s *Service) CheckURL(ctx context.Context, raw string) error {
 	return nil
 }
 
-// MaxPerTenant limits the webhooks of a tenant, and separately the origins of its callback
-// URLs.
-const MaxPerTenant = 100
-
 // ErrFull means that the tenant has reached its webhook limit.
-var ErrFull = fmt.Errorf("the tenant has %d webhooks, which is the limit", MaxPerTenant)
+var ErrFull = errors.New("which is the limit")
 
 // Register creates a webhook for events appended from now on. The caller has checked the
 // URL.
@@ -148,8 +146,8 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 	if err != nil {
 		return nil, err
 	}
-	if count(all, false) >= MaxPerTenant {
-		return nil, ErrFull
+	if count(all, false) >= s.perTenant {
+		return nil, fmt.Errorf("the tenant has %d webhooks, %w", s.perTenant, ErrFull)
 	}
 	end, err := s.log.End(ctx)
 	if err != nil {
@@ -163,7 +161,7 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 }
 
 // ErrManyCallbacks means that the runs of the tenant name too many callback origins.
-var ErrManyCallbacks = fmt.Errorf("the runs of the tenant name %d origins in callbackUrl, which is the limit", MaxPerTenant)
+var ErrManyCallbacks = errors.New("which is the limit")
 
 // EnsureCallback creates the subscription for a callback URL, unless its origin has one. The
 // caller has checked the URL. Errors: ErrManyCallbacks, kv.ErrUnavailable.
@@ -177,8 +175,8 @@ func (s *Service) EnsureCallback(ctx context.Context, tenant, callbackURL string
 	if err != nil {
 		return err
 	}
-	if count(all, true) >= MaxPerTenant {
-		return ErrManyCallbacks
+	if count(all, true) >= s.perTenant {
+		return fmt.Errorf("the runs of the tenant name %d origins in callbackUrl, %w", s.perTenant, ErrManyCallbacks)
 	}
 	if sub.After, err = s.log.End(ctx); err != nil {
 		return err

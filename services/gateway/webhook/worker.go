@@ -38,8 +38,8 @@ type outbox struct {
 	Records *runRecords
 	Lanes   *laneStore
 	Dead    *deadLetters
-	// Fed returns the log position up to which frames will not be offered again.
-	Fed func(context.Context) (uint64, error)
+	// Fed returns the log position up to which frames of a tenant will not be offered again.
+	Fed func(ctx context.Context, tenant string) (uint64, error)
 }
 
 // worker delivers lanes. The workers of all replicas share the lanes.

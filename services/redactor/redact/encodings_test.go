@@ -217,6 +217,9 @@ var values = []string{
 // For any encoding, position and cut, the secret cannot be decoded from the result.
 func TestText_FindsEveryEncodingAtEveryAlignment(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	for vi, value := range values {
 		s := redact.Compile([]redact.Secret{secret("k", value), secret("other", "some-other-secret-value")})
 		for _, e := range encodings() {
@@ -261,6 +264,9 @@ func TestText_LeavesNoPartOfAnEncodedSecret(t *testing.T) {
 // A stream of escapes, cut anywhere, has the result of the whole text.
 func TestStream_EqualsTextForEscapes(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	parts := []string{
 		"%", "25", "41", "2", "\\", "\\\\", "u", "0041", "ud83d", "x41", "n", "&", "amp;", "#65;",
 		"#x41;", "lt;", "A", "a", "b", "\n", "\r\n", " ", "é",

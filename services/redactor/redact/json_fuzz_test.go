@@ -108,6 +108,9 @@ func drawTangle(r *rand.Rand, depth int) any {
 
 func TestJSON_IsStableWithBothLayers(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	s := redact.Compile([]redact.Secret{secret("k", "aB3dE5gH7jK9")}).With(redact.DefaultShapes())
 	r := rand.New(rand.NewPCG(8, 9)) //nolint:gosec // G404: reproducible on purpose
 	found := 0

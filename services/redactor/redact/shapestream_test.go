@@ -98,6 +98,9 @@ func TestShapeStream_ShowsNoPartOfALongSecret(t *testing.T) {
 // Every rule, cut at every position, alone and in a text.
 func TestShapeStream_EqualsTheWholeText(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	seen := map[string]int{}
 	for _, l := range labelled(t) {
 		if seen[l.Rule]++; seen[l.Rule] > 2 && l.Rule != "" || seen[l.Rule] > 40 {
@@ -159,6 +162,9 @@ var fragments = []string{
 
 func TestShapeStream_EqualsTheWholeTextForHostileTexts(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // G404: reproducible on purpose
 	for range 6000 {
 		var b strings.Builder

@@ -3772,8 +3772,11 @@ export interface components {
         };
         WorkflowSummary: {
             digest: string;
+            file?: string;
             name: string;
+            origin: string;
             version: string;
+            warnings: string[];
             workflowId: string;
         };
         WorkflowTrigger: {

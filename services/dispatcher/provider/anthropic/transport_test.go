@@ -59,6 +59,9 @@ func TestCall_ReturnsTheContextsErrorAtItsDeadline(t *testing.T) {
 
 func TestCall_BoundsTheAnswer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	half := strings.Repeat("x", provider.MaxAnswerBytes/2+1)
 	large := func(r *provider.Request) { r.MaxTokens = 100_000_000 }
 	for name, tc := range map[string]struct {

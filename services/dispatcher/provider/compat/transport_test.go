@@ -76,6 +76,9 @@ func TestCall_ReturnsTheContextsErrorAtItsDeadline(t *testing.T) {
 
 func TestCall_BoundsTheAnswer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	half := strings.Repeat("x", provider.MaxAnswerBytes/2+1)
 	for name, reply := range map[string]openaicompat.Reply{
 		"text":      {Pieces: []string{half, half}},

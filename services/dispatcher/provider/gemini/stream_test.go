@@ -49,6 +49,9 @@ func TestCall_ReadsTheVendorsStream(t *testing.T) {
 // connection breaks or the body ends as if in good order.
 func TestCall_TakesNoPartOfAnAnswerForTheWhole(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	for via, stream := range map[provider.SchemaVia]string{provider.ViaFormat: long, provider.ViaTool: longTool} {
 		r := newRig(t, nil)
 		for _, clean := range []bool{false, true} {
@@ -82,6 +85,9 @@ func TestCall_TakesNoPartOfAnAnswerForTheWhole(t *testing.T) {
 // The same, through the server's own events.
 func TestCall_TakesNoPartOfAServersAnswerForTheWhole(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	r := newRig(t, nil)
 	for at := 1; at < 700; at++ {
 		reply := double.Reply{
@@ -186,6 +192,9 @@ func TestCall_GivesImagesAndSounds(t *testing.T) {
 
 func TestCall_BoundsTheAnswer(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	half := strings.Repeat("x", provider.MaxAnswerBytes/2+1)
 	image := double.Media{MIME: "image/png", Data: make([]byte, base64.StdEncoding.DecodedLen(len(half))+3)}
 	for name, reply := range map[string]double.Reply{
@@ -213,6 +222,9 @@ func TestCall_BoundsTheAnswer(t *testing.T) {
 
 func TestCall_TakesTheLargestAsset(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
+	}
 	image := double.Media{MIME: "image/png", Data: make([]byte, 6<<20)} // 8 MiB as base64
 	res, _ := newRig(t, nil).call(t, ask(), double.Reply{Media: []double.Media{image}})
 	require.Len(t, res.Media, 1)

@@ -47,10 +47,10 @@ func TestParse_ReportsWhatIsWrong(t *testing.T) {
 func TestParse_ReportsAllErrors(t *testing.T) {
 	t.Parallel()
 	_, err := limit.Parse([]byte(`{"providers":{"opnai":{"maxConcurent":1},"a":{"maxConcurrent":-1,"tokensPerMinute":"x","timeouts":{"callMs":-1,"silenceMs":-2}}}}`), []string{"a"})
-	require.EqualError(t, err, `at "/providers/opnai/maxConcurent": unknown member; allowed here: api, aws, baseUrl, body, google, headers, key, maxConcurrent, maxTimeoutMs, onError, promptCaching, query, reasoningEffort, requestsPerMinute, retries, secretHeaders, timeouts, tokensPerMinute; did you mean maxConcurrent?
-at "/providers/a/tokensPerMinute": want a number, got a string
-at "/providers/a/maxConcurrent": -1: want 0 (no limit) or more
-at "/providers/a/timeouts/silenceMs": -2: want milliseconds from 1 to 604800000, or 0 for the default
-at "/providers/a/timeouts/callMs": -1: want milliseconds from 1 to 604800000, or 0 for the default
-at "/providers/opnai": no such provider; there are [a], and * for all others; one with a baseUrl needs no --provider`)
+	require.EqualError(t, err, `line 1, at "/providers/opnai/maxConcurent": unknown member; allowed here: api, aws, baseUrl, body, google, headers, key, maxConcurrent, maxTimeoutMs, onError, promptCaching, query, reasoningEffort, requestsPerMinute, retries, secretHeaders, timeouts, tokensPerMinute; did you mean maxConcurrent?
+line 1, at "/providers/a/tokensPerMinute": want a number, got a string
+line 1, at "/providers/a/maxConcurrent": -1: want 0 (no limit) or more
+line 1, at "/providers/a/timeouts/silenceMs": -2: want milliseconds from 1 to 604800000, or 0 for the default
+line 1, at "/providers/a/timeouts/callMs": -1: want milliseconds from 1 to 604800000, or 0 for the default
+line 1, at "/providers/opnai": no such provider; there are [a], and * for all others; one with a baseUrl needs no --provider`)
 }

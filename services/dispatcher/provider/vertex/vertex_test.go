@@ -142,7 +142,7 @@ func TestCall_ReusesItsToken(t *testing.T) {
 	for range 3 {
 		providertest.Answer(t, p, ask(geminiModel))
 	}
-	require.Eventually(t, func() bool { return short.Issued() > 1 }, 10*time.Second, time.Millisecond, "a new one is fetched in time")
+	require.Eventually(t, func() bool { return short.Issued() > 1 }, 30*time.Second, time.Millisecond, "a new one is fetched in time")
 }
 
 func TestCall_ReportsWhyThereIsNoToken(t *testing.T) {

@@ -103,7 +103,7 @@ func same(t testing.TB, log *memory.Log, r replica, writers []*logtest.Writer) {
 			r.Ingester.Rebuild(err) // as the service does
 		}
 		return err == nil && len(rows) == len(writers)
-	}, 20*time.Second, time.Millisecond, "%d rows of %d", len(rows), len(writers))
+	}, 30*time.Second, time.Millisecond, "%d rows of %d", len(rows), len(writers))
 	require.NoError(t, r.Wait(within(t), uint64(len(frames))))
 	for _, w := range writers {
 		row, err := r.Store.Run(t.Context(), project.Key(w.Run()))

@@ -99,9 +99,9 @@ func TestService_AnswersTryAgainWhileTheDatabaseIsAway(t *testing.T) {
 	}
 	for _, mode := range []string{"fast", "immediate"} {
 		require.ErrorIs(t, get(), fault.New(fault.ServiceUnavailable, ""))
-		require.Eventually(t, func() bool { return svc.Ready() != nil }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return svc.Ready() != nil }, 30*time.Second, time.Millisecond)
 		require.NoError(t, own.Restart())
-		require.Eventually(t, func() bool { return get() == nil && svc.Ready() == nil }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return get() == nil && svc.Ready() == nil }, 30*time.Second, 5*time.Millisecond)
 		w.Step(logtest.Log("b"))
 		require.NoError(t, get())
 		require.NoError(t, own.Stop(mode))

@@ -1469,7 +1469,9 @@ type PutWorkflowRequest struct {
 	// Reject a definition whose runs cannot be created on this host.
 	RequireExecutable bool `protobuf:"varint,4,opt,name=require_executable,json=requireExecutable,proto3" json:"require_executable,omitempty"`
 	// Check the definition only, and return its problems instead of an error.
-	ValidateOnly  bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// The file of the definition, if all tenants see it.
+	Source        string `protobuf:"bytes,6,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1539,6 +1541,13 @@ func (x *PutWorkflowRequest) GetValidateOnly() bool {
 	return false
 }
 
+func (x *PutWorkflowRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
 // PutWorkflowResponse names what was registered.
 type PutWorkflowResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -1554,7 +1563,9 @@ type PutWorkflowResponse struct {
 	// Valid constructs that are probably mistakes.
 	Warnings []*WorkflowWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// With validate_only: constructs that cannot run.
-	Problems      []*WorkflowWarning `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems []*WorkflowWarning `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
+	// Tenants that do not see it, because they have registered another one of this id.
+	HiddenFrom    []string `protobuf:"bytes,9,rep,name=hidden_from,json=hiddenFrom,proto3" json:"hidden_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1641,6 +1652,13 @@ func (x *PutWorkflowResponse) GetWarnings() []*WorkflowWarning {
 func (x *PutWorkflowResponse) GetProblems() []*WorkflowWarning {
 	if x != nil {
 		return x.Problems
+	}
+	return nil
+}
+
+func (x *PutWorkflowResponse) GetHiddenFrom() []string {
+	if x != nil {
+		return x.HiddenFrom
 	}
 	return nil
 }
@@ -2220,7 +2238,13 @@ type WorkflowSummary struct {
 	Version    string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	Digest     string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
 	// Whether this host can execute every node type of the workflow.
-	Executable    bool `protobuf:"varint,5,opt,name=executable,proto3" json:"executable,omitempty"`
+	Executable bool `protobuf:"varint,5,opt,name=executable,proto3" json:"executable,omitempty"`
+	// Empty: visible to every tenant.
+	Tenant string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The file of a workflow that every tenant sees.
+	Source string `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	// What is probably wrong: another definition of the id is hidden or not used.
+	Warnings      []string `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2288,6 +2312,27 @@ func (x *WorkflowSummary) GetExecutable() bool {
 		return x.Executable
 	}
 	return false
+}
+
+func (x *WorkflowSummary) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *WorkflowSummary) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *WorkflowSummary) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // DescribeRequest is empty.
@@ -4705,7 +4750,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x05level\x18\x05 \x01(\x05R\x05level\x12!\n" +
 	"\fescalated_at\x18\x06 \x01(\tR\vescalatedAt\x122\n" +
 	"\x05votes\x18\a \x01(\v2\x1c.waybill.dispatcher.v1.VotesR\x05votes\x12!\n" +
-	"\finterrupt_id\x18\b \x01(\tR\vinterruptId\"\xba\x01\n" +
+	"\finterrupt_id\x18\b \x01(\tR\vinterruptId\"\xd2\x01\n" +
 	"\x12PutWorkflowRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1e\n" +
 	"\n" +
@@ -4713,7 +4758,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"definition\x12\x18\n" +
 	"\areplace\x18\x03 \x01(\bR\areplace\x12-\n" +
 	"\x12require_executable\x18\x04 \x01(\bR\x11requireExecutable\x12#\n" +
-	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\"\xcd\x02\n" +
+	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x12\x16\n" +
+	"\x06source\x18\x06 \x01(\tR\x06source\"\xee\x02\n" +
 	"\x13PutWorkflowResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x18\n" +
@@ -4723,7 +4769,9 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\runknown_types\x18\x05 \x03(\tR\funknownTypes\x12\x18\n" +
 	"\acreated\x18\x06 \x01(\bR\acreated\x12B\n" +
 	"\bwarnings\x18\a \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bwarnings\x12B\n" +
-	"\bproblems\x18\b \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bproblems\"S\n" +
+	"\bproblems\x18\b \x03(\v2&.waybill.dispatcher.v1.WorkflowWarningR\bproblems\x12\x1f\n" +
+	"\vhidden_from\x18\t \x03(\tR\n" +
+	"hiddenFrom\"S\n" +
 	"\x0fWorkflowWarning\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x18\n" +
@@ -4762,7 +4810,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x05after\x18\x03 \x01(\tR\x05after\"q\n" +
 	"\x15ListWorkflowsResponse\x12D\n" +
 	"\tworkflows\x18\x01 \x03(\v2&.waybill.dispatcher.v1.WorkflowSummaryR\tworkflows\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\x98\x01\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\xe4\x01\n" +
 	"\x0fWorkflowSummary\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x12\n" +
@@ -4771,7 +4819,10 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x1e\n" +
 	"\n" +
 	"executable\x18\x05 \x01(\bR\n" +
-	"executable\"\x11\n" +
+	"executable\x12\x16\n" +
+	"\x06tenant\x18\x06 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06source\x18\a \x01(\tR\x06source\x12\x1a\n" +
+	"\bwarnings\x18\b \x03(\tR\bwarnings\"\x11\n" +
 	"\x0fDescribeRequest\"\xda\x05\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +

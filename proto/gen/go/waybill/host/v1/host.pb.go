@@ -1096,11 +1096,17 @@ func (x *ListWorkflowsResponse) GetNextCursor() string {
 
 // WorkflowSummary is a row of the workflow list.
 type WorkflowSummary struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	Digest        string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Name       string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Version    string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	Digest     string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	// tenant: registered by the caller's tenant. shared: the host's, for all tenants.
+	Origin string `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
+	// The name of the file of a shared workflow.
+	File *string `protobuf:"bytes,6,opt,name=file,proto3,oneof" json:"file,omitempty"`
+	// What is probably wrong, such as another definition of the id that is hidden.
+	Warnings      []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1161,6 +1167,27 @@ func (x *WorkflowSummary) GetDigest() string {
 		return x.Digest
 	}
 	return ""
+}
+
+func (x *WorkflowSummary) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *WorkflowSummary) GetFile() string {
+	if x != nil && x.File != nil {
+		return *x.File
+	}
+	return ""
+}
+
+func (x *WorkflowSummary) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // PutWorkflowRequest registers a definition.
@@ -4047,13 +4074,17 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\tworkflows\x18\x01 \x03(\v2 .waybill.host.v1.WorkflowSummaryR\tworkflows\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"x\n" +
+	"\f_next_cursor\"\xce\x01\n" +
 	"\x0fWorkflowSummary\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"N\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x16\n" +
+	"\x06origin\x18\x05 \x01(\tR\x06origin\x12\x17\n" +
+	"\x04file\x18\x06 \x01(\tH\x00R\x04file\x88\x01\x01\x12\x1a\n" +
+	"\bwarnings\x18\a \x03(\tR\bwarningsB\a\n" +
+	"\x05_file\"N\n" +
 	"\x12PutWorkflowRequest\x128\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
@@ -4498,6 +4529,7 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[10].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[12].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[13].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[14].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[23].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[27].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[29].OneofWrappers = []any{}

@@ -1,0 +1,139 @@
+package lint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/cli/editorschema"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
+)
+
+// The published schemas and the host agree about files.
+func TestSettings_SchemasAgreeWithTheHost(t *testing.T) {
+	t.Parallel()
+	all, err := editorschema.All()
+	require.NoError(t, err)
+	for kind, docs := range map[string]map[string]bool{
+		"tenant-limits": {
+			`{"tenants":{}}`: true,
+			`{"$schema":"x","tenants":{"acme":{"weight":2,"priority":-10,"concurrency":{"limit":5},"rate":{"limit":3,"periodMs":1000}},"*":{}}}`: true,
+			`{}`:                                                        false,
+			`{"tenant":{}}`:                                             false,
+			`{"tenants":{"a":{"wieght":2}}}`:                            false,
+			`{"tenants":{"a":{"weight":0}}}`:                            false,
+			`{"tenants":{"a":{"weight":1001}}}`:                         false,
+			`{"tenants":{"a":{"priority":11}}}`:                         false,
+			`{"tenants":{"a":{"priority":"1"}}}`:                        false,
+			`{"tenants":{"a b":{}}}`:                                    false,
+			`{"tenants":{"a":{"concurrency":{}}}}`:                      false,
+			`{"tenants":{"a":{"concurrency":{"limit":10001}}}}`:         false,
+			`{"tenants":{"a":{"rate":{"limit":1}}}}`:                    false,
+			`{"tenants":{"a":{"rate":{"limit":1,"periodMs":999}}}}`:     false,
+			`{"tenants":{"a":{"rate":{"limit":1001,"periodMs":1000}}}}`: false,
+			`[]`: false,
+		},
+		"tool-limits": {
+			`{"mcpServers":{"*":{"concurrency":{"limit":1}}}}`:                                                                  true,
+			`{"a2aAgents":{"a":{"rate":{"key":"tenant","limit":1,"periodMs":1000}}}}`:                                           true,
+			`{"$schema":"x","mcpServers":{"s":{"priority":3,"tools":{"t":{"concurrency":{"key":"arguments.a.b","limit":1}}}}}}`: true,
+			`{}`:                                false,
+			`{"mcpServers":{}}`:                 false,
+			`{"mcpServers":{"*":{"tools":{}}}}`: false,
+			`{"mcpServers":{"s":{"concurency":{"limit":1}}}}`:                                                      false,
+			`{"mcpServers":{"s":{"concurrency":{"key":"arguments.a","limit":1}}}}`:                                 false,
+			`{"mcpServers":{"s":{"tools":{"t":{"concurrency":{"key":"argument.a","limit":1}}}}}}`:                  false,
+			`{"mcpServers":{"s":{"tools":{"t":{"concurrency":{"key":"arguments.1.2.3.4.5.6.7.8.9","limit":1}}}}}}`: false,
+			`{"mcpServers":{"s":{"tools":{"t":{"concurrency":{"key":"arguments.1.2.3.4.5.6.7.8","limit":1}}}}}}`:   true,
+			`{"a2aAgents":{"a":{"tools":{}}}}`:                                                                     false,
+			`{"a2aAgents":{"a":{"rate":{"limit":1}}}}`:                                                             false,
+		},
+		"rate-limits": {
+			`{}`: true,
+			`{"$schema":"x","limits":["key=50/s","tenant:start=600/m,burst=20"],"tenants":{"acme":["key:read=1000000/d"]}}`: true,
+			`{"limit":[]}`:                       false,
+			`{"limits":["key=0/s"]}`:             false,
+			`{"limits":["key=1000001/s"]}`:       false,
+			`{"limits":["host=1/s"]}`:            false,
+			`{"limits":["key:all=1/s"]}`:         false,
+			`{"limits":["key=1/w"]}`:             false,
+			`{"limits":["key=1/s,burst=0"]}`:     false,
+			`{"limits":[1]}`:                     false,
+			`{"tenants":{"*":["key=1/s"]}}`:      false,
+			`{"tenants":{"acme":{"key":"1/s"}}}`: false,
+		},
+		"models": {
+			`{"$schema":"x","version":1,"asOf":"2026-01-31"}`: true,
+			`{"version":1,"asOf":"2026-01-31","model":[]}`:    false,
+		},
+		"provider-policies": {
+			`{"$schema":"x","tenants":{"*":{"openai":{"mode":"disabled"}}}}`: true,
+			`{"tenants":{"*":{"openai":{"mode":"of"}}}}`:                     false,
+			`{"tenants":{"*":{"openai":{"mod":"disabled"}}}}`:                false,
+		},
+		"provider-settings": {
+			`{"$schema":"x","providers":{"a":{"maxConcurrent":3}}}`: true,
+			`{"providers":{"a":{"maxConcurent":3}}}`:                false,
+		},
+	} {
+		s, err := schema.Compile(kind, all[kind+".schema.json"])
+		require.NoError(t, err)
+		k, err := settingsKindOf("x", kind, nil)
+		require.NoError(t, err)
+		for doc, valid := range docs {
+			err := k.Check([]byte(doc))
+			require.Equal(t, valid, err == nil, "%s: %s: %v", kind, doc, err)
+			require.Equal(t, valid, len(s.Validate([]byte(doc))) == 0, "%s: schema: %s", kind, doc)
+		}
+	}
+	require.Len(t, settingsNames(), 6)
+}
+
+// All mistakes of a file are found, each with its path, and a close name for an unknown member.
+func TestSettings_ListAllMistakesOfAFile(t *testing.T) {
+	t.Parallel()
+	for kind, tc := range map[string]struct {
+		doc  string
+		want []string
+	}{
+		"tenant-limits": {
+			`{"tenants":{"a":{"wieght":1,"priority":99},"b c":{}}}`,
+			[]string{`line 1, at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, weight; did you mean weight?`, `"/tenants/a/priority": 99`, `"/tenants/b c"`},
+		},
+		"tool-limits": {`{"mcpServers":{"s":{"prority":1,"rate":{"limit":0,"periodMs":1}}}}`, []string{"did you mean priority?", "/mcpServers/s/rate/limit", "/mcpServers/s/rate/periodMs"}},
+		"rate-limits": {
+			"{\"limts\":[],\n\"limits\":[\"key=1/s\",\"key=2/s\",\"no\"],\n\"tenants\":{\"a\":[\"x\"],\"*\":[]}}",
+			[]string{"did you mean limits?", `line 2, at "/limits/1"`, `line 2, at "/limits/2"`, `line 3, at "/tenants/a/0"`, `line 3, at "/tenants/*"`},
+		},
+		"models":            {`{"version":1,"asOf":"x","modls":[],"rules":[{}]}`, []string{"/asOf", "did you mean models?", "/rules/0"}},
+		"provider-policies": {`{"tenants":{"a":{"openai":{"modee":"x"}},"b":{"x":{"mode":"of"}}}}`, []string{"did you mean mode?", "/tenants/b/x/mode"}},
+		"provider-settings": {`{"providers":{"a":{"retrys":1,"maxConcurrent":-1}}}`, []string{"did you mean retries?", "/providers/a/maxConcurrent"}},
+	} {
+		k, err := settingsKindOf(kind+".json", "", []byte(tc.doc))
+		require.NoError(t, err)
+		require.Equal(t, kind, k.Name)
+		err = k.Check([]byte(tc.doc))
+		found, ok := errors.AsType[strictjson.Problems](err)
+		require.True(t, ok, "%s: %v", kind, err)
+		require.GreaterOrEqual(t, len(found), len(tc.want), kind)
+		for _, want := range tc.want {
+			require.ErrorContains(t, err, want, kind)
+		}
+		require.Len(t, settingsFindings(err), len(found))
+	}
+}
+
+func TestSettings_KindOfAFile(t *testing.T) {
+	t.Parallel()
+	k, err := settingsKindOf("my.json", "", []byte(`{"$schema":"https://waybill.dev/schemas/tool-limits.schema.json"}`))
+	require.NoError(t, err)
+	require.Equal(t, "tool-limits", k.Name)
+	_, err = settingsKindOf("my.json", "", []byte(`{`))
+	require.ErrorContains(t, err, "my.json: its kind is unknown; set --as to models, ")
+	_, err = os.Stat(filepath.Join("..", "..", "..", "schemas", "tool-limits.schema.json"))
+	require.NoError(t, err, "it is in the repository")
+}

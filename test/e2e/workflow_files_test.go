@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/harness"
+)
+
+// listed is a row of the list of workflows.
+type listed struct {
+	WorkflowID, Name, Version, Origin, File string
+	Warnings                                []string
+}
+
+// workflowRow returns a row of the list; nil if the workflow is not listed.
+func workflowRow(t *testing.T, c *harness.Client, id string) *listed {
+	t.Helper()
+	a, err := c.Do(t.Context(), http.MethodGet, "/v1/workflows?limit=200", "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	var page struct{ Workflows []listed }
+	require.NoError(t, json.Unmarshal(a.Body, &page))
+	for _, w := range page.Workflows {
+		if w.WorkflowID == id {
+			return &w
+		}
+	}
+	return nil
+}
+
+func noop(id, version, name string) string {
+	return `{"id":"` + id + `","name":"` + name + `","version":"` + version + `","nodes":[{"id":"a","typeId":"core.noop"}]}`
+}
+
+// A tenant's own workflow hides that of a file: the list, the registration and the log say so.
+func TestWorkflowFiles_HiddenByATenant(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "triage.json")
+	save(t, file, noop("triage", "1", "the file's"))
+	h := harness.Start(t, "--workflows", dir, "--api-key", "a=acme:*", "--api-key", "b=beta:*")
+	acme, beta := h.Client("a"), h.Client("b")
+	require.Equal(t, &listed{WorkflowID: "triage", Name: "the file's", Version: "1", Origin: "shared", File: "triage.json", Warnings: []string{}},
+		workflowRow(t, acme, "triage"))
+
+	a, err := acme.Do(t.Context(), http.MethodPost, "/v1/workflows", noop("triage", "9", "acme's"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+	require.Contains(t, string(a.Body), "hides version 1 of the file triage.json")
+	row := workflowRow(t, acme, "triage")
+	require.Equal(t, "tenant", row.Origin)
+	require.Len(t, row.Warnings, 1)
+	require.Contains(t, row.Warnings[0], "hides version 1 of the file triage.json")
+	require.Empty(t, workflowRow(t, beta, "triage").Warnings)
+
+	save(t, file, noop("triage", "2", "the file's"))
+	eventually(t, "the edit that acme does not see is logged", func() bool {
+		return strings.Contains(h.Log(), "tenants do not see the workflow of this file") && strings.Contains(h.Log(), "acme")
+	})
+	require.Contains(t, h.Log(), file)
+	eventually(t, "the list has the new version", func() bool {
+		return strings.Contains(workflowRow(t, acme, "triage").Warnings[0], "version 2")
+	})
+
+	a, err = beta.Do(t.Context(), http.MethodDelete, "/v1/workflows/triage", "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, a.Status)
+	require.Contains(t, string(a.Body), "The operator removes its file, triage.json")
+	require.NotContains(t, string(a.Body), dir)
+}
+
+// A workflow whose file is removed, or defines another one, is removed, also while the host is stopped.
+func TestWorkflowFiles_Removed(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, id := range []string{"one", "two", "three", "kept"} {
+		save(t, at(id+".json"), noop(id, "1", id))
+	}
+	h := harness.Start(t, "--workflows", dir)
+	c := h.Client("dev-key")
+	a, err := c.Do(t.Context(), http.MethodPost, "/v1/workflows", noop("own", "1", "own"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, a.Status, "%s", a.Body)
+
+	require.NoError(t, os.Remove(at("one.json")))
+	eventually(t, "it is removed", func() bool { return workflowRow(t, c, "one") == nil })
+	eventually(t, "the log says why", func() bool { return strings.Contains(h.Log(), "workflow removed, because its file is gone") })
+	require.Contains(t, h.Log(), at("one.json"))
+	save(t, at("two.json"), noop("other", "1", "other"))
+	eventually(t, "its file defines another one", func() bool {
+		return workflowRow(t, c, "two") == nil && workflowRow(t, c, "other") != nil
+	})
+	save(t, at("one.json"), noop("one", "1", "one again"))
+	eventually(t, "it is back", func() bool { return workflowRow(t, c, "one") != nil })
+
+	h.Stop()
+	require.NoError(t, os.Remove(at("three.json")))
+	h.Restart()
+	c = h.Client("dev-key")
+	require.Nil(t, workflowRow(t, c, "three"))
+	for _, id := range []string{"one", "other", "kept", "own"} {
+		require.NotNil(t, workflowRow(t, c, id), id)
+	}
+
+	// A folder without any file may not be mounted yet.
+	h.Stop()
+	files, err := filepath.Glob(at("*.json"))
+	require.NoError(t, err)
+	for _, f := range files {
+		require.NoError(t, os.Remove(f))
+	}
+	h.Restart()
+	require.NotNil(t, workflowRow(t, h.Client("dev-key"), "kept"))
+	require.Contains(t, h.Log(), "missing from a folder without files")
+}
+
+// Of two files with the same id and version, the first by name is used, and log and list name both.
+func TestWorkflowFiles_WithTheSameID(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	dir := t.TempDir()
+	first, second := filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")
+	save(t, first, noop("flow", "1", "of a"))
+	save(t, second, noop("flow", "1", "of b"))
+	h := harness.Start(t, "--workflows", dir)
+	c := h.Client("dev-key")
+	row := workflowRow(t, c, "flow")
+	require.Equal(t, "of a", row.Name)
+	require.Equal(t, []string{"several files define it: a.json (version 1), b.json (version 1, not used); delete all but one"}, row.Warnings)
+	require.Contains(t, h.Log(), second)
+	require.Contains(t, h.Log(), first+" has the same id and version")
+
+	save(t, second, noop("flow", "2", "of b"))
+	eventually(t, "another version is used", func() bool { return workflowRow(t, c, "flow").Name == "of b" })
+	require.Contains(t, h.Log(), "several files define the same workflow")
+	save(t, second, noop("flow", "1", "of b, again"))
+	eventually(t, "the first one is used again", func() bool { return workflowRow(t, c, "flow").Name == "of a" })
+	save(t, first, noop("flow", "1", "of a, again"))
+	eventually(t, "it is edited", func() bool { return workflowRow(t, c, "flow").Name == "of a, again" })
+
+	require.NoError(t, os.Remove(first))
+	eventually(t, "the other file is used", func() bool { return workflowRow(t, c, "flow").Name == "of b, again" })
+	require.Empty(t, workflowRow(t, c, "flow").Warnings)
+
+	// A file that the host refuses takes no id from another one.
+	save(t, first, `{"id":"flow","name":"bad","version":"1","nodes":[{"id":"a","typeId":"core.none"}]}`)
+	eventually(t, "it is refused", func() bool { return strings.Contains(h.Log(), "unknown node type") })
+	save(t, second, noop("flow", "1", "of b, edited"))
+	eventually(t, "the edit is used", func() bool { return workflowRow(t, c, "flow").Name == "of b, edited" })
+}
