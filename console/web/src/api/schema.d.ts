@@ -2593,8 +2593,13 @@ export interface components {
             /** @description The next attempt, counted from 0. */
             attempt: number;
             delayMs: number;
-            lastError: components["schemas"]["NodeError"];
+            lastError?: components["schemas"]["NodeError"];
             nodeId: string;
+            /**
+             * @description A branch starts within the node; there is no lastError then.
+             * @enum {string}
+             */
+            reason?: "branched";
         };
         NodeSkippedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
