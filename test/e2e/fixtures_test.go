@@ -252,7 +252,7 @@ func TestSeams_NeedTheFlagAndAKey(t *testing.T) {
 // The suite's own steps (RFC 0140): a run is cancelled before its effect, and replayed. The replay waits
 // no longer than its source, and performs no effect.
 func TestFixtures_AReplayOfACancelledRunFailsClosed(t *testing.T) {
-	_, c := seamHost(t)
+	_, c := sharedHost(t)
 	runID := start(t, c, `{"workflowId":"conformance-replay-side-effect","inputs":{"delayMs":60000}}`)
 	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs/"+runID+"/cancel", `{}`)
 	require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestFixtures_AReplayOfACancelledRunFailsClosed(t *testing.T) {
 
 // RFC 0022 §B: variables of the parent that change after the child's start do not reach the child.
 func TestFixtures_ChildrenKeepTheVariablesOfTheirStart(t *testing.T) {
-	_, c := seamHost(t)
+	_, c := sharedHost(t)
 	const variables = "/v1/host/sample/test/runs/"
 	runID := start(t, c, `{"workflowId":"conformance-subworkflow-mid-run-mutation"}`)
 	require.Eventually(t, func() bool {
