@@ -3324,7 +3324,8 @@ export interface components {
         VariableChangedPayload: {
             name: string;
             next: unknown;
-            nodeId: string;
+            /** @description Absent for a change that no node made. */
+            nodeId?: string;
             /** @description Absent for a new variable. */
             previous?: unknown;
         };
