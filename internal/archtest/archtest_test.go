@@ -221,13 +221,14 @@ func commented(t *testing.T, file string) bool {
 	return found && bytes.Contains(append([]byte("\n"), head...), []byte("\n// Package "))
 }
 
-// Three places import several services: the host that composes them, the benchmark of the acceptor's
-// pipeline with the redactor's engine, and the test that simulates the engine.
+// Four places import several services: the host that composes them, the benchmark of the acceptor's
+// pipeline with the redactor's engine, the test that simulates the engine, and the test that compares
+// recorded runs with the description of the API.
 func TestServices_AreImportedTogetherByTheHostOnly(t *testing.T) {
 	t.Parallel()
 	_, ours := packages(t)
 	for _, p := range ours {
-		if under([]string{root + "/internal/host", root + "/bench", root + "/test/sim"}, p.ImportPath) {
+		if under([]string{root + "/internal/host", root + "/bench", root + "/test/sim", root + "/test/golden"}, p.ImportPath) {
 			continue
 		}
 		met := map[string]string{}

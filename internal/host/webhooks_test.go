@@ -22,7 +22,7 @@ func TestWebhookOptions_RejectTheTestSwitchInProduction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var o Webhooks
+			o := defaultWebhooks()
 			err := o.validate(tc.seams, func(name string) (string, bool) {
 				require.Equal(t, "OPENWOP_WEBHOOK_ALLOW_PRIVATE", name)
 				return tc.value, tc.value != ""
@@ -35,6 +35,7 @@ func TestWebhookOptions_RejectTheTestSwitchInProduction(t *testing.T) {
 			require.ErrorContains(t, err, tc.says)
 		})
 	}
-	o := Webhooks{Allow: []string{"10.0.0.0/8", "no network"}}
+	o := defaultWebhooks()
+	o.Allow = []string{"10.0.0.0/8", "no network"}
 	require.ErrorContains(t, o.validate(false, func(string) (string, bool) { return "", false }), `--webhook-allow: "no network"`)
 }

@@ -61,8 +61,8 @@ func TestToolLimits_AreThoseOfAllDispatchers(t *testing.T) {
 	require.Equal(t, 3, most)
 }
 
-// A dispatcher that is killed leaves an unknown outcome of the call that it had in flight only: its runs
-// that waited for the tool's limit go on elsewhere.
+// Runs of a killed dispatcher that wait for a tool's limit go on elsewhere. The outcome is unknown of the
+// call in flight, and of a call that asked for a place in the limit at that moment: it was not made.
 func TestToolLimits_WaitingCallsSurviveAKill(t *testing.T) {
 	together(t)
 	file := filepath.Join(t.TempDir(), "limits.json")
@@ -80,18 +80,24 @@ func TestToolLimits_WaitingCallsSurviveAKill(t *testing.T) {
 	cut := r.calls(func(c call) bool { return c.ended.IsZero() })
 	r.dispatchers[killed].Kill()
 	release()
-	completed := 0
+	completed, asking := 0, 0
 	for id, run := range r.ids {
 		events, err := r.end(t.Context(), run)
 		require.NoError(t, err)
 		last := events[len(events)-1]
-		if id == cut[0].id {
-			require.Equal(t, "run.failed", last.Type, "the outcome of its call is unknown")
+		switch {
+		case last.Type == "run.completed":
+			completed++
+			require.NotEqual(t, cut[0].id, id, "the outcome of its call is unknown")
 			continue
+		case id != cut[0].id:
+			asking++
+			require.Empty(t, r.calls(func(c call) bool { return c.id == id }), "no call was made")
 		}
-		require.Equal(t, "run.completed", last.Type, "%s: %s", id, last.Payload)
-		completed++
+		require.Equal(t, "run.failed", last.Type)
+		require.Contains(t, string(last.Payload), `"outcome_unknown"`)
 	}
-	require.Equal(t, runs-1, completed)
-	require.Len(t, r.calls(nil), runs, "each call is made once")
+	require.LessOrEqual(t, asking, 2, "few runs ask at the same moment")
+	require.Equal(t, runs-1-asking, completed)
+	require.Len(t, r.calls(nil), completed+1, "each call is made once")
 }
