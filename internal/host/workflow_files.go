@@ -29,6 +29,11 @@ type workflowLoader struct {
 	// uses them.
 	dirs  []string
 	files workflowFiles
+	// seen are the files that this process has read. A file that it has not seen may belong to another
+	// process's folder at the same path, so its workflow is removed only if alone is true: this process
+	// is the whole host.
+	seen  map[string]bool
+	alone bool
 	// builtin are the definitions that come with the host, by id.
 	builtin map[string]builtin
 	// notes gets what is wrong with the files, by workflow.
@@ -64,13 +69,11 @@ func (l *workflowLoader) loadExamples(ctx context.Context) error {
 
 // loadDirs registers the *.json files of the folders, and removes workflows whose files are gone.
 func (l *workflowLoader) loadDirs(ctx context.Context) error {
-	empty := map[string]bool{}
 	for _, dir := range l.dirs {
 		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 		if err != nil {
 			return fmt.Errorf("--workflows %s: %w", dir, err)
 		}
-		empty[source(dir)] = len(files) == 0
 		for _, f := range files {
 			if isTemporary(filepath.Base(f)) {
 				continue
@@ -85,7 +88,7 @@ func (l *workflowLoader) loadDirs(ctx context.Context) error {
 			}
 		}
 	}
-	l.removeGone(ctx, func(dir string) bool { return !empty[dir] }) // an empty one may not be mounted yet
+	l.removeGone(ctx)
 	return nil
 }
 
@@ -123,7 +126,7 @@ func (l *workflowLoader) reload(ctx context.Context, file string) (problem strin
 			return err.Error(), true // the dispatcher may answer again
 		}
 	}
-	l.removeGone(ctx, func(string) bool { return true })
+	l.removeGone(ctx)
 	return problem, false
 }
 
@@ -142,6 +145,10 @@ func (l *workflowLoader) try(ctx context.Context, file, from string, doc []byte)
 	}
 	of := definedBy(doc)
 	l.files.set(from, of)
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	l.seen[source(from)] = true
 	if other := l.files.equal(from); other != "" {
 		problem = fmt.Sprintf("%s has the same id and version, %s %s, and is used; give one of them another version, or delete it",
 			other, of.id, of.version)
@@ -150,6 +157,14 @@ func (l *workflowLoader) try(ctx context.Context, file, from string, doc []byte)
 		}
 	} else if problem, err = l.register(ctx, file, from, doc); err != nil {
 		return "", err
+	}
+	if problem == "" {
+		for _, other := range l.files.of(of.id, source(from)) {
+			if l.files[other].version == of.version {
+				l.log.Warn("two files have the same id and version; the first by name is used: give one another version, or delete it",
+					"file", from, "not_used", other, "workflow_id", of.id, "version", of.version)
+			}
+		}
 	}
 	used := l.files.used(of.id)
 	if len(used) > 1 {
@@ -216,9 +231,9 @@ func (l *workflowLoader) register(ctx context.Context, file, from string, doc []
 	return "", fmt.Errorf("load workflow %s: %w", file, err)
 }
 
-// removeGone removes the shared workflows whose file is gone or defines another one now, if sure agrees
-// with its folder. Workflows that are not from these folders stay.
-func (l *workflowLoader) removeGone(ctx context.Context, sure func(dir string) bool) {
+// removeGone removes the shared workflows whose file is gone or defines another one now. Workflows that
+// are not from these folders stay, and so do those of a folder without files: it may not be mounted.
+func (l *workflowLoader) removeGone(ctx context.Context) {
 	defer func() { l.notes(l.files.notes()) }()
 	dirs := map[string]bool{}
 	for _, dir := range l.dirs {
@@ -233,11 +248,18 @@ func (l *workflowLoader) removeGone(ctx context.Context, sure func(dir string) b
 		more = list.GetMore()
 		for _, w := range list.GetWorkflows() {
 			after = w.GetWorkflowId()
-			if dir := path.Dir(w.GetSource()); w.GetSource() != "" && dirs[dir] && l.gone(w) {
-				l.remove(ctx, w, sure(dir))
+			dir, mine := path.Dir(w.GetSource()), l.alone || l.seen[w.GetSource()]
+			if w.GetSource() != "" && dirs[dir] && mine && l.gone(w) {
+				l.remove(ctx, w, hasWorkflowFiles(dir))
 			}
 		}
 	}
+}
+
+// hasWorkflowFiles reports whether a folder has a file of a workflow.
+func hasWorkflowFiles(dir string) bool {
+	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.json"))
+	return err == nil && slices.ContainsFunc(files, func(f string) bool { return !isTemporary(filepath.Base(f)) })
 }
 
 // gone reports whether the file of a workflow does not exist, or defines another one.

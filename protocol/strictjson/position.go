@@ -98,7 +98,7 @@ func positionOf(doc []byte, offset int) Position {
 }
 
 // Problem is a mistake in a document that a person wrote.
-type Problem struct {
+type Problem struct { //nolint:errname // it is data, and an error where one mistake is reported
 	// Path is a JSON pointer.
 	Path    string
 	Message string
@@ -116,7 +116,7 @@ func (p Problem) Error() string {
 }
 
 // Problems are all mistakes of a document.
-type Problems []Problem
+type Problems []Problem //nolint:errname // as above
 
 // Error has a line for each problem.
 func (p Problems) Error() string {

@@ -152,6 +152,14 @@ func TestWorkflowFiles_WithTheSameID(t *testing.T) {
 	eventually(t, "the other file is used", func() bool { return workflowRow(t, c, "flow").Name == "of b, again" })
 	require.Empty(t, workflowRow(t, c, "flow").Warnings)
 
+	earlier := filepath.Join(dir, "0.json")
+	save(t, earlier, noop("flow", "1", "of 0"))
+	eventually(t, "an earlier file is used, and the log says so", func() bool {
+		return workflowRow(t, c, "flow").Name == "of 0" && strings.Contains(h.Log(), "two files have the same id and version")
+	})
+	require.NoError(t, os.Remove(earlier))
+	eventually(t, "the other file is used again", func() bool { return workflowRow(t, c, "flow").Name == "of b, again" })
+
 	// A file that the host refuses takes no id from another one.
 	save(t, first, `{"id":"flow","name":"bad","version":"1","nodes":[{"id":"a","typeId":"core.none"}]}`)
 	eventually(t, "it is refused", func() bool { return strings.Contains(h.Log(), "unknown node type") })

@@ -28,7 +28,8 @@ type delivery struct {
 func verify(t *testing.T, deliveries []delivery) (verdicts []struct {
 	Event struct{ Type string }
 	Error string
-}) {
+},
+) {
 	t.Helper()
 	asked, err := json.Marshal(deliveries)
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ type scrub struct {
 	repeated string
 }
 
-// lostRedactor is how long another redactor is looked for.
+// lostRedactor limits the wait for another redactor.
 var lostRedactor = retry.Policy{Base: 100 * time.Millisecond, Max: 2 * time.Second, Total: time.Minute}
 
 func (s *scrub) open() error {
@@ -99,7 +99,7 @@ func (s *scrub) push(piece string, last bool) (string, error) {
 	text := res.GetText()
 	n := min(len(text), len(s.repeated))
 	if text[:n] != s.repeated[:n] || last && n < len(s.repeated) {
-		return "", errors.New("redactor: the run's secrets have changed while its text was redacted")
+		return "", errors.New("redactor: the text would be redacted differently: secrets or rules have changed")
 	}
 	s.repeated = s.repeated[n:]
 	return text[n:], nil

@@ -116,7 +116,7 @@ func TestScrub_EndsIfTheSecretsHaveChanged(t *testing.T) {
 		}
 		r.secret = "key"
 		_, err = text.Push(pieces[4], false)
-		require.ErrorContains(t, err, "secrets have changed")
+		require.ErrorContains(t, err, "secrets or rules have changed")
 	})
 }
 

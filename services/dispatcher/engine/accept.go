@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/model"
@@ -56,12 +57,12 @@ func (j journal) Accept(ctx context.Context, req model.AcceptRequest) (model.Out
 }
 
 // acceptEnvelope calls the acceptor for an effect and adopts the events that it appended.
-func (s *session) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (model.Outcome, error) {
+func (s *session) acceptEnvelope(ctx context.Context, e machine.Effect, req model.AcceptRequest) (model.Outcome, error) {
 	if !acceptorMayAppend(s.machine, req.Preceding) {
 		return model.Outcome{}, errMustSplit
 	}
 	req.Preceding = s.machine.WithTrust(req.Preceding)
-	a, err := s.callAcceptor(ctx, req)
+	a, err := s.callAcceptor(ctx, e, req)
 	switch {
 	case fault.CodeOf(err) == fault.ValidationError:
 		return model.Outcome{}, fmt.Errorf("%w: %w", errRefused, err)
@@ -69,17 +70,18 @@ func (s *session) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (
 		return model.Outcome{}, err
 	}
 	s.adoptAccepted(a)
-	a.Outcome.Preceded = len(a.Preceding) > 0
+	a.Outcome.Preceded = a.Outcome.Preceded || len(a.Preceding) > 0
 	return a.Outcome, nil
 }
 
 // callAcceptor calls the acceptor with the current head, again after each conflict, and while no
 // acceptor can be reached. An acceptor that recorded the outcome before returns it for any head, so
 // the session must first read the frames of other writers.
-func (s *session) callAcceptor(ctx context.Context, req model.AcceptRequest) (a Accepted, err error) {
-	for {
+func (s *session) callAcceptor(ctx context.Context, e machine.Effect, req model.AcceptRequest) (a Accepted, err error) {
+	for tries := 0; ; {
 		head, boundary := s.claim.head, s.machine.State().Record.TrustBoundary
 		err = s.untilReachable(ctx, func() (err error) {
+			tries++
 			a, err = s.exec.deps.Acceptor.Accept(ctx, s.claim.run, head, boundary, req)
 			return err
 		})
@@ -87,10 +89,36 @@ func (s *session) callAcceptor(ctx context.Context, req model.AcceptRequest) (a 
 		if err == nil && a.directlyFollows(head) || err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return a, err
 		}
+		if err == nil && tries > 1 && a.extends(head, len(req.Preceding)) { // the answer to an earlier try was lost
+			return s.adoptRecorded(ctx, a)
+		}
 		if err := s.catchUpWithLog(ctx, nil); err != nil {
 			return Accepted{}, err
 		}
+		if !s.machine.IsCurrent(e) { // another writer ended the effect
+			return Accepted{}, context.Canceled
+		}
 	}
+}
+
+// extends reports that the acceptor recorded the outcome in the frame after a head, after some
+// preceding events. The response has only the envelope's own events.
+func (a Accepted) extends(head frame.Head, preceding int) bool {
+	return len(a.Preceding) == 0 && len(a.Events) > 0 && a.Events[0].Sequence == head.Next+preceding
+}
+
+// adoptRecorded reads the frame with an outcome that the acceptor recorded for this session.
+func (s *session) adoptRecorded(ctx context.Context, a Accepted) (Accepted, error) {
+	next, last := s.claim.head.Next, a.Events[len(a.Events)-1].Sequence
+	own := func(f *frame.Frame) bool {
+		return f.Kind == subject.Step && f.Writer == "" && f.First == next && f.Last == last
+	}
+	if _, err := s.reload(ctx, nil, func(f *frame.Frame) bool { return own(f) || maySessionAdopt(f) }); err != nil {
+		return Accepted{}, err
+	}
+	s.unflushed.applyAgain()
+	a.Head, a.Events, a.Outcome.Preceded = s.claim.head, nil, true
+	return a, nil
 }
 
 // acceptorMayAppend reports whether the acceptor may append drafts for the session. It does not

@@ -18,17 +18,20 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// untilReachable repeats a call while a dependency cannot be reached, for at most HoldResults. The
-// call must have its effect once, however often it is repeated.
+// untilReachable repeats a call while a dependency cannot be reached, for at most HoldResults and one
+// more call. The call must have its effect once, however often it is repeated.
 func (s *session) untilReachable(ctx context.Context, call func() error) error {
-	waits := retry.Policy{Base: firstPause, Max: maxPause, Total: s.exec.cfg.HoldResults}.Start()
-	for {
-		err := call()
-		if s.exec.cfg.HoldResults == 0 || !isUnanswered(ctx, err) || !waits.Wait(ctx) {
-			return err
-		}
-		s.delivery.extendIfDue()
+	err := call()
+	if s.exec.cfg.HoldResults == 0 || !isUnanswered(ctx, err) {
+		return err
 	}
+	defer s.delivery.keepExtended()()
+	bounded, cancel := context.WithTimeout(ctx, s.exec.cfg.HoldResults)
+	defer cancel()
+	for waits := (retry.Policy{Base: firstPause, Max: maxPause}).Start(); isUnanswered(ctx, err) && waits.Wait(bounded); {
+		err = call()
+	}
+	return err
 }
 
 // isUnanswered reports that a dependency was unreachable, stopped during a call, or was too slow.

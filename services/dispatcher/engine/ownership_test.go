@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,6 +102,40 @@ func TestExecute_HoldsAnAnswerWhileTheAcceptorIsAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An acceptor that recorded an envelope, and whose answer was lost, returns the recorded outcome: what
+// preceded the envelope is recorded once.
+func TestExecute_ALostAnswerOfTheAcceptorRecordsNothingTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil, nil)
+		r.hold = time.Minute
+		var recorded engine.Accepted
+		r.acceptor = acceptor(func(ctx context.Context, run subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
+			if recorded.Head.Pos > 0 {
+				return engine.Accepted{Head: recorded.Head, Events: recorded.Events, Outcome: recorded.Outcome}, nil
+			}
+			var err error
+			if recorded, err = records(ctx, r.log, run, head, req.Preceding); err != nil {
+				return engine.Accepted{}, err
+			}
+			return engine.Accepted{}, fmt.Errorf("acceptor: %w", context.DeadlineExceeded)
+		})
+		asked, answer := 0, calls(ofCall(wire.EventProviderUsage)...)
+		r.exec = r.executorOn(r.log, define(t, nodeJSON("n", "core.ai.callPrompt", "{}")),
+			models(func(ctx context.Context, task model.Task, j model.Journal) model.Result {
+				asked++
+				return answer(ctx, task, j)
+			}))
+		r.create(t)
+		r.next(t)
+		st, frames := r.state(t)
+		require.Equal(t, wire.StatusCompleted, st.Status)
+		require.Equal(t, 1, asked)
+		require.Equal(t, 1, strings.Count(shape(frames), string(wire.EventProviderUsage)), shape(frames))
+		require.Equal(t, 1, strings.Count(shape(frames), string(wire.EventArtifactCreated)))
+	})
 }
 
 // noted is a delivery that records how it was ended.

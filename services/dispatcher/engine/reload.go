@@ -35,12 +35,17 @@ func (s *session) readIfMoved(ctx context.Context) (moved bool, err error) {
 // reloadState replaces the machine's state by that of the log, without unappended events. moved
 // reports frames of another writer. The session ends unless it can continue after them.
 func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (moved bool, err error) {
+	return s.reload(ctx, notBegun, maySessionAdopt)
+}
+
+// reload is reloadState. The session continues only after frames that may pass.
+func (s *session) reload(ctx context.Context, notBegun []machine.Effect, may func(*frame.Frame) bool) (moved bool, err error) {
 	defer s.delivery.keepExtended()()
 	folded, ferr := s.snapshots.fold(ctx, s.claim.run, s.claim.head)
 	if ferr != nil && len(folded.Frames) == 0 {
 		return false, ferr
 	}
-	news, err := s.exec.foreignEvents(folded.Frames, s.claim.head.Pos)
+	news, err := s.exec.foreignEvents(folded.Frames, s.claim.head.Pos, may)
 	if err != nil {
 		return false, err
 	}
@@ -59,13 +64,13 @@ func (s *session) reloadState(ctx context.Context, notBegun []machine.Effect) (m
 
 // foreignEvents returns the events of the frames after a position. A session that must end because
 // of one of these frames gets errLost.
-func (e *Executor) foreignEvents(frames []*frame.Frame, pos uint64) ([]wire.Event, error) {
+func (e *Executor) foreignEvents(frames []*frame.Frame, pos uint64, may func(*frame.Frame) bool) ([]wire.Event, error) {
 	var out []wire.Event
 	for _, f := range frames {
 		if f.Pos <= pos {
 			continue
 		}
-		if !maySessionAdopt(f) {
+		if !may(f) {
 			e.countConflict(f)
 			return nil, errLost
 		}

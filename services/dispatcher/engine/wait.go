@@ -78,7 +78,7 @@ func (s *session) serveRequest(ctx context.Context, r request) error {
 		// Events that are still pending after an unreachable log come first: they have the next
 		// sequences.
 		if a.err = s.flushWithCatchUp(ctx); a.err == nil {
-			a.outcome, a.err = s.acceptEnvelope(ctx, *r.accept)
+			a.outcome, a.err = s.acceptEnvelope(ctx, r.effect, *r.accept)
 		}
 	}
 	r.reply <- a

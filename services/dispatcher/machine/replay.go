@@ -204,7 +204,7 @@ func SourceMissing(source, id string, attempt int) *wire.NodeError {
 	return &wire.NodeError{
 		Code: string(fault.ReplaySourceMissing),
 		Message: fmt.Sprintf("run %s has recorded no outcome of attempt %d of node %q; "+
-			"a replay asks nobody: fork in mode branch to execute it", source, attempt, id),
+			"a replay makes no calls: fork in mode branch to execute it", source, attempt, id),
 		Details: map[string]any{"sourceRunId": source, "nodeId": id, "attempt": attempt},
 	}
 }

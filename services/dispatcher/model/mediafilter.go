@@ -164,7 +164,10 @@ func (f *MediaFilter) readHead(out *strings.Builder, b byte) {
 	case c == ',' && dataurl.Head(string(f.head)) > 0:
 		f.state = inValue
 		f.limit(out)
-	case (c == ',' || c <= ' ') && bytes.Count(f.head, []byte{'"'})%2 == 0, len(f.head) > maxHead:
+	case len(f.head) > maxHead: // no text is that long without a space or a comma
+		f.state = inValue
+		f.limit(out)
+	case (c == ',' || c <= ' ') && bytes.Count(f.head, []byte{'"'})%2 == 0:
 		out.Write(f.buffered)
 		f.buffered, f.state = f.buffered[:0], between
 	}

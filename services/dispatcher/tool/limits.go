@@ -78,8 +78,8 @@ var limitsSchema []byte
 // LimitsSchema is the JSON Schema of the operator's document.
 func LimitsSchema() []byte { return limitsSchema }
 
-// ParseLimits parses the operator's document. servers and agents are the ids that the host has; nil knows
-// all. The error has a line for each invalid value, with its path.
+// ParseLimits parses the operator's document. servers and agents are the ids that the host has; nil
+// accepts all. The error has a line for each invalid value, with its path.
 func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
 	var file struct {
 		Schema  string                 `json:"$schema"` // for editors

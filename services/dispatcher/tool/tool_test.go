@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func TestDone_RefusesWhatNoFrameCarries(t *testing.T) {
 	t.Parallel()
 	most := make(json.RawMessage, tool.MaxResultBytes)
 	require.Nil(t, tool.NewSuccess(map[string]json.RawMessage{"a": most, "b": most, "c": json.RawMessage("1")}).Err, "a text in two outputs counts once")
-	res := tool.NewSuccess(map[string]json.RawMessage{"a": append(most, ' '), "b": json.RawMessage("1")})
+	res := tool.NewSuccess(map[string]json.RawMessage{"a": append(slices.Clone(most), ' '), "b": json.RawMessage("1")})
 	require.Equal(t, "content_too_long", res.Err.Code)
 	require.Equal(t, wire.Untrusted, res.Trust)
 }

@@ -66,7 +66,7 @@ var methods = map[string]rule{
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   {scope: RunsCancel},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	hostv1.Host_GetRunView_FullMethodName:          {scope: RunsRead},
-	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead},
+	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead, also: ManifestRead}, // it has the node's config
 	hostv1.Host_ReadAnswer_FullMethodName:          {scope: RunsRead},
 	// gRPC tooling. Health contains no tenant data.
 	"/grpc.health.v1.Health/Check": {public: true},

@@ -171,7 +171,7 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 			WorkflowId: w.GetWorkflowId(), Name: w.GetName(), Version: w.GetVersion(), Digest: w.GetDigest(),
 			Origin: origin, Warnings: w.GetWarnings(),
 		}
-		if w.GetSource() != "" { // the folder is the operator's business
+		if w.GetSource() != "" { // callers do not see the operator's folder
 			row.File = stringOrNil(path.Base(w.GetSource()))
 		}
 		out.Workflows = append(out.Workflows, row)

@@ -40,7 +40,7 @@ const (
 	maxEventDiffs = 1000
 	maxEventBytes = 4 << 20
 	// maxLogBytes limits the events of one log that are compared.
-	maxLogBytes = 64 << 20
+	maxLogBytes = 16 << 20
 )
 
 // Comparer compares the logs of two runs, node by node, and then their states (OpenWOP host

@@ -137,7 +137,7 @@ func (s *Service) CheckURL(ctx context.Context, raw string) error {
 }
 
 // ErrFull means that the tenant has reached its webhook limit.
-var ErrFull = errors.New("which is the limit")
+var ErrFull = errors.New("the tenant has as many webhooks as it may have")
 
 // Register creates a webhook for events appended from now on. The caller has checked the
 // URL.
@@ -147,7 +147,7 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 		return nil, err
 	}
 	if count(all, false) >= s.perTenant {
-		return nil, fmt.Errorf("the tenant has %d webhooks, %w", s.perTenant, ErrFull)
+		return nil, fmt.Errorf("%w: %d", ErrFull, s.perTenant)
 	}
 	end, err := s.log.End(ctx)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Service) Register(ctx context.Context, tenant, url string, events []wir
 }
 
 // ErrManyCallbacks means that the runs of the tenant name too many callback origins.
-var ErrManyCallbacks = errors.New("which is the limit")
+var ErrManyCallbacks = errors.New("the runs of the tenant name as many origins in callbackUrl as they may name")
 
 // EnsureCallback creates the subscription for a callback URL, unless its origin has one. The
 // caller has checked the URL. Errors: ErrManyCallbacks, kv.ErrUnavailable.
@@ -176,7 +176,7 @@ func (s *Service) EnsureCallback(ctx context.Context, tenant, callbackURL string
 		return err
 	}
 	if count(all, true) >= s.perTenant {
-		return fmt.Errorf("the runs of the tenant name %d origins in callbackUrl, %w", s.perTenant, ErrManyCallbacks)
+		return fmt.Errorf("%w: %d", ErrManyCallbacks, s.perTenant)
 	}
 	if sub.After, err = s.log.End(ctx); err != nil {
 		return err

@@ -147,7 +147,7 @@ func textOfArtifact(parts []part) string {
 		if !ok {
 			continue
 		}
-		if b.Len() > 0 && !(afterText && p.Text != nil) {
+		if b.Len() > 0 && (!afterText || p.Text == nil) {
 			b.WriteByte('\n')
 		}
 		b.WriteString(text)

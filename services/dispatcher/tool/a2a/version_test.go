@@ -139,11 +139,13 @@ func TestRun_FindsTheVersionOfAnEndpointWithoutACard(t *testing.T) {
 		"1.0": {said, []string{"SendMessage", "SendMessage"}, "new"},
 		"0.3": {
 			map[string]string{"message/send": said["message/send"]},
-			[]string{"SendMessage", "message/send", "message/send"}, "old",
+			[]string{"SendMessage", "message/send", "message/send"},
+			"old",
 		},
 		"0.3, which says so": {
 			map[string]string{"SendMessage": `"error":{"code":-32009,"message":"x"}`, "message/send": said["message/send"]},
-			[]string{"SendMessage", "message/send", "message/send"}, "old",
+			[]string{"SendMessage", "message/send", "message/send"},
+			"old",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func pooled(t *testing.T, settings string) (url string) {
 	} else if _, err := os.Stat(program); err != nil {
 		postgrestest.Missing(t, "pgbouncer is not installed")
 	}
-	dir, err := os.MkdirTemp("", "waybill-pgb-") // short: it is the path of a socket
+	dir, err := os.MkdirTemp("", "waybill-pgb-") //nolint:usetesting // short: it is the path of a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // G302: pgbouncer runs as another user

@@ -109,7 +109,7 @@ type HostClient interface {
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
 	// from its events. Scope runs:read.
 	GetRunView(ctx context.Context, in *GetRunViewRequest, opts ...grpc.CallOption) (*GetRunViewResponse, error)
-	// GetNodeInput returns what a node of a run was given when an attempt started. Scope runs:read.
+	// GetNodeInput returns what a node of a run was given when an attempt started. Scopes runs:read and manifest:read.
 	GetNodeInput(ctx context.Context, in *GetNodeInputRequest, opts ...grpc.CallOption) (*GetNodeInputResponse, error)
 	// ReadAnswer finds the documents of a pasted answer as for a node that calls a model. It records
 	// nothing. Scope runs:read.
@@ -464,7 +464,7 @@ type HostServer interface {
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
 	// from its events. Scope runs:read.
 	GetRunView(context.Context, *GetRunViewRequest) (*GetRunViewResponse, error)
-	// GetNodeInput returns what a node of a run was given when an attempt started. Scope runs:read.
+	// GetNodeInput returns what a node of a run was given when an attempt started. Scopes runs:read and manifest:read.
 	GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error)
 	// ReadAnswer finds the documents of a pasted answer as for a node that calls a model. It records
 	// nothing. Scope runs:read.
