@@ -532,7 +532,7 @@ export interface paths {
         };
         /**
          * Get node input
-         * @description Needs the scope runs:read.
+         * @description Needs the scope runs:read and the scope manifest:read.
          */
         get: operations["getNodeInput"];
         put?: never;
@@ -2725,6 +2725,8 @@ export interface components {
                 usage?: {
                     completionTokens: number;
                     promptTokens: number;
+                    /** @description The part of completionTokens that the model used to think; absent if unknown. */
+                    reasoningTokens?: number;
                     totalTokens: number;
                 };
             };
