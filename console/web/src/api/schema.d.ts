@@ -1254,6 +1254,7 @@ export interface components {
             /** @description Content of the envelope, valid against the schema of its kind. */
             payload: unknown;
             rendering?: components["schemas"]["JsonObject"];
+            schemaVersionDrift?: components["schemas"]["SchemaVersionDrift"];
             version: string;
         };
         AuditAnomaly: {
@@ -2895,6 +2896,7 @@ export interface components {
             outcome: string;
             payload: unknown;
             rendering?: components["schemas"]["JsonObject"];
+            schemaVersionDrift?: components["schemas"]["SchemaVersionDrift"];
         };
         RegisterWebhookRequest: {
             events: string[];
@@ -3252,6 +3254,11 @@ export interface components {
             nodeId?: string;
             questions?: number;
             since?: string;
+        };
+        /** @description The envelope has a lower version of its kind than the one that it was validated against. */
+        SchemaVersionDrift: {
+            advertised: number;
+            sent: number;
         };
         Signal: {
             correction?: string;
