@@ -24,8 +24,7 @@ func TestPayload_TooLargeForTheServerIsAPermanentError(t *testing.T) {
 	n.opts.MaxPayload = stock
 	n.start()
 	h := harness.Serve(t, "acceptor", "--nats", n.url())
-	require.Contains(t, h.Log(), "max_payload")
-	require.Contains(t, h.Log(), "8388608")
+	h.AwaitLog("max_payload", "8388608")
 	client, log := acceptorv1.NewAcceptorClient(dial(t, h)), runs(t, n.url())
 	_, err := client.OpenRun(t.Context(), &acceptorv1.OpenRunRequest{Run: ref("r"), NoSecrets: true})
 	require.NoError(t, err)

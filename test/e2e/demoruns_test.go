@@ -41,8 +41,8 @@ func TestDev_L1_BeginsWithThreeRunsOnce(t *testing.T) {
 	h := harness.StartIn(t, dir, "--demo-runs=true", "--drain-timeout", "1m")
 	c := h.Client("dev-key")
 	runs := shown(t, c)
+	h.AwaitLog("#code=", h.Dir())
 	require.Regexp(t, `web +http://\S+/console/#code=\S+\n`, h.Log())
-	require.Contains(t, h.Log(), h.Dir())
 
 	events, err := c.Finish(within(t, time.Minute), runs["demo-recovered"].RunID)
 	require.NoError(t, err)

@@ -87,5 +87,6 @@ func TestEngine_ARunOfALaterVersionIsReadAndNotExecuted(t *testing.T) {
 	events, err := c.Finish(within(t, time.Minute), start(t, c, `{"workflowId":"quiet"}`))
 	require.NoError(t, err, "the other runs continue")
 	require.Equal(t, "run.completed", events[len(events)-1].Type)
+	h.AwaitLog("run left to a newer dispatcher")
 	require.Equal(t, 1, strings.Count(h.Log(), "run left to a newer dispatcher"), "%s", h.Log())
 }

@@ -110,7 +110,7 @@ func TestPacks_AddKindsButNoNodesThatNeedARuntime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusBadRequest, a.Status, "%s", a.Body)
 	require.Contains(t, string(a.Body), "this host has no such node type")
-	require.Contains(t, h.Log(), "has no runtime for nodes of packs")
+	h.AwaitLog("has no runtime for nodes of packs")
 }
 
 // artifacts returns the raw events of accepted envelopes.

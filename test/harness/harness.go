@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"waybill.dev/waybill/internal/freeport"
 )
 
@@ -294,6 +296,16 @@ func (h *Host) Log() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return string(h.log)
+}
+
+// AwaitLog waits until the host's output has each text. Use it for a line that says why something
+// happened: the line may follow what a client sees, and arrives over a pipe.
+func (h *Host) AwaitLog(texts ...string) {
+	h.t.Helper()
+	for _, text := range texts {
+		require.Eventually(h.t, func() bool { return strings.Contains(h.Log(), text) },
+			30*time.Second, 10*time.Millisecond, "the host's log has no %q", text)
+	}
 }
 
 // withoutKeys removes vendors' API keys from an environment: with one of them a host would call a
