@@ -81,7 +81,7 @@ func hostiles() []hostile {
 		{"references doubled 40 times", doubled(40), `{}`},
 		{"unions of two unions, 40 deep", within(40, 2, `{"type":"string"}`), `"x"`},
 		{"unions of 26 unions, 8 deep", within(8, 26, `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`), `{"a":"x"}`},
-		{"unions of two unions, 40 deep, beside members", strings.ReplaceAll(within(40, 2, `{"type":"string"}`), `{"anyOf"`, `{"properties":{"z":{"type":"string"}},"anyOf"`), `"x"`},
+		{"unions of two unions, 40 deep, with members", strings.ReplaceAll(within(40, 2, `{"type":"string"}`), `{"anyOf"`, `{"properties":{"z":{"type":"string"}},"anyOf"`), `"x"`},
 		{"an object compared at 200 places", both(200, keys(1500, 0, 1), keys(1500, 1499, -1)), `{"p0":1}`},
 		{"a long text compared at 200 places", both(200, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`), `{"p0":1}`},
 		{

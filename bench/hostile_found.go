@@ -30,7 +30,7 @@ func found() []hostile {
 		{"a list of 8,000 compared 600 times", `{"allOf":[` + many(600, `{"$ref":"#/$defs/c"}`) + `],"$defs":{"c":{"const":[` + many(8000, `1`) + `]}}}`, `[` + many(7999, `1`) + `,2]`},
 		{"unique items, 1,000 times", `{"allOf":[` + many(1000, `{"uniqueItems":true}`) + `]}`, `[` + many(3000, `#N`) + `]`},
 		{"a pattern, 900 times", `{"allOf":[` + many(900, `{"pattern":"(a|b)*c?$"}`) + `]}`, `"` + strings.Repeat("a", 16_000) + `"`},
-		{"1,000 properties beside which there are none, in each item", `{"items":{"properties":{` + many(1000, `"p#N":true`) + `},"additionalProperties":false}}`, `[` + many(2500, `{"_":0}`) + `]`},
+		{"1,000 properties and no others, in each item", `{"items":{"properties":{` + many(1000, `"p#N":true`) + `},"additionalProperties":false}}`, `[` + many(2500, `{"_":0}`) + `]`},
 		{"a union of 12 for each item", `{"items":{"anyOf":[` + many(12, `{"type":"string"}`) + `]}}`, `[` + many(100_000, `1`) + `]`},
 		{"256 KB of wrong items", `{"items":{"type":"string"}}`, `[` + many(128_000, `1`) + `]`},
 		{"256 KB of right items", `{"items":{"type":"integer"}}`, `[` + many(128_000, `1`) + `]`},
@@ -47,7 +47,7 @@ func found() []hostile {
 		{"a name of 30,000 bytes over a list", `{"$defs":{"` + strings.Repeat("n", 30_000) + `":{"enum":[` + many(7000, `#N`) + `]}}}`, `{}`},
 		{"200 members, 30 deep", deep(30, "a", members(200)), `{}`},
 		// Copies.
-		{"3,500 unknown words beside a union", `{"type":["null","boolean","object","array","number","string"],` + many(3500, `"_#N":0`) + `,"anyOf":[` + many(300, `{}`) + `]}`, `{}`},
+		{"3,500 unknown words and a union", `{"type":["null","boolean","object","array","number","string"],` + many(3500, `"_#N":0`) + `,"anyOf":[` + many(300, `{}`) + `]}`, `{}`},
 		{
 			"3,500 unknown words at 80 places", `{"type":"object","properties":{` + many(80, `"p#N":{"allOf":[{"$ref":"#/$defs/e"},{"$ref":"#/$defs/f"}]}`) +
 				`},"$defs":{"f":{"$ref":"#/$defs/e"},"e":{"type":["null","object","array","string"],` + many(3500, `"_#N":0`) + `}}}`, `{}`,

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 )
 
-// A command line that cannot be used ends with 2, whoever finds out, and names the way to help.
+// An invalid command line exits with 2, wherever it is detected, and names the help.
 func TestExecute_RefusesAWrongCommandLine(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -53,7 +53,7 @@ func TestHelp_OfEachCommand(t *testing.T) {
 	}
 }
 
-// What an error tells people to do next can be done: each command in it is one that there is.
+// Each command that an error recommends exists.
 func TestNextSteps_NameCommandsThatExist(t *testing.T) {
 	t.Parallel()
 	named, placeholder := regexp.MustCompile("`waybill ([^`]*)`"), regexp.MustCompile(`^[A-Z]+$`)

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/internal/config"
 )
 
-var update = flag.Bool("update", false, "write what is generated anew")
+var update = flag.Bool("update", false, "write the generated files again")
 
 // generated holds a generated file against the one in the tree, or writes it.
 func generated(t *testing.T, name, want string) {

@@ -18,7 +18,7 @@ func TestVerify_FindsMisplacedEntries(t *testing.T) {
 		at     []int64
 	}{
 		"one that is passed over":    {func(s *memory.Store) { s.Misplace(entries, 5, -5000) }, []int64{5}},
-		"one that is told too early": {func(s *memory.Store) { s.Misplace(entries, 5, 7000) }, []int64{5}},
+		"one with too early a time": {func(s *memory.Store) { s.Misplace(entries, 5, 7000) }, []int64{5}},
 		"the last":                   {func(s *memory.Store) { s.Misplace(entries, 7, -5000) }, []int64{7}},
 		"what is no append":          {func(s *memory.Store) { s.Damage(entries, 5) }, []int64{5}},
 		"checkpoints":                {func(s *memory.Store) { s.Damage(checkpoints, 0) }, nil},

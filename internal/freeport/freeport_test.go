@@ -34,7 +34,7 @@ func TestTake_KeepsAPortForItsTestOnly(t *testing.T) {
 	t.Run("takes", func(t *testing.T) {
 		port = freeport.Take(t)
 		_, err := net.ListenPacket("udp", ":"+port)
-		require.Error(t, err, "nothing tells others that the port is taken")
+		require.Error(t, err, "the port is reserved")
 	})
 	mark, err := net.ListenPacket("udp", ":"+port)
 	require.NoError(t, err)

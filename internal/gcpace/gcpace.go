@@ -21,8 +21,8 @@ type pacer struct {
 	most int
 }
 
-// beat is garbage from the start, so that each collection tells of itself. It holds a pointer, because small values without one
-// share their memory with others.
+// beat is garbage from the start: its cleanup runs at each collection. It has a pointer, because
+// small values without one share their memory with others.
 type beat struct{ _ *pacer }
 
 func (p *pacer) await() {

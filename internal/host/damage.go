@@ -51,7 +51,7 @@ func (h *Host) warnings() []string {
 		}
 	}
 	if unrepaired > 0 {
-		out = append(out, fmt.Sprintf("damage of the log's files that could not be put right: %d", unrepaired))
+		out = append(out, fmt.Sprintf("damage of the log's files that could not be repaired: %d", unrepaired))
 	}
 	return append(out, h.auditWarnings()...)
 }

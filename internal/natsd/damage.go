@@ -36,7 +36,7 @@ func (anyLayout) Record(string, string, []byte) Record { return Record{Valid: tr
 type Outcome string
 
 const (
-	// Repaired means that a flipped bit was put right, and nothing is lost.
+	// Repaired means that a flipped bit was repaired, and nothing is lost.
 	Repaired Outcome = "repaired"
 	// Kept means that the record is in its place without its content. Reading it is an error.
 	Kept Outcome = "kept"

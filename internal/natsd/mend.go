@@ -23,8 +23,8 @@ import (
 // The server does not expect damage inside a file. At a wrong checksum it cuts the file off, with
 // all acknowledged records after it; a consumer stops there; and a high bit in a sequence is taken
 // for billions of deleted messages, each of which it notes in memory. So every record is checked
-// against its checksum first. A flipped bit is found by trying each, which also tells it from a torn
-// write. What cannot be put right is set aside, and its record stays without content, or goes, so
+// against its checksum first. A flipped bit is found by trying each, which also distinguishes it from a torn
+// write. What cannot be repaired is set aside, and its record stays without content, or goes, so
 // that the records around it are served. See docs/adr/0043.
 type mender struct {
 	dir     string // of the streams
@@ -250,7 +250,7 @@ func (m *mender) checkConfig(dir, stream, name string) error {
 		return nil
 	}
 	was := bytes.Clone(conf)
-	d := Damage{Stream: stream, File: file, Bytes: len(conf), Outcome: Repaired, What: "a flipped bit of a configuration was put right"}
+	d := Damage{Stream: stream, File: file, Bytes: len(conf), Outcome: Repaired, What: "a flipped bit of a configuration was repaired"}
 	switch at := flipBack(conf, func() bool { return hexSum() == string(sum) }); {
 	case at >= 0:
 		d.Offset = at

@@ -69,13 +69,13 @@ func (b *block) mend(left *int) (found []finding, cut int) {
 	return found, -1
 }
 
-// finding describes a record that was damaged and is put right now.
+// finding describes a record that was damaged and is repaired now.
 func (b *block) finding(at, end int, was []byte, outcome Outcome) finding {
 	f := finding{damaged: was, Damage: Damage{
 		Outcome: outcome, Offset: at, Bytes: end - at, Stream: b.stream, Sequence: b.sequence(at),
 	}}
 	f.What = map[Outcome]string{
-		Repaired: "a flipped bit of a record was put right",
+		Repaired: "a flipped bit of a record was repaired",
 		Kept:     "the content of a record is lost, and reading it is an error from now on",
 		Lost:     "a record, or several, cannot be recognized",
 	}[outcome]

@@ -181,7 +181,7 @@ func TestStart_PutsDamageRight(t *testing.T) {
 				require.Equal(t, len(found), bytes.Count(s.said.Bytes(), []byte("level=ERROR")), s.said.String())
 				again, still := s.texts(t)
 				require.Equal(t, got, again)
-				require.Len(t, still, len(found), "what is put right is not found again, and what was found is remembered")
+				require.Len(t, still, len(found), "what is repaired is not found again, and what was found is remembered")
 			})
 		}
 	}

@@ -35,7 +35,7 @@ type Config struct {
 	// Sync makes OnDisk wait until writes are on disk. Without it the server flushes on a timer,
 	// and a power cut may lose the last moments.
 	Sync bool
-	// Layout tells what the records of streams look like; nil accepts every record that matches its
+	// Layout describes the records of streams; nil accepts every record that matches its
 	// checksum.
 	Layout Layout
 	// Addr is the listen address for external clients; empty disables it.

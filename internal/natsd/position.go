@@ -13,7 +13,7 @@ import (
 const positionFile = "o.dat"
 
 // checkPosition sets the position of a consumer aside if the server could not read it, which would
-// end the start of the host. The consumer begins anew.
+// end the start of the host. The consumer starts over.
 func (m *mender) checkPosition(dir, stream string) error {
 	path := filepath.Join(dir, positionFile)
 	b, err := os.ReadFile(path) //nolint:gosec // G304: in the data directory
@@ -23,7 +23,7 @@ func (m *mender) checkPosition(dir, stream string) error {
 	if err != nil || len(b) == 0 || positionReadable(b) {
 		return err
 	}
-	d := Damage{Outcome: Lost, Stream: stream, File: path, Bytes: len(b), What: "the position of a consumer cannot be read: it begins anew"}
+	d := Damage{Outcome: Lost, Stream: stream, File: path, Bytes: len(b), What: "the position of a consumer cannot be read: it starts over"}
 	return errors.Join(m.journal.add(d, b), os.Remove(path))
 }
 

@@ -150,10 +150,10 @@ func (m *mender) compareFile(name string, want fileSum) error {
 	if 8*len(content)*len(content) < m.left {
 		m.left -= 8 * len(content) * len(content)
 		if at := flipBack(content, func() bool { return bytes.Equal(sum256(content), want.SHA256) }); at >= 0 {
-			d.Outcome, d.Offset, d.What = Repaired, at, "a flipped bit was put right"
+			d.Outcome, d.Offset, d.What = Repaired, at, "a flipped bit was repaired"
 			return errors.Join(m.journal.add(d, was), os.WriteFile(path, content, 0o600)) //nolint:gosec // G703: in the data directory
 		}
 	}
-	d.What = "its content is not what was written: the server begins it anew"
+	d.What = "its content is not what was written: the server starts a new one"
 	return errors.Join(m.journal.add(d, was), os.Remove(path))
 }

@@ -142,7 +142,7 @@ func (s *Server) restart(ctx context.Context) error {
 }
 
 // checkRest checks the files that were not checked before the start, and reports whether one is
-// damaged. Damage is put right while the server is down.
+// damaged. Damage is repaired while the server is down.
 func (s *Server) checkRest(ctx context.Context) bool {
 	s.mu.Lock()
 	files := s.unchecked

@@ -51,7 +51,7 @@ func TestStream_TakesNoCopiesAwayAndReadsOfSeveralFromTheLeader(t *testing.T) {
 	}
 }
 
-// A server's own limit is 1,000, the host's consumers included. What somebody has set stays.
+// A server's own limit is 1,000, the host's consumers included. An operator's own limit is kept.
 func TestStream_AllowsManyConsumersByDefault(t *testing.T) {
 	t.Parallel()
 	_, api := storing(t)

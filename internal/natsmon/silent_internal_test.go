@@ -18,8 +18,8 @@ func (silent) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, req.Context().Err()
 }
 
-// What cannot be asked is no reason not to be ready, and takes nobody the time to find one: all
-// servers are asked at once.
+// A server that does not answer is no reason not to be ready. All servers are asked at once, so that
+// silent ones delay nothing.
 func TestCheck_WaitsForAllSilentServersTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

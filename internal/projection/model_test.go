@@ -137,7 +137,7 @@ func (m *maker) anyValue(t *rapid.T, _ int) model {
 	return model{
 		schema: rapid.SampledFrom([]string{`{}`, `true`, `{"description":"d"}`}).Draw(t, "any"),
 		draw:   func(t *rapid.T, _ int) string { return anything(t, 0) },
-		null:   false, // its null is text, so absence is told from it
+		null:   false, // its null is text, so absence differs from it
 	}
 }
 

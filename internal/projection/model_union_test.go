@@ -27,7 +27,7 @@ func describedRef(t *rapid.T, name string) string {
 	return described(t, `{"$ref":"#/$defs/`+name+`"}`)
 }
 
-// tagged is a union of objects that a member tells apart.
+// tagged is a union of objects with a discriminating member.
 func (m *maker) tagged(t *rapid.T, depth int) model {
 	pin := rapid.SampledFrom([]string{`{"type":"string","enum":[%q]}`, `{"const":%q}`}).Draw(t, "pin")
 	var branches []string
@@ -68,7 +68,7 @@ func (m *maker) untagged(t *rapid.T, depth int) model {
 	}
 }
 
-// scalars is a union that the kind of the value tells apart.
+// scalars is a union of values of different types.
 func (m *maker) scalars(t *rapid.T, depth int) model {
 	all := []model{m.text(t, 9), m.number(t, 9), m.truth(t, 9)}
 	switch pick(t, "container", 3) {
@@ -80,7 +80,7 @@ func (m *maker) scalars(t *rapid.T, depth int) model {
 	return union(all)
 }
 
-// mixed is a union of anything: what can't be told apart becomes text. Of objects
+// mixed is a union of anything: what can't be distinguished becomes text. Of objects
 // it has one at most.
 func (m *maker) mixed(t *rapid.T, depth int) model {
 	makers := []func(*rapid.T, int) model{m.text, m.bag, m.array, m.mapping, m.nullable, m.enum, m.anyValue, m.reference}

@@ -401,22 +401,22 @@ func TestCompile_TakesLittle(t *testing.T) {
 		"an object and a list of it":           `{"const":` + keys(2_000, 0, 1) + `,"enum":[` + keys(2_000, 1_999, -1) + `]}`,
 		"long values compared at many places":  both(200, `{"enum":["`+long+`"]}`, `{"enum":["`+long+`"]}`),
 		"long values, deeper":                  both(170, `{"enum":[[{"a":"`+long+`"}]]}`, `{"enum":[[{"a":"`+long+`"}]]}`),
-		"words that nobody knows":              both(150, `{"type":"object",`+many(600, func(i int) string { return fmt.Sprintf(`"x%d":0`, i) })+`}`, `{"type":"object",`+many(600, func(i int) string { return fmt.Sprintf(`"y%d":0`, i) })+`}`),
+		"unknown words":              both(150, `{"type":"object",`+many(600, func(i int) string { return fmt.Sprintf(`"x%d":0`, i) })+`}`, `{"type":"object",`+many(600, func(i int) string { return fmt.Sprintf(`"y%d":0`, i) })+`}`),
 		"members of four types each":           members(540, `{"type":["string","integer","boolean","null"]}`),
 		"members of many keywords":             members(480, `{"type":"string","pattern":"a","minLength":1,"maxLength":3}`),
 		"unions of two unions":                 within(60, 2, ``),
 		"unions of 26 unions":                  within(8, 26, ``),
-		"unions of two unions, beside members": within(60, 2, `"properties":{"z":{"type":"string"}},`),
+		"unions of two unions, with members": within(60, 2, `"properties":{"z":{"type":"string"}},`),
 		"types side by side":                   `{"allOf":[` + many(60, same(`{"type":["number","integer"]}`)) + `]}`,
 		"all types side by side":               `{"allOf":[` + many(600, same(`{"type":["null","boolean","object","array","number","integer","string"]}`)) + `]}`,
 		"numbers side by side":                 `{"allOf":[` + enum(2_000, "%d") + `,` + enum(2_000, "%d") + `]}`,
 		"large numbers side by side":           `{"allOf":[` + enum(2_000, "%de300") + `,` + enum(2_000, "%de300") + `]}`,
 		"powers side by side":                  `{"allOf":[` + enum(2_000, "1e%d") + `,` + enum(2_000, "1e%d") + `]}`,
 		"bounds side by side":                  `{"allOf":[{"type":"string"},` + many(660, same(`{"minLength":1}`)) + `]}`,
-		"bounds beside a union":                `{"type":"string","allOf":[` + many(330, same(`{"minLength":1}`)) + `],"anyOf":[` + many(330, same(`{"pattern":"a"}`)) + `]}`,
-		"required beside a union": `{"type":"object","additionalProperties":false,"required":[` + many(560, func(i int) string { return fmt.Sprintf(`"m%d"`, i) }) +
+		"bounds and a union":                `{"type":"string","allOf":[` + many(330, same(`{"minLength":1}`)) + `],"anyOf":[` + many(330, same(`{"pattern":"a"}`)) + `]}`,
+		"required and a union": `{"type":"object","additionalProperties":false,"required":[` + many(560, func(i int) string { return fmt.Sprintf(`"m%d"`, i) }) +
 			`],"anyOf":[` + many(560, same(`{"minProperties":1}`)) + `]}`,
-		"a list beside a union": `{"enum":[` + many(620, func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `],"anyOf":[` + many(620, same(`{"minLength":1}`)) + `]}`,
+		"a list and a union": `{"enum":[` + many(620, func(i int) string { return fmt.Sprintf(`"v%d"`, i) }) + `],"anyOf":[` + many(620, same(`{"minLength":1}`)) + `]}`,
 		"a union that many refer to": `{"type":"object","properties":{` + many(190, func(i int) string { return fmt.Sprintf(`"p%d":{"anyOf":[{"$ref":"#/$defs/u"}]}`, i) }) +
 			`},"$defs":{"u":{"anyOf":[` + many(380, func(i int) string { return fmt.Sprintf(`{"type":"string","minLength":%d}`, i) }) + `]}}}`,
 	} {

@@ -46,7 +46,7 @@ func TestRestore_UndoesTheProjectionAndLeavesAllElse(t *testing.T) {
 		"of the other branch": {
 			`{"state":{"note":null,"kind":"shut","why":null}}`, `{"state":{"note":null,"kind":"shut"}}`,
 		},
-		"a tag nobody has": {`{"state":{"note":null,"kind":"ajar"}}`, ``},
+		"an unknown tag": {`{"state":{"note":null,"kind":"ajar"}}`, ``},
 		"no tag":           {`{"state":{"note":null}}`, ``},
 		"an escaped name":  {`{"\u0072easoning":null,"title":"a"}`, `{"title":"a"}`},
 		"text": {
@@ -59,7 +59,7 @@ func TestRestore_UndoesTheProjectionAndLeavesAllElse(t *testing.T) {
 		"no entries":                        {`{"labels":[]}`, `{"labels":{}}`},
 		"an object where text was promised": {`{"context":{"a":1},"labels":{"x":{}}}`, ``},
 		"another type":                      {`[1,null]`, ``},
-		"a member nobody knows":             {`{"else":null,"reasoning":null}`, `{"else":null}`},
+		"an unknown member":             {`{"else":null,"reasoning":null}`, `{"else":null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

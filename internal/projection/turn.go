@@ -25,7 +25,7 @@ const rendering = `{"type":"object","description":"How to show the payload. Leav
 	`"display":{"enum":["markdown","code","card","image","audio","file"]},"lang":{"type":"string"},"title":{"type":"string"}}}}}`
 
 // Turn returns the schema of a model's turn: an object that lists envelopes, each of one of the kinds,
-// told apart by type (OpenWOP envelope contract §4.2, RFC 0031 §A). The object is at the root because
+// distinguished by type (OpenWOP envelope contract §4.2, RFC 0031 §A). The object is at the root because
 // vendors allow no union there.
 func Turn(kinds []TurnKind) json.RawMessage {
 	var branches []*value

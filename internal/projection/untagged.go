@@ -2,7 +2,7 @@ package projection
 
 import "slices"
 
-// Objects of a union without a tag are told apart by the names of their members, and by the types and
+// Objects of a union without a tag are distinguished by the names of their members, and by the types and
 // enums of members of the same name. Nothing below them is compared, so that the cost stays small.
 
 // separate reports whether each answer fits one object at most. For a vendor that wants it, it also

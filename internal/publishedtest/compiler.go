@@ -32,7 +32,7 @@ func Load(t testing.TB) Schemas {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".schema.json") {
 			return err
 		}
-		b, err := os.ReadFile(path) //nolint:gosec // G122: published data beside the checkout
+		b, err := os.ReadFile(path) //nolint:gosec // G122: published data next to the checkout
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func TestParseKeys_ReadsVersionsAndRefusesInvalidKeys(t *testing.T) {
 	}{
 		"none":              {nil, token.Keys{1: host}, ""},
 		"one":               {[]string{"7=" + a}, token.Keys{7: key('a')}, ""},
-		"the host's beside": {[]string{"1=host", "2=" + a, "3=" + b}, token.Keys{1: host, 2: key('a'), 3: key('\xfe')}, ""},
+		"the host's and others": {[]string{"1=host", "2=" + a, "3=" + b}, token.Keys{1: host, 2: key('a'), 3: key('\xfe')}, ""},
 		"any order":         {[]string{"2=" + a, "1=host"}, token.Keys{1: host, 2: key('a')}, ""},
 		"no version":        {[]string{a}, nil, "no. 1: must be VERSION=KEY"},
 		"version 0":         {[]string{"0=" + a}, nil, "from 1"},

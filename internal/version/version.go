@@ -4,5 +4,5 @@ package version
 // Version of Waybill; the release process sets it.
 const Version = "0.1.0-dev"
 
-// Name of the implementation, as discovery tells it.
+// Name is the name of the implementation in discovery.
 const Name = "waybill"

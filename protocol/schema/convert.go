@@ -214,7 +214,7 @@ func isAnnotation(name string) bool {
 	return slices.Contains(annotations, name) || strings.HasPrefix(name, "x-")
 }
 
-// onlyReference removes what older drafts ignore beside $ref.
+// onlyReference removes what older drafts ignore next to $ref.
 func (c *converter) onlyReference(o *members, at place) {
 	if o.get("$ref") == nil {
 		return
@@ -222,7 +222,7 @@ func (c *converter) onlyReference(o *members, at place) {
 	for _, name := range o.names() {
 		if name != "$ref" && name != "nullable" && !isAnnotation(name) {
 			o.drop(name)
-			c.note(at.old+pointerOf(name), "ignored beside $ref, as the draft says")
+			c.note(at.old+pointerOf(name), "ignored next to $ref, as the draft says")
 		}
 	}
 }

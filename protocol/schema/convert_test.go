@@ -80,7 +80,7 @@ func TestConvert_ReadsOlderDraftsAndOpenAPI(t *testing.T) {
 			[]string{`{"a":1,"b":1}`, `{"c":1,"d":1}`},
 			[]string{`{"a":1}`, `{"c":1}`, `{"a":"x","b":1}`},
 		},
-		"draft 7 ignores what is beside a reference": {
+		"draft 7 ignores what is next to a reference": {
 			`{` + draft7 + `,"$ref":"#/definitions/p","type":"string","description":"d","definitions":{"p":{"$id":"#p","type":"integer"}}}`,
 			`{` + newest + `,"$ref":"#/definitions/p","description":"d","definitions":{"p":{"$anchor":"p","type":"integer"}}}`,
 			[]string{`1`},

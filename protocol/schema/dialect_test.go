@@ -116,7 +116,7 @@ func TestValidate_FollowsTheDialect(t *testing.T) {
 			takes:  []string{`{"a":1,"b":2}`},
 			fails:  []string{`{"c":1}`},
 		},
-		"reference beside other keywords": {
+		"reference and other keywords": {
 			schema: `{"$defs":{"s":{"type":"string"}},"$ref":"#/$defs/s","minLength":2}`,
 			takes:  []string{`"ab"`},
 			fails:  []string{`"a"`, `12`},

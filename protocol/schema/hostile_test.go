@@ -115,7 +115,7 @@ func TestValidate_IsBoundedByTheDocument(t *testing.T) {
 		"a list compared a thousand times": {
 			`{"allOf":[` + same(700, `{"$ref":"#/$defs/c"}`) + `],"$defs":{"c":{"const":[` + same(8000, `1`) + `]}}}`, `[` + same(7999, `1`) + `,2]`,
 		},
-		"items told apart a thousand times":  {`{"allOf":[` + same(1000, `{"uniqueItems":true}`) + `]}`, `[` + list(2500, strconv.Itoa) + `]`},
+		"items compared a thousand times":  {`{"allOf":[` + same(1000, `{"uniqueItems":true}`) + `]}`, `[` + list(2500, strconv.Itoa) + `]`},
 		"a pattern applied a thousand times": {`{"allOf":[` + same(900, `{"pattern":"(a|b)*c?$"}`) + `]}`, `"` + strings.Repeat("a", 16_000) + `"`},
 		"patterns applied to many names": {
 			`{"patternProperties":{` + list(900, func(i int) string { return fmt.Sprintf(`"x.*%d$":{}`, i) }) + `}}`,

@@ -94,7 +94,7 @@ func TestLint_ChecksTheRulesForAllKinds(t *testing.T) {
 			doc:  `{"anyOf":[{"required":["k"],"properties":{"k":{"type":"string","enum":["a"]}}},{"required":["v"],"properties":{"v":{"type":"string","enum":["a"]}}}]}`,
 			want: []string{"/anyOf variant-discriminator"},
 		},
-		"scalar branch beside two objects": {
+		"scalar branch and two objects": {
 			doc:  `{"anyOf":[{"required":["k"],"properties":{"k":{"type":"string","enum":["a"]}}},{"required":["k"],"properties":{"k":{"type":"string","enum":["b"]}}},{"type":"null"}]}`,
 			want: []string{"/anyOf/2 variant-discriminator"},
 		},

@@ -11,7 +11,7 @@ import (
 var null = json.RawMessage(`{"type":"null"}`)
 
 // nullable converts the keyword nullable of OpenAPI 3.0. It has an effect without type, too: that is
-// what authors mean who write it beside $ref or allOf. wraps is true if the schema must become a
+// what authors mean who write it next to $ref or allOf. wraps is true if the schema must become a
 // branch of a union with null.
 func (c *converter) nullable(o *members, at place) (wraps bool) {
 	value := string(o.get("nullable"))

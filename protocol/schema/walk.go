@@ -130,7 +130,7 @@ func (p *position) children() []*position {
 	return cs
 }
 
-// isSchema tells schemas from lists of names, as dependencies may hold either.
+// isSchema distinguishes schemas from lists of names: dependencies have either.
 func isSchema(v any) bool {
 	switch v.(type) {
 	case bool, map[string]any:

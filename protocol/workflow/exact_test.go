@@ -32,7 +32,7 @@ func TestParse_MatchesExactMemberNames(t *testing.T) {
 			require.NoError(t, err)
 			if got := meaning(t, raw, twin); got != nil {
 				taken++
-				require.Equal(t, want, got, "%s beside %s", twin, name)
+				require.Equal(t, want, got, "%s with %s", twin, name)
 			}
 			delete(o, twin)
 		}

@@ -184,7 +184,7 @@ type Service struct {
 	loading atomic.Int32
 }
 
-// holdResults is how long results of effects are kept while the log is unavailable.
+// holdResults is how long results of effects are kept while they cannot be recorded.
 const holdResults = 5 * time.Minute
 
 // beginWindow is the period over which the begin delay is measured.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ends asks the log for its newest position, once for all callers that wait at the same time. A caller gets the
-// answer to a question that was sent after it came: an earlier one may not know what the caller was
-// told is stored.
+// ends asks the log for its newest position, once for all callers that wait at the same time. A
+// caller gets the answer to a question that was sent after it came: an earlier answer may lack what
+// the caller knows to be stored.
 type ends struct {
 	ask   func(context.Context) (uint64, error)
 	limit time.Duration
@@ -45,7 +45,7 @@ func (e *ends) get(ctx context.Context) (uint64, error) {
 	}
 }
 
-// askAll asks one question after another until nobody waits for one.
+// askAll asks one question after another until no caller waits for one.
 func (e *ends) askAll() {
 	for {
 		e.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// Two bits of a record flip while the host is down, which cannot be put right. The run it belongs to
+// Two bits of a record flip while the host is down, which cannot be repaired. The run it belongs to
 // is quarantined, and all others are readable, including later ones.
 func TestFlippedBits_QuarantineTheirRunAlone(t *testing.T) {
 	if testing.Short() {

@@ -65,7 +65,7 @@ func TestFault_ADispatcherDiesAndItsRunsGoOn(t *testing.T) {
 			}
 		}
 	}
-	require.NotEmpty(t, took, "somebody had runs")
+	require.NotEmpty(t, took, "a killed dispatcher had runs")
 	slices.Sort(took)
 	at := func(p int) time.Duration { return took[min(len(took)*p/100, len(took)-1)].Round(time.Millisecond) }
 	t.Logf("%d kills of a dispatcher, %d runs taken up by another: p50 %s, p99 %s, longest %s (lease %s)", len(kills), len(took), at(50), at(99), took[len(took)-1].Round(time.Millisecond), lease)

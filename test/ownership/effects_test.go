@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -146,16 +147,27 @@ var promptID = regexp.MustCompile(`\[id:([a-z0-9-]+)\]`)
 
 const modelName = "gpt-double"
 
-const answerChunk = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"` + modelName + `","choices":[{"index":0,"delta":{"role":"assistant","content":"Done."},"finish_reason":null}]}
+// answer is what the model says: the payload of a ticket.
+const answer = `{"category":"other","urgency":"low","nextStep":"None.","summary":"Nothing."}`
 
-data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"` + modelName + `","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}
+// chunk is an event of a streamed answer.
+func chunk(delta, rest string) string {
+	return fmt.Sprintf(`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":%q,"choices":[{"index":0,"delta":%s,`+"%s\n\n", modelName, delta, rest)
+}
 
-data: [DONE]
+// piece is a piece of the answer's text.
+func piece(text string) string {
+	delta, _ := json.Marshal(map[string]string{"role": "assistant", "content": text}) // strings only
+	return chunk(string(delta), `"finish_reason":null}]}`)
+}
 
-`
+var answerEnd = chunk("{}", `"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`) + "data: [DONE]\n\n"
 
 const answerWhole = `{"id":"c","object":"chat.completion","created":1,"model":"` + modelName + `","choices":[{"index":0,"message":{"role":"assistant","content":"Done."},"finish_reason":"stop"}],` +
 	`"usage":{"prompt_tokens":5,"completion_tokens":1,"total_tokens":6}}`
+
+// firstPieces is how many pieces of a streamed answer come before the call takes its time.
+const firstPieces = 3
 
 // model serves the chat completions API to one dispatcher, and returns its URL.
 func (e *effects) model(t *testing.T, by string) string {
@@ -170,14 +182,24 @@ func (e *effects) model(t *testing.T, by string) string {
 			http.Error(w, `{"error":{"message":"no id in the prompt","type":"invalid_request_error"}}`, http.StatusBadRequest)
 			return
 		}
+		var asked struct{ Stream bool }
+		_ = json.Unmarshal(body, &asked) // it had an id
+		pieces := strings.SplitAfter(answer, ",")
+		if asked.Stream {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, p := range pieces[:firstPieces] {
+				_, _ = io.WriteString(w, piece(p)) // the caller may be gone
+			}
+			_ = http.NewResponseController(w).Flush()
+		}
 		if !e.do(r.Context(), string(id[1]), by) {
 			return
 		}
-		var asked struct{ Stream bool }
-		_ = json.Unmarshal(body, &asked) // it had an id
 		if asked.Stream {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, answerChunk) // the caller may be gone
+			for _, p := range pieces[firstPieces:] {
+				_, _ = io.WriteString(w, piece(p))
+			}
+			_, _ = io.WriteString(w, answerEnd)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")

@@ -30,6 +30,15 @@ const (
 	askOnce  = "ask-once"
 	askTwice = "ask-twice"
 	charge   = "charge"
+	classify = "classify"
+)
+
+// ticket is the kind of envelope that classify asks for.
+const (
+	ticket       = "vendor.lab.ticket"
+	ticketSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","x-schemaVersion":1,"type":"object",
+		"additionalProperties":false,"required":["category","urgency","nextStep","summary"],"properties":{
+		"category":{"type":"string"},"urgency":{"type":"string"},"nextStep":{"type":"string"},"summary":{"type":"string"}}}`
 )
 
 func workflow(id, nodes, edges string) string {
@@ -48,6 +57,7 @@ func workflows() []string {
 	return []string{
 		workflow(askOnce, ask("a", ""), ""),
 		workflow(askTwice, ask("a", "-1")+","+ask("b", "-2"), `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`),
+		workflow(classify, node("a", "core.ai.callPrompt", `{"envelopeType":"`+ticket+`","turn":"payload","prompt":"File [id:{{id}}]."}`, "{}"), ""),
 		workflow(charge, node("a", "core.mcp.callTool", `{"server":"bank","tool":"charge","arguments":{"id":"{{id}}"}}`, `{"id":{"type":"variable","variableName":"id"}}`), ""),
 	}
 }
@@ -57,6 +67,8 @@ type rig struct {
 	*effects
 	nats    *server.Server
 	gateway *harness.Host
+	// redactor and acceptor record what models say.
+	redactor, acceptor *harness.Host
 	// dispatchers have the names d0, d1, … in the counts.
 	dispatchers []*harness.Host
 	// ids has the run of each id that was started.
@@ -71,11 +83,13 @@ func newRig(t *testing.T, s size, dispatchers ...[]string) *rig {
 	log := []string{"--nats", r.nats.ClientURL()}
 	secret := filepath.Join(t.TempDir(), "host.key")
 	require.NoError(t, os.WriteFile(secret, []byte(strings.Repeat("k", 64)), 0o600))
-	redactor := harness.Begin(t, "redactor")
-	acceptor := harness.Begin(t, "acceptor", append(log, "--redactor", redactor.GRPC)...)
+	kinds := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(kinds, ticket+".schema.json"), []byte(ticketSchema), 0o600))
+	r.redactor = harness.Begin(t, "redactor")
+	r.acceptor = harness.Begin(t, "acceptor", slices.Concat(log, []string{"--redactor", r.redactor.GRPC, "--kinds", kinds})...)
 	events := harness.Begin(t, "eventlog", append(log, "--data-dir", t.TempDir())...)
-	peers := slices.Concat(log, []string{"--redactor", redactor.GRPC, "--acceptor", acceptor.GRPC, "--eventlog", events.GRPC, "--host-key-file", secret})
-	all := []*harness.Host{redactor, acceptor, events}
+	peers := slices.Concat(log, []string{"--redactor", r.redactor.GRPC, "--acceptor", r.acceptor.GRPC, "--eventlog", events.GRPC, "--host-key-file", secret})
+	all := []*harness.Host{r.redactor, r.acceptor, events}
 	var at []string
 	for i, more := range dispatchers {
 		args := slices.Concat(peers, []string{

@@ -29,7 +29,7 @@ func write(file string) error {
 	enc := json.NewEncoder(f)
 	enc.SetEscapeHTML(false)
 	for _, l := range corpus.Make(perKind) {
-		if err := enc.Encode(l.Cut()); err != nil { //nolint:gosec // G117: generated, and no secret of anybody
+		if err := enc.Encode(l.Cut()); err != nil { //nolint:gosec // G117: generated, not a real secret
 			return errors.Join(err, f.Close())
 		}
 	}

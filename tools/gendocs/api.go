@@ -15,7 +15,7 @@ const apiHead = "# The REST API\n\n" +
 	"Every operation that `GET /v1/openapi.json` describes, with what it takes and which scope it needs. That document has the schemas of the bodies as well, and the API page\n" +
 	"of the [console](../console.md) tries them. Requests carry `Authorization: Bearer KEY` where a scope is named, and all but GET may carry an `Idempotency-Key`. What is\n" +
 	"refused is one of [these errors](../errors.md); events are [these](../events.md). Required is what has no default; a request that\n" +
-	"lacks something else that it needs is told so by `validation_error`.\n"
+	"lacks something else that it needs gets `validation_error`.\n"
 
 // operation is one operation of the page.
 type operation struct {

@@ -6,7 +6,7 @@
 //	kubeschemas -out DIR [-swagger FILE] [CRD.yaml...]
 //
 // A schema lies at DIR/GROUP/KIND_VERSION.json, kind in small letters, as
-// kubeconform can be told to look for them.
+// kubeconform can be configured to look for them.
 package main
 
 import (

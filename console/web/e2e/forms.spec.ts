@@ -117,7 +117,7 @@ test("C7d a form that is still written cannot be sent; what was typed and the fo
   await expectAccessibleEverywhere(page);
   await form.getByLabel("Why?").focus();
   written = 6;
-  await host.runUntil("steps", ["completed"]); // something happens, so the list is read anew
+  await host.runUntil("steps", ["completed"]); // something happens, so the list is read again
   await expect(form.getByLabel("How?")).toBeVisible();
   await expect(go).toBeEnabled();
   await expect(page.getByText("The form is still being written.")).toHaveCount(0);

@@ -21,8 +21,8 @@ type Config struct {
 	Bucket, Description string
 	// Replicas of the bucket: 1, or 3 in a cluster.
 	Replicas int
-	// OnDisk is for a server that does not sync before it acknowledges; nil if it does, or
-	// nobody asks for it.
+	// OnDisk is for a server that does not sync before it acknowledges; nil if it does, or if blobs
+	// need not be on disk.
 	OnDisk natslink.OnDisk
 }
 
@@ -97,7 +97,7 @@ func (s *Store) Put(ctx context.Context, name string, b blob.Blob) error {
 //
 // Two who store one blob at the same time both write its parts, and those of the
 // first go when the second is done. A reader who was sent for them waits in vain; the
-// blob is there all the same, so it is looked for anew.
+// blob is there all the same, so it is looked up again.
 func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 	for patience := firstPatience; ; patience *= 2 {
 		var info *js.ObjectInfo

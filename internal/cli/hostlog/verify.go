@@ -59,7 +59,7 @@ the signatures of the checkpoints.
 
 With --nats, it reads the log of a running host. Without it, it reads the log in --data-dir of a
 stopped host, for which it starts a NATS server in this process. As at every start of a host, a
-flipped bit in a file is put right, and what cannot be put right is set aside in nats/damaged. It
+flipped bit in a file is repaired, and what cannot be repaired is set aside in nats/damaged. It
 appends nothing and does not print the content of frames.
 
 Exit status: 0 intact; 1 damaged; 5 no log.`,
@@ -249,7 +249,7 @@ func (r *verifiedLog) checks() []verdict.Check {
 			marks.Found(map[string]any{"tenant": tenant}, fmt.Sprintf("tenant %s: an invalid checkpoint among %d", tenant, len(v.Checkpoints)))
 		}
 	}
-	files := verdict.Check{Name: "files", Status: verdict.OK, Detail: "the files have all that was written, or what was damaged is put right"}
+	files := verdict.Check{Name: "files", Status: verdict.OK, Detail: "the files have all that was written, or what was damaged is repaired"}
 	if r.running {
 		files.Status, files.Detail = verdict.Skipped, "needs --data-dir"
 	}

@@ -20,7 +20,7 @@ import (
 // patience is for machines with much to do.
 const patience = 30 * time.Second
 
-// freeAddr is an address that nobody has.
+// freeAddr returns an unused address.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func TestGateway_AnswersProbesBeforeNATSIsThere(t *testing.T) {
 	says("/healthz", http.StatusOK, `"ok"`)
 	says("/readyz", http.StatusServiceUnavailable, "NATS does not open yet")
 	_, body := ask("/readyz")
-	require.NotContains(t, body, broker, "the address is public, and where NATS is nobody's business")
+	require.NotContains(t, body, broker, "the page is public and must not contain the address of NATS")
 	says("/v1/runs", http.StatusServiceUnavailable, `"service_unavailable"`)
 
 	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: t.TempDir(), Addr: broker, Log: slog.New(slog.DiscardHandler)}, "secret")

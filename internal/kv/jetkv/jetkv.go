@@ -112,7 +112,7 @@ func (s *Store) Get(ctx context.Context, key string) (kv.Entry, error) {
 	return kv.Entry{Key: key, Value: e.Value(), Revision: e.Revision()}, nil
 }
 
-// damaged reports whether a value was lost: package natsd replaces what it cannot put right with zero
+// damaged reports whether a value was lost: package natsd replaces what it cannot repair with zero
 // bytes, which nothing that is stored here consists of.
 func damaged(value []byte) bool {
 	return len(value) > 0 && len(bytes.Trim(value, "\x00")) == 0

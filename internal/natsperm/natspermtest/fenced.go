@@ -295,7 +295,7 @@ func (f fence) floods() {
 		err := f.nc.LastError()
 		return err != nil && strings.Contains(err.Error(), "maximum subscriptions exceeded")
 	}, 10*time.Second, time.Millisecond)
-	require.EqualValues(f.t, natsperm.MaxPayload, f.nc.MaxPayload(), "what the server tells that it takes")
+	require.EqualValues(f.t, natsperm.MaxPayload, f.nc.MaxPayload(), "the limit that the server announces")
 }
 
 // delivered returns the reply subject of a delivered message, for its acknowledgement.

@@ -60,7 +60,7 @@ func TestInterrupt_EndsWithTheWait(t *testing.T) {
 		code    runspan.Code
 		message string
 	}{
-		"nobody answers": {
+		"no answer": {
 			`{"type":"interrupt.resolved","nodeId":"g","payload":{"nodeId":"g","interruptId":"i1","outcome":"rejected","reason":"timeout"}}`,
 			runspan.Error, "timeout",
 		},

@@ -31,7 +31,7 @@ const rules = `{
 
 var words = []string{"https://x.example/a", "abc"}
 
-// differ reports whether a mutant tells a schema from another.
+// differ reports whether a mutant distinguishes two schemas.
 func differ(t *testing.T, one, other any) bool {
 	t.Helper()
 	a, err := schema.Compile("one", schematest.Document(t, one))

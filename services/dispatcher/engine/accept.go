@@ -73,13 +73,16 @@ func (s *session) acceptEnvelope(ctx context.Context, req model.AcceptRequest) (
 	return a.Outcome, nil
 }
 
-// callAcceptor calls the acceptor with the current head, again after each conflict. An acceptor
-// that recorded the outcome before returns it for any head, so the session must first read the
-// frames of other writers.
-func (s *session) callAcceptor(ctx context.Context, req model.AcceptRequest) (Accepted, error) {
+// callAcceptor calls the acceptor with the current head, again after each conflict, and while no
+// acceptor can be reached. An acceptor that recorded the outcome before returns it for any head, so
+// the session must first read the frames of other writers.
+func (s *session) callAcceptor(ctx context.Context, req model.AcceptRequest) (a Accepted, err error) {
 	for {
 		head, boundary := s.claim.head, s.machine.State().Record.TrustBoundary
-		a, err := s.exec.deps.Acceptor.Accept(ctx, s.claim.run, head, boundary, req)
+		err = s.untilReachable(ctx, func() (err error) {
+			a, err = s.exec.deps.Acceptor.Accept(ctx, s.claim.run, head, boundary, req)
+			return err
+		})
 		a.Head.Ownership = head.Ownership // the acceptor leaves the ownership unchanged
 		if err == nil && a.directlyFollows(head) || err != nil && !errors.Is(err, runlog.ErrConflict) {
 			return a, err

@@ -31,8 +31,8 @@ type Config struct {
 	Limits machine.Limits
 	// AckWait is the time without an extension after which the queue delivers a run again.
 	AckWait time.Duration
-	// HoldResults is how long a session retries to append an effect's result while the log or the
-	// redactor is unreachable; 0 hands the run back immediately.
+	// HoldResults is how long a session retries to record an effect's result while the log, the
+	// redactor or the acceptor is unreachable; 0 hands the run back immediately.
 	HoldResults time.Duration
 	// MaxBatch limits the calls, or results, of effects in one frame. With more than one, the order
 	// of their events depends on goroutine scheduling.

@@ -122,7 +122,7 @@ func (e *Executor) endWithoutCleartext(ctx context.Context, r subject.Run) error
 		return err
 	}
 	m := machine.New(plan, e.cfg.Limits, st)
-	m.EndFailed(e.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start it anew")
+	m.EndFailed(e.deps.Clock(), "the sensitive values that the run needs are not kept any more, or the host's key has changed; start a new run")
 	if _, err = e.append(ctx, entry{writer: e.newWriter(), run: r, head: head, append: e.deps.Log.Append}, m); err != nil {
 		return err
 	}

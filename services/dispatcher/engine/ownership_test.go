@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,11 @@ import (
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/engine"
 	"waybill.dev/waybill/services/dispatcher/model"
 )
 
@@ -57,6 +62,42 @@ func TestExecute_HoldsAResultWhileTheLogIsAway(t *testing.T) {
 					ended = st.Status.Terminal()
 				}
 				require.Equal(t, c.calls, calls)
+			})
+		})
+	}
+}
+
+// The answer of a model is kept while no acceptor can be reached, or none answers.
+func TestExecute_HoldsAnAnswerWhileTheAcceptorIsAway(t *testing.T) {
+	t.Parallel()
+	stopped := fault.New(fault.ServiceUnavailable, "a service of this host cannot be reached; try again")
+	for name, failure := range map[string]error{"unreachable": stopped, "too slow": context.DeadlineExceeded, "stopping": context.Canceled} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nil, nil)
+				r.hold = time.Minute
+				r.log.SetRetryDelay(time.Second)
+				var until time.Time
+				r.acceptor = acceptor(func(ctx context.Context, run subject.Run, head frame.Head, req model.AcceptRequest) (engine.Accepted, error) {
+					if time.Now().Before(until) {
+						return engine.Accepted{}, fmt.Errorf("acceptor: %w", failure)
+					}
+					return records(ctx, r.log, run, head, req.Preceding)
+				})
+				asked, answer := 0, calls(ofCall(wire.EventProviderUsage)...)
+				r.exec = r.executorOn(r.log, define(t, nodeJSON("n", "core.ai.callPrompt", "{}")),
+					models(func(ctx context.Context, task model.Task, j model.Journal) model.Result {
+						if asked++; asked == 1 {
+							until = time.Now().Add(20 * time.Second)
+						}
+						return answer(ctx, task, j)
+					}))
+				r.create(t)
+				r.next(t)
+				st, _ := r.state(t)
+				require.Equal(t, wire.StatusCompleted, st.Status)
+				require.Equal(t, 1, asked)
 			})
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/services/dispatcher/machine"
 )
@@ -53,11 +52,15 @@ func (s *session) flushPending(ctx context.Context, to appendFunc, release, forc
 	start := s.exec.deps.Clock()
 	e := s.claim.entry(to, release)
 	e.force = force
-	a, err := s.exec.append(ctx, e, s.machine)
-	waits := retry.Policy{Base: firstPause, Max: maxPause, Total: s.exec.cfg.HoldResults}.Start()
-	for err != nil && s.wouldLoseResults(err) && waits.Wait(ctx) {
-		s.delivery.extendIfDue()
-		a, err = s.exec.append(ctx, e, s.machine) // the same frame: the log stores it once
+	var a appendResult
+	write := func() (err error) {
+		a, err = s.exec.append(ctx, e, s.machine) // the same frame each time: the log stores it once
+		return err
+	}
+	if len(s.unflushed.inputs) > 0 {
+		err = s.untilReachable(ctx, write)
+	} else {
+		err = write()
 	}
 	if err != nil {
 		return false, err

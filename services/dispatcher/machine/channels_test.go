@@ -91,7 +91,7 @@ func TestChannels_RefuseWhoIsNotOnTheList(t *testing.T) {
 	for name, c := range map[string]struct{ access, node, allowed string }{
 		"a writer by node":   {`{"writers":["b"]}`, "a:core.channelWrite:" + writes("c", `1`), "writers"},
 		"a writer by type":   {`{"writers":["core.identity"]}`, "a:core.channelWrite:" + writes("c", `1`), "writers"},
-		"anybody of private": {`"private"`, "a:core.channelWrite:" + writes("c", `1`), "writers"},
+		"any reader of private": {`"private"`, "a:core.channelWrite:" + writes("c", `1`), "writers"},
 		"a reader":           {`{"readers":["b"]}`, "a:core.identity:" + reads, "readers"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func modelDown(index int, capacity bool) *wire.NodeError {
 	}
 }
 
-// The next model is recorded with the failure, and called by whoever continues the run. It uses up
+// The next model is recorded with the failure, and called by the process that continues the run. It uses up
 // neither a retry nor an execution.
 func TestFailNode_CallsTheRecordedNextModel(t *testing.T) {
 	t.Parallel()

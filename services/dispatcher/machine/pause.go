@@ -53,7 +53,7 @@ func (m *Machine) hasRunningNode() bool {
 }
 
 // finishPause pauses a run once no node is running. A run with nothing left to start ends when it is
-// resumed: the caller was told that it is paused.
+// resumed: the caller's request was answered with its pause.
 func (m *Machine) finishPause(now time.Time) {
 	if p := m.st.Pausing; p != nil && !m.st.Status.Terminal() && !m.hasRunningNode() {
 		m.emitPaused(now, wire.DrainCurrent, p.Reason)

@@ -173,7 +173,7 @@ func TestPause_StopsTheClockOfTheRun(t *testing.T) {
 	require.JSONEq(t, `{"kind":"run-duration","limit":3600000,"observed":3600001}`, payloadOf(t, m, wire.EventCapBreached))
 }
 
-// The caller was told that the run is paused, so it does not complete before it is resumed.
+// A run whose pause was acknowledged does not complete before it is resumed.
 func TestPause_OfARunWithNothingLeft(t *testing.T) {
 	t.Parallel()
 	g := graph{nodes: []string{"a:core.ai.callPrompt"}}

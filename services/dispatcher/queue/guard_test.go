@@ -38,7 +38,7 @@ func TestGuard_ForetellsTheWaitFromHowFastTheQueueIsWorkedOff(t *testing.T) {
 		want  time.Duration
 	}{
 		{"nothing was seen", nil, 0},
-		{"nobody waits", [][2]int{{0, 0}, {0, 100}}, 0},
+		{"none waits", [][2]int{{0, 0}, {0, 100}}, 0},
 		{"200 wait, 40 a second go", [][2]int{{240, 0}, {200, 40}}, 5 * time.Second},
 		{"over several looks", [][2]int{{100, 0}, {160, 20}, {200, 60}}, 5 * time.Second},
 		{"none goes", [][2]int{{9, 0}, {9, 0}, {9, 0}, {9, 0}}, 3 * time.Second},

@@ -105,7 +105,7 @@ const (
 	maxStartDelay = time.Minute
 )
 
-// Tenants tells the gate whose credential a request has.
+// Tenants finds the tenant of a request's credential.
 type Tenants struct {
 	// Of returns the tenant and the key id of a credential, the same for every spelling of the
 	// credential. Both are empty for unknown credentials.

@@ -52,7 +52,7 @@ func TestSign_UsesTheTextOfTheSecret(t *testing.T) {
 
 // Verified is the receiver of docs/webhooks.md; a test compares the two.
 //
-// Verified reports whether a request came from the host that told us one of the secrets.
+// Verified reports whether a request came from the host that issued one of the secrets.
 func Verified(r *http.Request, body []byte, now time.Time, secrets ...string) bool {
 	stamp := r.Header.Get("X-openwop-Timestamp")
 	sent, err := strconv.ParseInt(stamp, 10, 64)

@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -111,5 +112,30 @@ func BenchmarkStream(b *testing.B) {
 			st.Write(p)
 		}
 		st.Close()
+	}
+}
+
+// What pieces have released is what their text releases as one piece: another redactor can continue
+// a stream after the whole text.
+func TestStream_ReleasesTheSameForAnySplit(t *testing.T) {
+	t.Parallel()
+	s := redact.Compile([]redact.Secret{secret("k", "sk-live-0001"), secret("other", "0001-zzzz-9")})
+	const parts = "sk-live-0001 | sk-li|ve-00|01-zzzz-9| plain words, |AKIAIOSFODNN7|EXAMPLE |password: |hunter22!|\nBearer |abcdefghijklmnop|qrstuvwx.|c2stbGl2ZS0w|MDAx|sk%2Dlive|%2D0001 ü\xc3|\xbc end"
+	r := rand.New(rand.NewPCG(7, 11)) //nolint:gosec // G404: a fixed sequence
+	all := strings.Split(parts, "|")
+	for range 300 {
+		st := s.Stream()
+		var text, released strings.Builder
+		for range 1 + r.IntN(12) {
+			piece := all[r.IntN(len(all))]
+			if cut := r.IntN(len(piece) + 1); r.IntN(3) == 0 {
+				piece = piece[:cut]
+			}
+			text.WriteString(piece)
+			out, _ := st.Write(piece)
+			released.WriteString(out)
+			whole, _ := s.Stream().Write(text.String())
+			require.Equal(t, whole, released.String(), "%q", text.String())
+		}
 	}
 }

@@ -18,7 +18,7 @@ test("what the host publishes and what it advertises are combined", () => {
 });
 
 test.each([
-  ["a host that tells nothing more", document, ["reasoning", "x-host-acme-dance"]],
+  ["a host without further details", document, ["reasoning", "x-host-acme-dance"]],
   ["a host that looks at no requirement", { modelCapabilities: { supported: false, advertised: ["reasoning"] } }, []],
   ["a host without the family", {}, []],
   ["no document yet", undefined, []],

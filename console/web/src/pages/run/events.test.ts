@@ -17,7 +17,7 @@ it.each([
   expect(detailOf(event(0, type, payload))).toBe(want);
 });
 
-it("a type that nobody knows is in the group of others", () => {
+it("an unknown type is in the group of others", () => {
   expect([groupOf("x-vendor.thing"), groupOf("nodot"), groupOf("run.started")]).toEqual(["other", "other", "run"]);
 });
 

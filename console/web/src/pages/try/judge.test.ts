@@ -17,7 +17,7 @@ test.each<[string, Given, string, string?]>([
   ["a bare payload of the kind asked for", given({ text: "a" }, { askedKind: "vendor.x.note" }), "++++...."],
   ["a member too many", given({ ...note, extra: 1 }), "x.......", "invalid_envelope_shape"],
   ["meta that is no object", given({ ...note, meta: 3 }), "x.......", "invalid_envelope_shape"],
-  ["a kind that nobody knows", given({ ...note, type: "vendor.x.other" }), "+x......", "unknown_envelope_kind"],
+  ["an unknown kind", given({ ...note, type: "vendor.x.other" }), "+x......", "unknown_envelope_kind"],
   ["a version above", given({ ...note, schemaVersion: 3 }), "++x.....", "unknown_schema_version"],
   ["a payload that breaks the schema", given({ ...note, payload: { text: 1 } }), "++x.....", "envelope_invalid"],
   ["an exact number within the bound", given('{"type":"vendor.x.note","payload":{"text":"a","n":1.10}}'), "++++...."],
