@@ -233,6 +233,12 @@ func (c *Client) CancelAll(ctx context.Context, runIDs []string, reason string) 
 	return c.write(ctx, request{path: "/v1/runs:bulk-cancel", feature: "cancelling several runs in one request"}, body)
 }
 
+// Delete erases a run that has ended. If it was erased before, Delete does nothing and returns no
+// error.
+func (c *Client) Delete(ctx context.Context, runID string) (*Answer, error) {
+	return c.do(ctx, request{method: http.MethodDelete, path: runPath(runID)})
+}
+
 // Pause stops a run until it is resumed. drain is immediate or drain-current-node; empty uses the
 // host's default.
 func (c *Client) Pause(ctx context.Context, runID, reason, drain string) (*Answer, error) {

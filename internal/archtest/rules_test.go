@@ -35,7 +35,7 @@ var domain = []string{
 	"services/acceptor/accept", "services/acceptor/kinds", "services/acceptor/seam",
 	"services/dispatcher/catalogue", "services/dispatcher/media", "services/dispatcher/model",
 	"services/dispatcher/definition",
-	"services/dispatcher/engine", "services/dispatcher/expr", "services/dispatcher/node",
+	"services/dispatcher/engine", "services/dispatcher/erasure", "services/dispatcher/expr", "services/dispatcher/node",
 	"services/dispatcher/provider", "services/dispatcher/provider/mock", "services/dispatcher/prompt",
 	"services/dispatcher/provider/sample", "services/dispatcher/quarantine",
 	"services/dispatcher/machine", "services/dispatcher/timers",

@@ -24,4 +24,6 @@ type Store interface {
 	Put(ctx context.Context, name string, b Blob) error
 	// Get gives a blob. Errors: ErrNotFound.
 	Get(ctx context.Context, name string) (Blob, error)
+	// Erase removes a blob and its bytes. A blob that is gone is not an error.
+	Erase(ctx context.Context, name string) error
 }

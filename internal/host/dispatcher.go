@@ -128,6 +128,9 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 			Claims:     st.Claims,
 			Quarantine: st.Quarantine,
 			Leases:     st.Leases,
+
+			Erasures:     st.Log,
+			EraseRecords: st.EraseRun,
 		},
 		Queueing: dispatcher.Queueing{Queue: st.Queue, Waiting: st.Waiting, Rates: st.Rates},
 		Services: dispatcher.Services{

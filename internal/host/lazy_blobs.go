@@ -40,6 +40,17 @@ func (l *lazyBlobs) Get(ctx context.Context, name string) (blob.Blob, error) {
 	return (*s).Get(ctx, name)
 }
 
+// Erase removes a blob; see blob.Store.
+func (l *lazyBlobs) Erase(ctx context.Context, name string) error {
+	s := l.store.Load()
+	if s == nil {
+		return errNoStore
+	}
+	ctx, cancel := withPatience(ctx)
+	defer cancel()
+	return (*s).Erase(ctx, name)
+}
+
 // withPatience limits a call to a store, so that its caller gets the reason and not only a timeout.
 func withPatience(ctx context.Context) (context.Context, context.CancelFunc) {
 	d := natsstore.Patience

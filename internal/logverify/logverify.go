@@ -33,7 +33,7 @@ const (
 // Rows describes each rule, in the order of the report.
 func Rows() [][2]string {
 	return [][2]string{
-		{string(Frames), "every frame exists, is readable and matches its hash"},
+		{string(Frames), "every frame exists, except those of erased runs, is readable and matches its hash"},
 		{string(Chain), "the frames of each run are chained by hash and sequence"},
 		{string(End), "no frame follows the end of a run"},
 		{string(Events), "the events of each run pass the checks of run verify"},
@@ -54,6 +54,8 @@ type Finding struct {
 // Report is the result of a verification.
 type Report struct {
 	Frames, Events, Runs int
+	// Erased counts erased runs. Runs does not include them.
+	Erased int
 	// Last is the position up to which the log was read.
 	Last     uint64
 	Findings []Finding
@@ -80,6 +82,8 @@ type reader struct {
 	// pos is the position of the last frame, damaged the later positions that were skipped.
 	pos     uint64
 	damaged map[uint64]bool
+	// gaps are the missing positions, erased those that belonged to erased runs, in order.
+	gaps, erased []runlog.Span
 }
 
 type runKey struct{ tenant, id string }
@@ -140,6 +144,7 @@ func Verify(ctx context.Context, log runlog.Follower) (*Report, error) {
 		return nil, err
 	}
 	r.follows(end + 1)
+	r.settleGaps()
 	for _, key := range slices.SortedFunc(maps.Keys(r.runs), runKey.compare) {
 		r.settle(key, r.runs[key])
 	}
@@ -155,29 +160,62 @@ func (r *reader) found(f Finding) {
 	r.report.Findings = append(r.report.Findings, f)
 }
 
-// follows checks for missing frames before a position: frames are never deleted.
+// follows notes the missing frames before a position.
 func (r *reader) follows(pos uint64) {
-	missing := pos - r.pos - 1
-	for at := range r.damaged {
-		if at > r.pos && at < pos {
-			missing--
-			delete(r.damaged, at)
+	from := r.pos + 1
+	for _, at := range slices.Sorted(maps.Keys(r.damaged)) {
+		if at < from || at >= pos {
+			continue
 		}
+		if at > from {
+			r.gaps = append(r.gaps, runlog.Span{From: from, To: at - 1})
+		}
+		from = at + 1
+		delete(r.damaged, at)
 	}
-	if missing > 0 {
-		r.found(Finding{
-			Rule:    Frames,
-			Pos:     r.pos + 1,
-			Message: fmt.Sprintf("%d of the frames at %d to %d are missing", missing, r.pos+1, pos-1),
-		})
+	if from < pos {
+		r.gaps = append(r.gaps, runlog.Span{From: from, To: pos - 1})
 	}
 	r.pos = pos
+}
+
+// settleGaps reports missing frames. Only frames of erased runs are removed from a log, and the mark
+// of the erasure lists them.
+func (r *reader) settleGaps() {
+	for _, g := range runlog.Except(r.gaps, r.erased) {
+		r.found(Finding{
+			Rule:    Frames,
+			Pos:     g.From,
+			Message: fmt.Sprintf("%d of the frames at %d to %d are missing", g.To-g.From+1, g.From, g.To),
+		})
+	}
+}
+
+// erase takes the mark of an erased run. What is left of its frames is the beginning of the run.
+func (r *reader) erase(f *frame.Frame, key runKey) {
+	e, err := f.Erasure()
+	if err != nil {
+		r.found(Finding{Rule: Frames, Pos: f.Pos, Tenant: key.tenant, RunID: key.id, Message: err.Error()})
+		return
+	}
+	for _, p := range e.Positions {
+		r.erased = append(r.erased, runlog.Span{From: p[0], To: p[1]})
+	}
+	r.report.Erased++
+	delete(r.runs, key)
+	r.report.Findings = slices.DeleteFunc(r.report.Findings, func(v Finding) bool {
+		return v.Tenant == key.tenant && v.RunID == key.id
+	})
 }
 
 // take checks a frame that matches its hash.
 func (r *reader) take(f *frame.Frame) {
 	r.report.Frames++
 	key := runKey{f.Run.Tenant, f.Run.RunID}
+	if f.Kind == subject.Erase {
+		r.erase(f, key)
+		return
+	}
 	at := r.runs[key]
 	if at == nil {
 		at = &run{events: runcheck.New(runcheck.Source{})}

@@ -153,3 +153,27 @@ func TestVerify_FailsWhereTheLogCannotBeRead(t *testing.T) {
 	_, err = logverify.Verify(ctx, filled(t, chain(named("a"))...))
 	require.True(t, errors.Is(err, context.Canceled) || errors.Is(err, runlog.ErrUnavailable), err)
 }
+
+func TestVerify_AcceptsErasedRuns(t *testing.T) {
+	t.Parallel()
+	a, b, c := chain(named("a")), chain(named("b")), chain(named("c"))
+	log := filled(t, a[0], b[0], b[1], a[1], b[2], a[2], c[0], c[1], c[2])
+	for _, run := range []subject.Run{named("a"), named("c")} {
+		_, err := log.Mark(t.Context(), run)
+		require.NoError(t, err)
+	}
+	want := &logverify.Report{Frames: 11, Events: 6, Runs: 1, Erased: 2, Last: 11}
+	r, err := logverify.Verify(t.Context(), log) // marked only
+	require.NoError(t, err)
+	require.Equal(t, want, r)
+
+	require.NoError(t, log.Purge(t.Context(), &frame.Frame{Run: named("a")}))
+	r, err = logverify.Verify(t.Context(), log)
+	require.NoError(t, err)
+	require.Empty(t, r.Findings)
+
+	r, err = logverify.Verify(t.Context(), forgetful{log, func(pos uint64) bool { return pos == 5 || pos == 8 }})
+	require.NoError(t, err)
+	require.Len(t, r.Findings, 1, "the end of run b is missing; run c is erased")
+	require.Equal(t, uint64(5), r.Findings[0].Pos)
+}

@@ -23,6 +23,8 @@ const (
 // own consumers would be rejected, unless someone has set another limit. Older hosts set it back to
 // the default.
 //
+// A server never allows again what an existing stream denies, so DenyDelete and DenyPurge stay set.
+//
 // With one copy reads are direct. With several they go to the leader unless cfg allows direct
 // reads: any server with a copy answers those, and it may lack recently acknowledged data.
 func Stream(ctx context.Context, api js.JetStream, cfg js.StreamConfig) (js.Stream, error) {
@@ -30,9 +32,11 @@ func Stream(ctx context.Context, api js.JetStream, cfg js.StreamConfig) (js.Stre
 	cfg.MaxConsumers = maxConsumers
 	switch {
 	case err == nil:
-		cfg.Replicas = max(cfg.Replicas, there.CachedInfo().Config.Replicas)
-		if set := there.CachedInfo().Config.MaxConsumers; set > 0 {
-			cfg.MaxConsumers = set
+		set := there.CachedInfo().Config
+		cfg.Replicas = max(cfg.Replicas, set.Replicas)
+		cfg.DenyDelete, cfg.DenyPurge = cfg.DenyDelete || set.DenyDelete, cfg.DenyPurge || set.DenyPurge
+		if set.MaxConsumers > 0 {
+			cfg.MaxConsumers = set.MaxConsumers
 		}
 	case !errors.Is(err, js.ErrStreamNotFound):
 		return nil, err

@@ -21,6 +21,15 @@ var ErrConflict = errors.New("run log has moved on")
 // ErrNotFound means that the log has no frame of the run.
 var ErrNotFound = errors.New("run not in log")
 
+// ErrErased means that the run was erased. It is an ErrNotFound.
+var ErrErased = fmt.Errorf("%w: it was erased", ErrNotFound)
+
+// ErrActive means that a run has not ended, so it cannot be erased.
+var ErrActive = errors.New("run has not ended")
+
+// ErrPermanent means that the log's server denies the removal of frames.
+var ErrPermanent = errors.New("the run log does not allow the removal of frames")
+
 // ErrUnavailable means that the log could not be reached in time. The append may or may not be stored;
 // appending the same frame again is safe.
 var ErrUnavailable = errors.New("run log unavailable")

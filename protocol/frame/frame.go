@@ -1,8 +1,8 @@
 // Package frame defines the unit of the run log: the events that one step of a run appended, all or
 // none.
 //
-// The body of a run's first frame is its record. The body of every other frame is the JSON array of
-// its events. The headers allow filtering without parsing the body. They also chain each frame to
+// The body of a run's first frame is its record, that of the frame that erases it an Erasure. The
+// body of every other frame is the JSON array of its events. The headers allow filtering without parsing the body. They also chain each frame to
 // the previous one by hash, so that a scrubber finds a flipped bit.
 package frame
 
@@ -249,9 +249,9 @@ func (f *Frame) Record() (*wire.RunRecord, error) {
 	return wire.ParseRunRecord(f.Body)
 }
 
-// Events reads the frame's events; none for a run's first frame.
+// Events reads the frame's events; none for a run's first frame, and for the one that erases it.
 func (f *Frame) Events() ([]wire.Event, error) {
-	if f.Kind.Begins() {
+	if f.Kind.Begins() || f.Kind == subject.Erase {
 		return nil, nil
 	}
 	return wire.ParseEvents(f.Body)

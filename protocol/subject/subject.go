@@ -27,11 +27,12 @@ const (
 	Open  Kind = "open"  // the run was opened by an external executor: not queued
 	Step  Kind = "step"  // the run advanced
 	Wake  Kind = "wake"  // a wait ended: queued for a dispatcher
-	End   Kind = "end"   // the run ended; no frame follows
+	End   Kind = "end"   // the run ended; only Erase may follow
+	Erase Kind = "erase" // the run is erased: its other frames are removed, and readers delete what they have of it
 )
 
 // Valid reports whether k is one of these kinds.
-func (k Kind) Valid() bool { return k.Begins() || k == Step || k == Wake || k == End }
+func (k Kind) Valid() bool { return k.Begins() || k == Step || k == Wake || k == End || k == Erase }
 
 // Begins reports whether a frame of the kind is a run's first and holds its record.
 func (k Kind) Begins() bool { return k == Start || k == Open }
@@ -40,6 +41,9 @@ func (k Kind) Begins() bool { return k == Start || k == Open }
 func Queue() []string {
 	return []string{prefix + ".*.*.*." + string(Start), prefix + ".*.*.*." + string(Wake)}
 }
+
+// Erasures matches the frames of all tenants that mark a run as erased.
+const Erasures = prefix + ".*.*.*." + string(Erase)
 
 // Run names the subjects of one run. An empty WorkflowID matches any workflow.
 type Run struct{ Tenant, WorkflowID, RunID string }

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/seam"
@@ -51,6 +52,10 @@ type Storage struct {
 	Cleartext *cleartext.Store
 	// Snapshots stores folded states of long runs; nil folds every run from its log.
 	Snapshots *snapshot.Store
+	// Erasures removes runs from the log; nil disables erasure. EraseRecords removes what the host
+	// keeps of a run outside its log; nil if there is nothing.
+	Erasures     runlog.Eraser
+	EraseRecords erasure.Step
 }
 
 // Queueing delivers runs and limits how many are executed.

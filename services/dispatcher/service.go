@@ -31,6 +31,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/engine"
+	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/lease"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/metrics"
@@ -169,6 +170,7 @@ type Service struct {
 	leases      *lease.Table
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
+	eraser      *erasure.Eraser
 	pool        *queue.Pool
 	queue       runlog.Queue     // the scheduler, if set
 	scheduler   *queue.Scheduler // nil without Deps.Waiting
@@ -226,6 +228,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.openLimiter()
 	s.loop = s.newLoop()
 	s.starter = s.newStarter()
+	s.eraser = s.newEraser()
 	s.executor = s.newExecutor(registrations)
 	s.leases.CountRuns(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
@@ -421,6 +424,9 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("timers", s.watch.Run)
 	loop("quarantine", s.quarantine.Run)
 	loop("snapshots", s.snapshots.Run)
+	if s.eraser != nil {
+		loop("erasures", s.eraser.Run)
+	}
 	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.queue) })
 	loop("tenant limits", s.deps.TenantLimits.Run)
 	loop("tool limits", s.deps.ToolLimits.Run)

@@ -128,6 +128,8 @@ func (s *Service) failure(key store.Key, err error) error {
 		return unavailable("the run log cannot be reached").Wrap(err)
 	case errors.Is(err, frame.ErrDamaged):
 		return damaged(key).Wrap(err)
+	case errors.Is(err, store.ErrDamaged) && s.erasedMeanwhile(key):
+		return runNotFound(key)
 	case errors.Is(err, store.ErrDamaged):
 		s.ingest.Rebuild(err)
 		return unavailable("the read model is being rebuilt").Wrap(err)
@@ -136,6 +138,21 @@ func (s *Service) failure(key store.Key, err error) error {
 		s.slog.Warn("read failed", "run_id", key.RunID, "error", err)
 		return unavailable("the read model cannot answer").Wrap(err)
 	}
+}
+
+// erasedMeanwhile reports whether a run that was read has been erased: its row is gone, and its frames
+// are no sign of damage. It is for a rare error, whose context may have ended.
+func (s *Service) erasedMeanwhile(key store.Key) bool {
+	if key == (store.Key{}) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.FreshTimeout)
+	defer cancel()
+	if _, err := s.store.Run(ctx, key); !errors.Is(err, store.ErrNotFound) {
+		return false
+	}
+	_, err := s.log.Last(ctx, subject.Run{Tenant: key.Tenant, RunID: key.RunID})
+	return errors.Is(err, runlog.ErrErased)
 }
 
 func unavailable(what string) *fault.Error {

@@ -105,6 +105,9 @@ func (f *follower) run(ctx context.Context, sub *hub.Subscription) error {
 // catchUp processes the events in the store.
 func (f *follower) catchUp(ctx context.Context) error {
 	row, err := f.s.store.Run(ctx, f.key)
+	if errors.Is(err, store.ErrNotFound) && f.s.erasedMeanwhile(f.key) {
+		return runNotFound(f.key)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // the store is being rebuilt; the run's frames will be published again
 	}

@@ -114,7 +114,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.ends = &ends{ask: d.Log.Newest, limit: cfg.FreshTimeout}
 	s.pages, s.backlogs = share.NewTurns(maxPages), share.NewTurns(maxBacklogs)
 	s.views = newViews(d.Store, cfg.ViewBytes)
-	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, d.Logger)
+	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, s.views.erase, d.Logger)
 	return s, nil
 }
 

@@ -132,6 +132,15 @@ func (v *views) clear() {
 	v.cache.Clear()
 }
 
+// erase drops the views of erased runs. A reader that has a view still gets what it has read.
+func (v *views) erase(all []store.Erasure) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range all {
+		v.cache.Delete(e.Key)
+	}
+}
+
 // size returns the approximate memory of the views.
 func (v *views) size() int {
 	v.mu.Lock()

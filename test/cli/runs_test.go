@@ -206,6 +206,34 @@ func TestL2e_SeveralRunsAreCancelledOnlyWhenConfirmed(t *testing.T) {
 	require.Equal(t, 6, u.run("run", "cancel", a, "run_none", "--yes").status, "one could not be cancelled")
 }
 
+func TestL2e_RunsAreErasedOnlyWhenTheyHaveEndedAndThatIsConfirmed(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	tag := unique("l2e")
+	a, b := u.start("echo", "--set", "text=x", "--tag", tag), u.start("echo", "--set", "text=x", "--tag", tag)
+	active := u.start("wait", "--tag", tag)
+	for _, id := range []string{a, b} {
+		u.ok("run", "wait", id)
+	}
+	r := u.run("run", "delete", a)
+	require.Equal(t, 2, r.status, "a pipe cannot confirm")
+	require.Contains(t, r.err, "--yes")
+	require.Equal(t, 2, u.run("run", "delete").status)
+	dry := u.ok("run", "delete", "--tag", tag, "--dry-run", "-o", "name")
+	require.ElementsMatch(t, []string{a, b}, strings.Fields(dry.out))
+	r = u.run("run", "delete", a, active, "--yes")
+	require.Equal(t, 6, r.status, "one has not ended")
+	require.Contains(t, r.out, "conflict")
+	require.Contains(t, u.run("run", "get", a).err, "run_not_found")
+	u.ok("run", "delete", a, "--yes")
+	r = u.run("run", "delete", active, "--yes")
+	require.NotZero(t, r.status)
+	require.Contains(t, r.err, "cancel it")
+	done := u.ok("run", "delete", "--tag", tag, "--yes", "-o", "json")
+	require.Len(t, document(t, done.out)["results"], 1)
+	require.Equal(t, active, strings.TrimSpace(u.ok("run", "list", "--tag", tag, "-o", "name").out))
+}
+
 func TestL2f_ForksAndTheirDifferences(t *testing.T) {
 	t.Parallel()
 	u := member(t)

@@ -47,6 +47,25 @@ func Run(t *testing.T, open func(t *testing.T) blob.Store) {
 		require.NoError(t, err)
 		require.Equal(t, "first", string(got.Data))
 	})
+	t.Run("erases", func(t *testing.T) {
+		t.Parallel()
+		s := open(t)
+		for _, name := range []string{"acme/a", "acme/b"} {
+			require.NoError(t, s.Put(t.Context(), name, blob.Blob{Data: bytes.Repeat([]byte(name), 1<<16)}))
+		}
+		for range 2 { // a blob that is gone is not an error
+			require.NoError(t, s.Erase(t.Context(), "acme/a"))
+		}
+		_, err := s.Get(t.Context(), "acme/a")
+		require.ErrorIs(t, err, blob.ErrNotFound)
+		got, err := s.Get(t.Context(), "acme/b")
+		require.NoError(t, err)
+		require.Len(t, got.Data, 6<<16)
+		require.NoError(t, s.Put(t.Context(), "acme/a", blob.Blob{Data: []byte("again")}))
+		got, err = s.Get(t.Context(), "acme/a")
+		require.NoError(t, err)
+		require.Equal(t, "again", string(got.Data))
+	})
 	t.Run("is for many at a time", func(t *testing.T) {
 		t.Parallel()
 		s := open(t)

@@ -4,6 +4,7 @@ package jetblob
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -28,6 +29,7 @@ type Config struct {
 // Store is a blob.Store in a bucket.
 type Store struct {
 	bucket js.ObjectStore
+	leader js.Stream
 	link   *natslink.Link
 	stream string
 	onDisk natslink.OnDisk
@@ -59,7 +61,11 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	return &Store{bucket: b, link: natslink.Watch(nc), stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
+	leader, err := natslink.Leader(ctx, api, Stream(cfg.Bucket))
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	return &Store{bucket: b, leader: leader, link: natslink.Watch(nc), stream: Stream(cfg.Bucket), onDisk: cfg.OnDisk}, nil
 }
 
 // Put stores a blob, unless its name is taken: then it is there already.
@@ -113,6 +119,31 @@ func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 			return blob.Blob{}, fmt.Errorf("read blob: %w", err)
 		}
 	}
+}
+
+// Erase removes a blob, and has the server overwrite its bytes. A blob that is gone is no error. Its
+// parts go first, so that a repeated call finds what is left of it.
+func (s *Store) Erase(ctx context.Context, name string) error {
+	err := s.link.Ask(ctx, func(ctx context.Context) error {
+		info, err := s.bucket.GetInfo(ctx, name)
+		if errors.Is(err, js.ErrObjectNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := natslink.Erase(ctx, s.leader, "$O."+info.Bucket+".C."+info.NUID); err != nil {
+			return err
+		}
+		return natslink.Erase(ctx, s.leader, "$O."+info.Bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name)))
+	})
+	if err == nil {
+		err = s.onDisk.Wait(ctx, s.stream, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("erase blob: %w", err)
+	}
+	return nil
 }
 
 // How long the parts of a blob are waited for, the first time and the last.

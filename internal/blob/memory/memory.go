@@ -46,6 +46,17 @@ func (s *Store) Get(ctx context.Context, name string) (blob.Blob, error) {
 	return clone(b), nil
 }
 
+// Erase removes a blob.
+func (s *Store) Erase(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.blobs, name)
+	return nil
+}
+
 // Len is how many blobs there are.
 func (s *Store) Len() int {
 	s.mu.Lock()

@@ -210,7 +210,7 @@ func (o *logVerifyOptions) key() (*audit.Key, error) {
 
 func (r *verifiedLog) about() map[string]any {
 	return map[string]any{
-		"frames": r.log.Frames, "events": r.log.Events, "runs": r.log.Runs, "lastPosition": r.log.Last,
+		"frames": r.log.Frames, "events": r.log.Events, "runs": r.log.Runs, "erasedRuns": r.log.Erased, "lastPosition": r.log.Last,
 		"auditedTenants": len(r.audits), "findingsLeftOut": r.log.More,
 	}
 }

@@ -134,8 +134,8 @@ With several runs, prints the outcome of each. Exit status 6 if one could not be
 // batch is the maximum number of runs in one cancel request (OpenWOP host contract §2.6).
 const batch = 100
 
-// cancelled is the outcome for one of several runs.
-type cancelled struct {
+// outcomeOf is the outcome for one of several runs.
+type outcomeOf struct {
 	RunID  string          `json:"runId"`
 	OK     bool            `json:"ok"`
 	Status string          `json:"status"`
@@ -151,34 +151,21 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 	if err != nil {
 		return err
 	}
-	if len(ids) == 0 {
-		page, err := pages(cmd, c, o.query, true)
-		if err != nil {
-			return err
-		}
-		for _, r := range page.Runs {
-			if !r.Status.Terminal() && fitsQuery(r, o.query) {
-				ids = append(ids, r.RunID)
-			}
-		}
-	}
-	for i, name := range ids {
-		if ids[i], err = Named(cmd.Context(), c, name); err != nil {
-			return err
-		}
+	if ids, err = selectRuns(cmd, c, ids, o.query, false); err != nil {
+		return err
 	}
 	if len(ids) == 0 {
 		session.Notice(cmd, "no matching open runs")
 	}
 	if o.dryRun {
-		return printCancelled(p, named(ids))
+		return printOutcomes(p, named(ids, "would be cancelled"))
 	}
 	if !o.yes && len(ids) > 0 {
 		if err := confirm(cmd, fmt.Sprintf("cancel %d run(s)", len(ids))); err != nil {
 			return err
 		}
 	}
-	var all []cancelled
+	var all []outcomeOf
 	for len(ids) > 0 {
 		n := min(batch, len(ids))
 		a, err := c.CancelAll(cmd.Context(), ids[:n], o.reason)
@@ -186,14 +173,14 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 			return err
 		}
 		var got struct {
-			Results []cancelled `json:"results"`
+			Results []outcomeOf `json:"results"`
 		}
 		if err := json.Unmarshal(a.Body, &got); err != nil {
 			return err
 		}
 		all, ids = append(all, got.Results...), ids[n:]
 	}
-	if err := printCancelled(p, all); err != nil {
+	if err := printOutcomes(p, all); err != nil {
 		return err
 	}
 	for _, r := range all {
@@ -204,36 +191,61 @@ func cancelAll(cmd *cobra.Command, s *session.Session, ids []string, o cancelFla
 	return nil
 }
 
-// fitsQuery checks the host's selection again, because a cancellation cannot be undone.
+// selectRuns returns the ids of runs that are named, or else those that a query selects: ended ones,
+// or the others.
+func selectRuns(cmd *cobra.Command, c *client.Client, names []string, q client.RunQuery, ended bool) (ids []string, err error) {
+	if len(names) == 0 {
+		page, err := pages(cmd, c, q, true)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Runs {
+			if r.Status.Terminal() == ended && fitsQuery(r, q) {
+				ids = append(ids, r.RunID)
+			}
+		}
+		return ids, nil
+	}
+	for _, name := range names {
+		id, err := Named(cmd.Context(), c, name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// fitsQuery checks the host's selection again, because what is done to runs cannot be undone.
 func fitsQuery(r client.RunSummary, q client.RunQuery) bool {
 	return (q.Status == "" || q.Status == string(r.Status)) && (q.WorkflowID == "" || q.WorkflowID == r.WorkflowID) &&
 		(q.Tag == "" || slices.Contains(r.Tags, q.Tag))
 }
 
-func named(ids []string) []cancelled {
-	out := make([]cancelled, len(ids))
+func named(ids []string, status string) []outcomeOf {
+	out := make([]outcomeOf, len(ids))
 	for i, id := range ids {
-		out[i] = cancelled{RunID: id, OK: true, Status: "would be cancelled"}
+		out[i] = outcomeOf{RunID: id, OK: true, Status: status}
 	}
 	return out
 }
 
-func printCancelled(p *render.Printer, all []cancelled) error {
-	doc, err := render.Encode(map[string]any{"results": append([]cancelled{}, all...)})
+func printOutcomes(p *render.Printer, all []outcomeOf) error {
+	doc, err := render.Encode(map[string]any{"results": append([]outcomeOf{}, all...)})
 	if err != nil {
 		return err
 	}
-	row := func(r cancelled) []byte {
+	row := func(r outcomeOf) []byte {
 		b, err := render.Encode(r)
 		if err != nil {
 			return nil
 		}
 		return b
 	}
-	return render.Rows(p, doc, all, row, func(r cancelled) string { return r.RunID }, []render.Column[cancelled]{
-		{Name: "RUN", Value: func(r cancelled) string { return r.RunID }},
-		{Name: "STATUS", Value: func(r cancelled) string { return r.Status }},
-		{Name: "ERROR", Flex: true, Value: func(r cancelled) string {
+	return render.Rows(p, doc, all, row, func(r outcomeOf) string { return r.RunID }, []render.Column[outcomeOf]{
+		{Name: "RUN", Value: func(r outcomeOf) string { return r.RunID }},
+		{Name: "STATUS", Value: func(r outcomeOf) string { return r.Status }},
+		{Name: "ERROR", Flex: true, Value: func(r outcomeOf) string {
 			var e struct{ Error, Message string }
 			_ = json.Unmarshal(r.Error, &e) // empty on success
 			return strings.Trim(e.Error+": "+e.Message, ": ")
@@ -249,7 +261,7 @@ func confirm(cmd *cobra.Command, what string) error {
 	fmt.Fprintf(cmd.ErrOrStderr(), "%s? Type yes to confirm: ", what)
 	answer, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != "yes" {
-		return exit.Usagef("not confirmed; no run was cancelled")
+		return exit.Usagef("not confirmed; no run was changed")
 	}
 	return nil
 }

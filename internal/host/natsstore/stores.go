@@ -48,8 +48,10 @@ type Stores struct {
 	RateUsage *notify.Hub
 	Assets    blob.Store
 	Seams     seamStores
-	Webhooks  webhookStores
-	conns     []*nats.Conn
+	// erasable are the stores from which a dispatcher erases runs, whichever service fills them.
+	erasable erasable
+	Webhooks webhookStores
+	conns    []*nats.Conn
 	// names are the streams, except the log and those of the test seams, that hold acknowledged data.
 	// kept checks how many copies of them are in sync.
 	names []string
@@ -144,6 +146,9 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 	if err := s.openWaiting(ctx, conn, cfg); err != nil {
 		return err
 	}
+	if err := s.openErasable(ctx, conn, cfg); err != nil {
+		return err
+	}
 	return s.openBuckets(
 		ctx, conn, cfg,
 		bucket{&s.Workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
@@ -154,6 +159,7 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 				Bucket:      "waybill_quarantine",
 				Description: "runs whose log was found damaged",
 				MarkerTTL:   quarantineMarkerTTL,
+				Erasable:    true,
 			},
 		},
 		bucket{
@@ -175,6 +181,7 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 				Description: "folded states of long runs",
 				TTL:         snapshotTTL,
 				MarkerTTL:   time.Hour,
+				Erasable:    true,
 			},
 		},
 	)
@@ -214,7 +221,7 @@ func ForGateway(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config)
 	if err := s.openBuckets(
 		ctx, conn, cfg,
 		bucket{&s.AuditKeys, jetkv.Config{Bucket: "waybill_audit_keys", Description: "names of keys in the audit log"}},
-		bucket{&s.Annotations, jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs"}},
+		bucket{&s.Annotations, annotationsBucket()},
 		bucket{
 			&s.Records,
 			jetkv.Config{

@@ -34,17 +34,20 @@ func (s *Stores) openWebhooks(ctx context.Context, dial Dial, cfg jetstream.Conf
 	return s.openBuckets(
 		ctx, conn, cfg,
 		bucket{&s.Webhooks.Subscriptions, jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks"}},
-		bucket{
-			&s.Webhooks.Lanes,
-			jetkv.Config{
-				Bucket:      "waybill_webhook_lanes",
-				Description: "what webhooks are still to deliver",
-				MarkerTTL:   laneMarkerTTL,
-			},
-		},
-		bucket{
-			&s.Webhooks.Dead,
-			jetkv.Config{Bucket: "waybill_webhook_dead", Description: "what webhooks gave up", TTL: deadTTL},
-		},
+		bucket{&s.Webhooks.Lanes, lanesBucket()},
+		bucket{&s.Webhooks.Dead, deadBucket()},
 	)
+}
+
+func lanesBucket() jetkv.Config {
+	return jetkv.Config{
+		Bucket:      "waybill_webhook_lanes",
+		Description: "what webhooks are still to deliver",
+		MarkerTTL:   laneMarkerTTL,
+		Erasable:    true,
+	}
+}
+
+func deadBucket() jetkv.Config {
+	return jetkv.Config{Bucket: "waybill_webhook_dead", Description: "what webhooks gave up", TTL: deadTTL, Erasable: true}
 }

@@ -27,6 +27,8 @@ type Config struct {
 	// MarkerTTL is how long the bucket keeps the marker of a deleted key; 0 means no expiry.
 	// Buckets with changing keys need it, otherwise they grow.
 	MarkerTTL time.Duration
+	// Erasable allows Erase.
+	Erasable bool
 	// OnDisk is for a server that acknowledges before it syncs; nil disables the wait.
 	OnDisk natslink.OnDisk
 }
@@ -37,6 +39,7 @@ type Store struct {
 	link   *natslink.Link
 	marker time.Duration
 	stream string
+	leader js.Stream
 	onDisk natslink.OnDisk
 }
 
@@ -57,7 +60,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if _, err := natslink.Stream(ctx, api, js.StreamConfig{
 		Name: Stream(cfg.Bucket), Description: cfg.Description, Subjects: []string{"$KV." + cfg.Bucket + ".>"},
 		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: 4 << 20, MaxAge: cfg.TTL,
-		Storage: storage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true, DenyDelete: true,
+		Storage: storage, Replicas: cfg.Replicas, Discard: js.DiscardNew, AllowRollup: true, DenyDelete: !cfg.Erasable,
 		Duplicates: dedupWindow(cfg.TTL), AllowMsgTTL: cfg.MarkerTTL > 0, SubjectDeleteMarkerTTL: cfg.MarkerTTL,
 	}); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
@@ -66,7 +69,12 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
+	leader, err := natslink.Leader(ctx, api, Stream(cfg.Bucket))
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
 	return &Store{
+		leader: leader,
 		kv:     b,
 		link:   natslink.Watch(nc),
 		marker: cfg.MarkerTTL,

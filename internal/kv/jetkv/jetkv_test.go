@@ -123,3 +123,32 @@ func TestStore_ReturnsADamagedValueAsAnError(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "again", string(e.Value))
 }
+
+func TestErase_RemovesTheKeysOfAPattern(t *testing.T) {
+	t.Parallel()
+	for name, erasable := range map[string]bool{"of a bucket that allows it": true, "of a bucket of an earlier build": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, jetkv.Config{Bucket: "test", Replicas: 1, MarkerTTL: time.Hour, Erasable: erasable})
+			keep := []string{"a.other.1", "b.r.1", "a.r"}
+			for _, key := range append([]string{"a.r.1", "a.r.2.x"}, keep...) {
+				_, err := s.Put(t.Context(), key, []byte("v"))
+				require.NoError(t, err)
+			}
+			for range 2 {
+				require.NoError(t, s.Erase(t.Context(), "a.r.>"))
+			}
+			require.NoError(t, s.Erase(t.Context(), "x.*.r"))
+			for _, key := range []string{"a.r.1", "a.r.2.x"} {
+				_, err := s.Get(t.Context(), key)
+				require.ErrorIs(t, err, kv.ErrNotFound, key)
+			}
+			for _, key := range keep {
+				_, err := s.Get(t.Context(), key)
+				require.NoError(t, err, key)
+			}
+			_, err := s.Update(t.Context(), "a.r.1", []byte("again"), 0)
+			require.NoError(t, err)
+		})
+	}
+}

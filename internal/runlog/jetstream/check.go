@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	js "github.com/nats-io/nats.go/jetstream"
@@ -24,15 +25,17 @@ func (l *Log) Check(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	}
-	l.lost.Store(lost(info.State))
+	if n, err := l.notErased(ctx, info.State); err == nil { // otherwise the next check continues to count
+		l.lost.Store(n)
+	}
 	if err := (natslink.Copies{Replicas: l.cfg.Replicas, InSync: l.cfg.InSync}).Check(info); err != nil {
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	}
 	return nil
 }
 
-// Lost counts records that the log no longer had at the last Check, according to its leader. The
-// host deletes none; a server truncates its file after a damaged record.
+// Lost counts records that the log no longer had at the last Check, according to its leader, except
+// those of erased runs. A server truncates its file after a damaged record.
 func (l *Log) Lost() uint64 { return l.lost.Load() }
 
 // maxMissing limits the ranges that Missing returns.
@@ -51,28 +54,34 @@ func (l *Log) Missing(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
+	all := ranges(info.State.Deleted)
 	if first := info.State.FirstSeq; first > 1 { // the server lists only those after the first
-		return ranges(info.State.Deleted, span{1, first - 1})
+		all = slices.Insert(all, 0, runlog.Span{From: 1, To: first - 1})
 	}
-	return ranges(info.State.Deleted)
+	erased, err := l.erasedSpans(ctx)
+	if err != nil {
+		return ""
+	}
+	return describe(runlog.Except(all, erased))
 }
 
-// span is a range of positions, both ends included.
-type span struct{ from, to uint64 }
-
-// ranges describes ranges, and positions in order.
-func ranges(positions []uint64, known ...span) string {
-	all := known
+// ranges returns the ranges of positions that are in order.
+func ranges(positions []uint64) (all []runlog.Span) {
 	for _, p := range positions {
-		if n := len(all); n > 0 && all[n-1].to+1 == p {
-			all[n-1].to = p
+		if n := len(all); n > 0 && all[n-1].To+1 == p {
+			all[n-1].To = p
 			continue
 		}
-		all = append(all, span{p, p})
+		all = append(all, runlog.Span{From: p, To: p})
 	}
+	return all
+}
+
+// describe describes the first ranges.
+func describe(all []runlog.Span) string {
 	var texts []string
 	for _, s := range all[:min(len(all), maxMissing)] {
-		texts = append(texts, fmt.Sprintf("%d-%d", s.from, s.to))
+		texts = append(texts, fmt.Sprintf("%d-%d", s.From, s.To))
 	}
 	if len(all) > maxMissing {
 		texts = append(texts, "and others")

@@ -80,7 +80,8 @@ type Log struct {
 	// asked is when the leader's position was last read, in Unix nanoseconds.
 	asked atomic.Int64
 	// lost counts the records missing at the last check.
-	lost atomic.Uint64
+	lost   atomic.Uint64
+	erased erased
 }
 
 // Open creates the stream, or checks the existing one.
@@ -98,7 +99,6 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		Replicas:    cfg.Replicas,
 		Duplicates:  dedupWindow,
 		AllowDirect: true,
-		DenyDelete:  true,
 		DenyPurge:   true,
 	})
 	if err != nil {
@@ -218,12 +218,23 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	if err != nil {
 		return nil, readError("last frame", run, err)
 	}
+	if isErase(raw) {
+		if err := l.Keep(ctx, raw.Sequence); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
+	}
 	return l.keeping(ctx, raw)
 }
 
 // all reads all frames of a run, from any server.
 func (l *Log) all(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
 	start, err := l.First(ctx, run)
+	if errors.Is(err, runlog.ErrNotFound) {
+		if _, lerr := l.Last(ctx, run); errors.Is(lerr, runlog.ErrErased) {
+			return nil, lerr
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +291,7 @@ func (l *Log) atOnce(ctx context.Context, run subject.Run, frames []*frame.Frame
 func (l *Log) few(ctx context.Context, start *frame.Frame) (frames []*frame.Frame, whole bool, err error) {
 	first := []*frame.Frame{start}
 	last, err := l.Last(ctx, start.Run)
-	if errors.Is(err, runlog.ErrNotFound) {
+	if errors.Is(err, runlog.ErrNotFound) && !errors.Is(err, runlog.ErrErased) {
 		return first, false, nil // its leader has fewer frames of the run
 	}
 	if err != nil {

@@ -39,6 +39,9 @@ func from(ctx context.Context, run subject.Run, pos uint64, limit int, get gette
 		if err != nil {
 			return nil, err
 		}
+		if f.Kind == subject.Erase { // the run's frames are being removed, or are
+			return out, nil
+		}
 		out, size = append(out, f), size+len(f.Body)
 		if f.Kind == subject.End { // nothing follows an end
 			return out, nil

@@ -83,6 +83,9 @@ func (l *Log) CutOff(pos uint64) {
 	l.frames = l.frames[:pos:pos]
 	clear(l.runs)
 	for i, f := range l.frames {
+		if f == nil {
+			continue
+		}
 		l.runs[keyOf(f.Run)] = append(l.runs[keyOf(f.Run)], i)
 	}
 	l.ready = slices.DeleteFunc(l.ready, func(it *item) bool { return it.frame.Pos > pos })
@@ -90,14 +93,16 @@ func (l *Log) CutOff(pos uint64) {
 	l.wake()
 }
 
-// Frames copies the whole log, in order.
+// Frames copies the whole log, in order, without purged frames.
 func (l *Log) Frames() []*frame.Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]*frame.Frame, len(l.frames))
-	for i, f := range l.frames {
-		c := *f
-		out[i] = &c
+	out := make([]*frame.Frame, 0, len(l.frames))
+	for _, f := range l.frames {
+		if f != nil {
+			c := *f
+			out = append(out, &c)
+		}
 	}
 	return out
 }

@@ -13,11 +13,11 @@ const followBatch = 1024
 // Follow reads the log in order; see runlog.Follower.
 func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame) error, damaged func(subject.Run, uint64, error)) error {
 	for {
-		frames, changed, err := l.after(ctx, pos)
+		frames, end, changed, err := l.after(ctx, pos)
 		if err != nil {
 			return err
 		}
-		if len(frames) == 0 {
+		if end == pos {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -25,7 +25,7 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 				continue
 			}
 		}
-		pos = frames[len(frames)-1].Pos
+		pos = end
 		if batch := intact(frames, damaged); len(batch) > 0 {
 			if err := handle(batch); err != nil {
 				return err
@@ -34,27 +34,28 @@ func (l *Log) Follow(ctx context.Context, pos uint64, handle func([]*frame.Frame
 	}
 }
 
-// after copies up to a batch of frames after pos, and returns the channel that closes when there
-// are more.
-func (l *Log) after(ctx context.Context, pos uint64) ([]*frame.Frame, <-chan struct{}, error) {
+// after copies up to a batch of frames after pos, up to the position end, and returns the channel
+// that closes when there are more.
+func (l *Log) after(ctx context.Context, pos uint64) (out []*frame.Frame, end uint64, changed <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ctx.Err() != nil {
-		return nil, nil, ctx.Err()
+		return nil, 0, nil, ctx.Err()
 	}
 	if err := l.faults.reads; err != nil {
-		return nil, nil, err
+		return nil, 0, nil, err
 	}
 	if pos >= uint64(len(l.frames)) {
-		return nil, l.changed, nil
+		return nil, pos, l.changed, nil
 	}
 	stored := l.frames[pos:min(uint64(len(l.frames)), pos+followBatch)]
-	out := make([]*frame.Frame, len(stored))
-	for i, f := range stored {
-		c := *f
-		out[i] = &c
+	for _, f := range stored {
+		if f != nil {
+			c := *f
+			out = append(out, &c)
+		}
 	}
-	return out, l.changed, nil
+	return out, pos + uint64(len(stored)), l.changed, nil
 }
 
 // intact reports frames that do not verify, and removes them.

@@ -19,8 +19,8 @@ import (
 // Log is the run log. It is safe for concurrent use. Returned frames share their bodies with it: do
 // not change them.
 type Log struct {
-	mu      sync.Mutex // guards the fields below
-	frames  []*frame.Frame
+	mu      sync.Mutex       // guards the fields below
+	frames  []*frame.Frame   // nil: purged
 	runs    map[runKey][]int // indexes into frames, in order
 	ready   []*item          // runs to deliver, oldest first
 	held    map[uint64]*item // delivered and not ended, by position
@@ -28,6 +28,8 @@ type Log struct {
 	changed chan struct{}    // closed and replaced whenever a field above grows
 	delay   time.Duration
 	faults  faults
+	// carriedOut are the positions of handled erasures.
+	carriedOut []uint64
 }
 
 // runKey omits the workflow: a run id identifies one run of a tenant.
@@ -107,7 +109,11 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	}
 	var out []*frame.Frame
 	for _, i := range l.runs[keyOf(run)] {
-		if f := *l.frames[i]; matches(run, &f) {
+		f := *l.frames[i]
+		if f.Kind == subject.Erase {
+			return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
+		}
+		if matches(run, &f) {
 			out = append(out, &f)
 		}
 	}
@@ -134,7 +140,11 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 		return nil, err
 	}
 	for _, i := range slices.Backward(l.runs[keyOf(run)]) {
-		if f := *l.frames[i]; matches(run, &f) {
+		f := *l.frames[i]
+		if f.Kind == subject.Erase {
+			return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
+		}
+		if matches(run, &f) {
 			return &f, f.Verify()
 		}
 	}

@@ -24,6 +24,7 @@ type Full interface {
 	runlog.TenantPager
 	runlog.Queue
 	runlog.Follower
+	runlog.Eraser
 }
 
 // patience limits every wait of the suite; a correct log needs milliseconds, or its retry delay.
@@ -67,6 +68,11 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"follow/ends with the handler's error", followEndsWithHandlerError},
 		{"follow/ends with its context", followEndsWithContext},
 		{"follow/knows the end", followKnowsEnd},
+		{"erase/marks ended runs only", eraseMarksEndedRuns},
+		{"erase/hides a marked run, and keeps its id", eraseHidesRun},
+		{"erase/removes the frames of one run", eraseRemovesFrames},
+		{"erase/shows the mark to followers", eraseShowsMark},
+		{"erase/delivers a mark until it is handled", eraseDeliversMark},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -146,6 +146,8 @@ func (down) Get(context.Context, string) (blob.Blob, error) {
 	return blob.Blob{}, errors.New("no connection")
 }
 
+func (down) Erase(context.Context, string) error { return errors.New("no connection") }
+
 func TestStore_ReportsAnUnavailableStore(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)

@@ -96,6 +96,8 @@ func claimsUnavailable(err error) error {
 func (s *Starter) checkActive(ctx context.Context, tenant string, held claimRecord) error {
 	last, err := s.deps.Log.Last(ctx, subject.Run{Tenant: tenant, RunID: held.RunID})
 	switch {
+	case errors.Is(err, runlog.ErrErased): // a repeated request may have reserved the scope again
+		return nil
 	case errors.Is(err, runlog.ErrNotFound):
 		at, perr := time.Parse(wire.TimeLayout, held.At)
 		if perr != nil || s.deps.Clock().Sub(at) > claimLease {
@@ -107,4 +109,26 @@ func (s *Starter) checkActive(ctx context.Context, tenant string, held claimReco
 		return nil
 	}
 	return scopeActive(held)
+}
+
+// ReleaseScope deletes the record of a run's scope, if the run was the last one to reserve it.
+func (s *Starter) ReleaseScope(ctx context.Context, tenant string, rec *wire.RunRecord) error {
+	if rec.ScopeID == "" {
+		return nil
+	}
+	key := claimKey(tenant, rec.ScopeID)
+	e, err := s.deps.Claims.Get(ctx, key)
+	var c claimRecord
+	switch {
+	case errors.Is(err, kv.ErrNotFound), errors.Is(err, kv.ErrDamaged): // it names no run
+		return nil
+	case err != nil:
+		return err
+	case json.Unmarshal(e.Value, &c) != nil || c.RunID != rec.RunID:
+		return nil
+	}
+	if err := s.deps.Claims.Delete(ctx, key, e.Revision); !errors.Is(err, kv.ErrConflict) {
+		return err
+	}
+	return nil // another run has reserved the scope
 }

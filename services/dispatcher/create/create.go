@@ -303,7 +303,11 @@ func (s *Starter) appendStart(ctx context.Context, req Request, rec *wire.RunRec
 	}
 	_, err = s.deps.Log.Append(ctx, frame.NewStart(r, body).By(writer).In(trace), 0)
 	if errors.Is(err, runlog.ErrConflict) {
-		return s.findRepeated(ctx, req)
+		c, err := s.findRepeated(ctx, req)
+		if errors.Is(err, errNoRun) { // only the mark of its erasure is there
+			err = errErased()
+		}
+		return c, err
 	}
 	if runlog.IsPermanent(err) {
 		return Created{}, tooLarge(err)
@@ -321,6 +325,11 @@ func (s *Starter) appendStart(ctx context.Context, req Request, rec *wire.RunRec
 
 func digestMismatch() error {
 	return fault.New(fault.IdempotencyKeyMismatch, "this Idempotency-Key was used with another request; use a new key for a new request")
+}
+
+// errErased is the answer to a repeated request whose run was erased. The run is not created again.
+func errErased() error {
+	return fault.New(fault.Conflict, "the run of this Idempotency-Key was erased; use a new key for a new run")
 }
 
 // errNoRun: no earlier request created the run.

@@ -238,7 +238,7 @@ func (e *Executor) endDelivery(ctx context.Context, d *delivery, err error) {
 	f := d.message.Frame()
 	why, giveUp := shouldQuarantine(err, e.countFailure(f.Run.RunID, err))
 	switch {
-	case err == nil, errors.Is(err, errReleased): // the release frame is in the queue
+	case err == nil, errors.Is(err, runlog.ErrErased), errors.Is(err, errReleased): // the release frame is in the queue
 		e.logEndFailure(d.endWith(d.message.Ack), f.Run, "ack")
 	case errors.Is(err, errCovered):
 		e.deps.Metrics.Conflict()

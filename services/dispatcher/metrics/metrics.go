@@ -65,7 +65,7 @@ type Metrics struct {
 	caps, interrupts                   *prometheus.CounterVec
 	conflicts, enqueued                prometheus.Counter
 	snapshots                          *prometheus.CounterVec
-	quarantined                        *prometheus.CounterVec
+	quarantined, erasures              *prometheus.CounterVec
 	runSeconds, nodeSeconds            *prometheus.HistogramVec
 	activitySeconds, interruptsSeconds *prometheus.HistogramVec
 	backlogSeconds                     prometheus.Histogram
@@ -103,6 +103,10 @@ func New() *Metrics {
 		quarantined: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "waybill_dispatcher_quarantines_total", Help: "Runs that this process quarantined, by reason.",
 		}, []string{"reason"}),
+		erasures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "waybill_dispatcher_erasures_total",
+			Help: "Attempts to remove the data of erased runs, by result: done, or failed and repeated.",
+		}, []string{labelResult}),
 		runSeconds:        histogram("run_duration", "Time from a run's start to its end, including waits.", runBuckets, labelWorkflow, labelStatus),
 		nodeSeconds:       histogram("node_duration", "Time from the start of a node's first attempt to the node's end, including waits.", nodeBuckets, labelType),
 		activitySeconds:   histogram("activity_duration", "Duration of model calls.", activityBuckets, labelProvider),
@@ -167,7 +171,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 func (m *Metrics) Collectors(active func() int, depth func(context.Context) (runlog.Depth, error)) []prometheus.Collector {
 	return []prometheus.Collector{
 		m.created, m.completed, m.nodes, m.attempts, m.invocations, m.tokens, m.usd, m.caps, m.interrupts,
-		m.conflicts, m.enqueued, m.snapshots, m.quarantined,
+		m.conflicts, m.enqueued, m.snapshots, m.quarantined, m.erasures,
 		m.runSeconds, m.nodeSeconds, m.activitySeconds, m.interruptsSeconds, m.backlogSeconds,
 		m.queueSeconds, m.inFlight, m.queued, m.holds, m.limits, m.refused, m.callSeconds, m.callTokens,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "openwop_run_active", Help: "Runs that this process executes."},

@@ -8,7 +8,7 @@ import (
 
 // For tests of this package.
 var (
-	Place    = storeKey
+	Place    = Key
 	MaxBytes = maxBytes
 )
 
@@ -21,7 +21,7 @@ func (s *Store) PutAs(ctx context.Context, at subject.Run, v *Snapshot, name str
 	if err != nil {
 		return err
 	}
-	_, err = s.kv.Put(ctx, storeKey(at), append(s.mac(storeKey(at), content), content...))
+	_, err = s.kv.Put(ctx, Key(at), s.seal(Key(at), content))
 	return err
 }
 

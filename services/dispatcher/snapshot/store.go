@@ -2,8 +2,9 @@ package snapshot
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -53,49 +54,54 @@ type header struct {
 	Head  frame.Head  `json:"head"`
 }
 
-// Store stores one snapshot per run. A stored value is an HMAC and the compressed content. It is
-// safe for concurrent use.
+// Store stores one snapshot per run, compressed and encrypted: the files of a bucket keep replaced
+// values for a while, and must not hold the content of erased runs. It is safe for concurrent use.
 type Store struct {
-	kv  kv.Store
-	key []byte
+	kv   kv.Store
+	aead cipher.AEAD
 }
 
 // keyInfo separates the key of snapshots from other keys derived from the host's.
-const keyInfo = "waybill snapshots v1"
+const keyInfo = "waybill snapshots v2"
 
 // NewStore returns a store whose key is derived from the host's secret. Snapshots of a host with
 // another secret are rejected.
 func NewStore(s kv.Store, secret []byte) (*Store, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, keyInfo, sha256.Size)
+	key, err := hkdf.Key(sha256.New, secret, nil, keyInfo, 32)
 	if err != nil {
 		return nil, fmt.Errorf("snapshots: %w", err)
 	}
-	return &Store{kv: s, key: key}, nil
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("snapshots: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, fmt.Errorf("snapshots: %w", err)
+	}
+	return &Store{kv: s, aead: aead}, nil
 }
 
-// storeKey returns the key of a run, a digest because tenant names may contain characters that keys
+// Key returns the key of a run's snapshot in its bucket, a digest because tenant names may contain characters that keys
 // may not.
-func storeKey(r subject.Run) string {
+func Key(r subject.Run) string {
 	sum := sha256.Sum256([]byte(r.Tenant + "\x00" + r.RunID))
 	return hex.EncodeToString(sum[:])
 }
 
-// mac authenticates the content of the snapshot with a key.
-func (s *Store) mac(place string, content []byte) []byte {
-	h := hmac.New(sha256.New, s.key)
-	h.Write([]byte(place))
-	h.Write(content)
-	return h.Sum(nil)
+// seal encrypts the content of the snapshot under a key of the bucket.
+func (s *Store) seal(key string, content []byte) []byte {
+	return s.aead.Seal(nil, nil, content, []byte(key)) //nolint:gosec // G407: the AEAD draws a random nonce
 }
 
 // put stores a snapshot. Errors: errTooLarge, kv.ErrUnavailable.
 func (s *Store) put(ctx context.Context, v *Snapshot) error {
-	at := storeKey(v.Run)
+	at := Key(v.Run)
 	content, err := v.encode(build)
 	if err != nil {
 		return err
 	}
-	value := append(s.mac(at, content), content...)
+	value := s.seal(at, content)
 	if len(value) > maxBytes {
 		return fmt.Errorf("%w: %d bytes of run %s, limit is %d", errTooLarge, len(value), v.Run.RunID, maxBytes)
 	}
@@ -106,7 +112,7 @@ func (s *Store) put(ctx context.Context, v *Snapshot) error {
 // get returns the snapshot of a run. run.WorkflowID may be empty. Errors: kv.ErrNotFound,
 // kv.ErrUnavailable, errRejected.
 func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
-	at := storeKey(r)
+	at := Key(r)
 	e, err := s.kv.Get(ctx, at)
 	if errors.Is(err, kv.ErrDamaged) {
 		return nil, fmt.Errorf("%w: %w", errRejected, err)
@@ -114,12 +120,9 @@ func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(e.Value) < sha256.Size {
-		return nil, fmt.Errorf("%w: it has %d bytes", errRejected, len(e.Value))
-	}
-	sum, content := e.Value[:sha256.Size], e.Value[sha256.Size:]
-	if !hmac.Equal(sum, s.mac(at, content)) {
-		return nil, fmt.Errorf("%w: it was changed, or written with another host key", errRejected)
+	content, err := s.aead.Open(nil, nil, e.Value, []byte(at))
+	if err != nil {
+		return nil, fmt.Errorf("%w: it was changed, or written with another host key or by an earlier build", errRejected)
 	}
 	return decode(r, content)
 }
@@ -127,7 +130,7 @@ func (s *Store) get(ctx context.Context, r subject.Run) (*Snapshot, error) {
 // delete removes the snapshot of a run, if there is one. Errors: kv.ErrUnavailable.
 func (s *Store) delete(ctx context.Context, r subject.Run) error {
 	for {
-		e, err := s.kv.Get(ctx, storeKey(r))
+		e, err := s.kv.Get(ctx, Key(r))
 		if errors.Is(err, kv.ErrNotFound) {
 			return nil
 		}

@@ -43,7 +43,7 @@ func (k *Keeper) enqueue(st *runstate.State, ended bool) {
 		return
 	}
 	r := subjectOf(st.Record)
-	at := storeKey(r)
+	at := Key(r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch _, waits := k.waiting[at]; {
@@ -84,7 +84,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 // process writes or removes the snapshot of a queued run. If the run ends while its snapshot is
 // written, the snapshot is removed again.
 func (k *Keeper) process(ctx context.Context, r subject.Run) {
-	at := storeKey(r)
+	at := Key(r)
 	if !k.hasEnded(at) {
 		k.write(ctx, r)
 	}
@@ -154,7 +154,7 @@ func (k *Keeper) refresh(ctx context.Context, r subject.Run) (Result, error) {
 	if err == nil {
 		return Written, nil
 	}
-	k.skipUntil(storeKey(r), 2*f.Head.Next)
+	k.skipUntil(Key(r), 2*f.Head.Next)
 	if errors.Is(err, errTooLarge) {
 		return TooLarge, err
 	}

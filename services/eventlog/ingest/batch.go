@@ -3,9 +3,11 @@ package ingest
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )
@@ -29,6 +31,7 @@ type result struct {
 	// another writer has applied frames of it.
 	touched map[store.Key]bool
 	refused []error // frames that were not applied, and why
+	erased  map[store.Key]bool
 }
 
 // runs returns the runs of a batch in the state of the store. A run without frames so far is
@@ -64,6 +67,13 @@ func (p *projector) load(ctx context.Context, key store.Key) (*project.Run, erro
 	return project.Load(ctx, p.store, row)
 }
 
+// forget drops runs from memory.
+func (p *projector) forget(all []store.Erasure) {
+	for _, e := range all {
+		p.hot.Delete(e.Key)
+	}
+}
+
 // projectAll applies the frames to their runs.
 func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
 	var (
@@ -79,6 +89,9 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
 		}
 	}
 	for _, key := range order {
+		if res.erased[key] {
+			continue
+		}
 		row := runs[key].Row()
 		row.New = res.begun[key]
 		marks, substitutions := runs[key].Found()
@@ -86,6 +99,7 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
 		res.batch.Marks = append(res.batch.Marks, marks...)
 		res.batch.Substitutions = append(res.batch.Substitutions, substitutions...)
 	}
+	res.erase(runs)
 	last := frames[len(frames)-1]
 	res.batch.Tail = store.Tail{Pos: last.Pos, Hash: last.Hash}
 	return res
@@ -95,6 +109,14 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
 func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project.Run) bool {
 	run, wasWhole := runs[key], true
 	var err error
+	if f.Kind == subject.Erase {
+		if r.erased == nil {
+			r.erased = map[store.Key]bool{}
+		}
+		r.erased[key] = true
+		r.touch(key)
+		return false
+	}
 	if run == nil {
 		run, err = project.Begin(f)
 		runs[key] = run
@@ -114,6 +136,25 @@ func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project
 	r.applied = append(r.applied, f)
 	r.batch.Frames = append(r.batch.Frames, project.Stored(f)...)
 	return true
+}
+
+// erase adds the erasures of a batch, and drops what the batch has of their runs.
+func (r *result) erase(runs map[store.Key]*project.Run) {
+	if len(r.erased) == 0 {
+		return
+	}
+	r.batch.Frames = slices.DeleteFunc(r.batch.Frames, func(f store.Frame) bool { return r.erased[f.Key] })
+	r.applied = slices.DeleteFunc(r.applied, func(f *frame.Frame) bool { return r.erased[project.Key(f.Run)] })
+	for key := range r.erased {
+		e := store.Erasure{Key: key}
+		if run := runs[key]; run != nil {
+			row := run.Row()
+			e.CreatedAt, e.Tags = row.CreatedAt, row.Tags
+			e.Marks, e.Substitutions = run.Everything()
+		}
+		r.batch.Erased = append(r.batch.Erased, e)
+		delete(runs, key) // it is not kept in memory
+	}
 }
 
 func (r *result) begin(key store.Key) {

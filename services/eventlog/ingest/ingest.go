@@ -47,6 +47,7 @@ type Ingester struct {
 	ending   *ending
 	proj     *projector
 	onEmpty  func()
+	onErase  func([]store.Erasure)
 	tail     store.Tail // of the store when following began; used only by Run's goroutine
 
 	mu      sync.Mutex // guards the fields below
@@ -71,10 +72,15 @@ type Stats struct {
 }
 
 // New returns an ingester. It caches up to hotBytes of active runs. onEmpty is called after the
-// store was emptied.
-func New(log runlog.Follower, s Store, h *hub.Hub, hotBytes int, onEmpty func(), logger *slog.Logger) *Ingester {
+// store was emptied, onErase after runs were erased; nil disables it.
+func New(
+	log runlog.Follower, s Store, h *hub.Hub, hotBytes int, onEmpty func(), onErase func([]store.Erasure), logger *slog.Logger,
+) *Ingester {
+	if onErase == nil {
+		onErase = func([]store.Erasure) {}
+	}
 	return &Ingester{
-		log: log, store: s, hub: h, slog: logger, onEmpty: onEmpty, ending: newEnding(),
+		log: log, store: s, hub: h, slog: logger, onEmpty: onEmpty, onErase: onErase, ending: newEnding(),
 		proj:    &projector{store: s, hot: lru.New[store.Key, *project.Run](hotBytes)},
 		trouble: errNotStarted,
 	}
@@ -184,6 +190,10 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 	res := projectAll(frames, runs)
 	if err := i.insist(ctx, func() error { return i.store.Apply(ctx, res.batch) }); err != nil {
 		return err
+	}
+	if len(res.batch.Erased) > 0 {
+		i.proj.forget(res.batch.Erased)
+		i.onErase(res.batch.Erased)
 	}
 	i.proj.keep(runs)
 	i.counts.hotBytes.Store(int64(i.proj.hot.Cost()))

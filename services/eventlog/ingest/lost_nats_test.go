@@ -42,7 +42,7 @@ func TestCompare_SeesThatANATSServerHasLostItsEnd(t *testing.T) {
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(t.TempDir(), "eventlog.db")}, quiet, time.Now)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	r := &rig{store: s, ing: ingest.New(log, s, hub.New(16), 1<<20, func() {}, quiet)}
+	r := &rig{store: s, ing: ingest.New(log, s, hub.New(16), 1<<20, func() {}, nil, quiet)}
 	r.run(t)
 	whole := func(names ...string) (writers []*logtest.Writer) {
 		for _, name := range names {

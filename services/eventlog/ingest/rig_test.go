@@ -54,7 +54,7 @@ func openRig(t testing.TB, log *memory.Log, path string) *rig {
 	r := &rig{path: path, store: s, hub: hub.New(16), faults: &faultyStore{Store: s}}
 	r.close = sync.OnceFunc(func() { require.NoError(t, s.Close()) })
 	t.Cleanup(r.close)
-	r.ing = ingest.New(log, r.faults, r.hub, 1<<20, func() { r.emptied.Add(1) }, quiet)
+	r.ing = ingest.New(log, r.faults, r.hub, 1<<20, func() { r.emptied.Add(1) }, nil, quiet)
 	return r
 }
 
@@ -82,8 +82,9 @@ func within(t testing.TB) context.Context {
 // caughtUp waits until the whole log is applied.
 func (r *rig) caughtUp(t testing.TB, log *memory.Log) {
 	t.Helper()
-	frames := log.Frames()
-	require.NoError(t, r.ing.Wait(within(t), uint64(len(frames))), "applied: %+v", r.ing.Stats())
+	end, err := log.End(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, r.ing.Wait(within(t), end), "applied: %+v", r.ing.Stats())
 }
 
 // same checks that the store returns the runs as their writers wrote them.

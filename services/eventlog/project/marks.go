@@ -21,10 +21,13 @@ const clarification = wire.KindClarificationRequest
 // Found returns the marks not returned before, all of them for a loaded run, and the substitutions
 // of the frames applied since.
 func (r *Run) Found() (marks []store.Mark, substitutions []store.Substitution) {
-	marks, substitutions = slices.Clone(r.marks[r.given:]), r.substitutions
-	r.given, r.substitutions = len(r.marks), nil
+	marks, substitutions = slices.Clone(r.marks[r.given:]), slices.Clone(r.substituted[r.givenSubstituted:])
+	r.given, r.givenSubstituted = len(r.marks), len(r.substituted)
 	return marks, substitutions
 }
+
+// Everything returns all marks and substitutions, also those that Found has returned.
+func (r *Run) Everything() ([]store.Mark, []store.Substitution) { return r.marks, r.substituted }
 
 // note adds the marks of an event.
 func (r *Run) note(e wire.Event) {
@@ -111,7 +114,7 @@ func (r *Run) noteSubstitution(e wire.Event) {
 	if json.Unmarshal(e.Payload, &p) != nil {
 		return
 	}
-	r.substitutions = append(r.substitutions, store.Substitution{
+	r.substituted = append(r.substituted, store.Substitution{
 		Key: Key(r.ID), Sequence: e.Sequence, At: e.Timestamp, NodeID: p.NodeID,
 		Original: modelgate.Model{Provider: p.OriginalProvider, Model: p.OriginalModel},
 		Fallback: modelgate.Model{Provider: p.FallbackProvider, Model: p.FallbackModel},

@@ -44,9 +44,11 @@ type Run struct {
 	owner     store.Owner
 
 	// Marks by which lists find the run; Found has returned the first given of them.
-	marks         []store.Mark
-	given         int
-	substitutions []store.Substitution // not yet returned by Found
+	marks       []store.Mark
+	given       int
+	substituted []store.Substitution
+	// givenSubstituted are those that Found has returned, or that were loaded.
+	givenSubstituted int
 }
 
 // Begin creates a run from its first frame. If that is not a readable start frame, the run starts

@@ -128,7 +128,18 @@ type Batch struct {
 	// have some of them already.
 	Marks         []Mark
 	Substitutions []Substitution
-	Tail          Tail
+	// Erased are runs to remove with everything that belongs to them. None of them is in Runs.
+	Erased []Erasure
+	Tail   Tail
+}
+
+// Erasure names everything that a store has of a run. A run that the store does not have is ignored.
+type Erasure struct {
+	Key
+	CreatedAt     string
+	Tags          []string
+	Marks         []Mark
+	Substitutions []Substitution
 }
 
 // Writer applies the log to the store.
@@ -136,8 +147,9 @@ type Writer interface {
 	// Tail returns the end of the last applied batch. Errors: ErrDamaged, ErrMoved.
 	Tail(ctx context.Context) (Tail, error)
 	// Apply stores a batch that continues where this writer's Tail or last Apply ended. Stored
-	// frames, marks and substitutions are unchanged, and neither a row nor the tail goes back to an
-	// earlier position, so that applying a batch again, or after another writer, changes nothing.
+	// frames, marks and substitutions are unchanged, except those of erased runs, and neither a row nor the tail goes back to an
+	// earlier position, so that applying a batch again, or after another writer, changes nothing. When
+	// Apply returns, the bytes of erased runs are overwritten as far as the database allows.
 	// Errors: ErrDamaged, ErrMoved.
 	Apply(ctx context.Context, b Batch) error
 	// Rebuild empties the store, in any state, unless it has moved since this writer checked

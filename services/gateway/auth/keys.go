@@ -25,6 +25,7 @@ const (
 	RunsCreate       Scope = "runs:create"
 	RunsRead         Scope = "runs:read"
 	RunsCancel       Scope = "runs:cancel"
+	RunsDelete       Scope = "runs:delete"
 	ApprovalsRespond Scope = "approvals:respond"
 	WorkflowsWrite   Scope = "workflows:write"
 	AuditRead        Scope = "audit:read"
@@ -33,7 +34,7 @@ const (
 
 // known are the scopes a key may have: the protocol's and this host's own.
 var known = []Scope{
-	ManifestRead, RunsCreate, RunsRead, RunsCancel, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
+	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write",
 }
 

@@ -61,7 +61,7 @@ func TestParseSpec_RejectsInvalidKeysWithoutRepeatingThem(t *testing.T) {
 		"empty scopes":      secret + "=acme:",
 		"empty tenant":      secret + "=:*",
 		"no key":            "=acme:*",
-		"unknown scope":     secret + "=acme:runs:delete",
+		"unknown scope":     secret + "=acme:runs:destroy",
 		"one unknown scope": secret + "=acme:runs:read,nope",
 		"trailing comma":    secret + "=acme:runs:read,",
 		"space in scope":    secret + "=acme:runs:read, runs:create",

@@ -67,6 +67,32 @@ func (s *Service) CreateAnnotation(ctx context.Context, req *hostv1.CreateAnnota
 	return &hostv1.CreateAnnotationResponse{Annotation: &openwopv1.JsonDocument{Json: doc}}, nil
 }
 
+// annotationReference returns an answer with the id of its annotation only.
+func annotationReference(r *hostv1.CreateAnnotationResponse) *hostv1.CreateAnnotationResponse {
+	var a struct {
+		ID string `json:"annotationId"`
+	}
+	_ = json.Unmarshal(r.GetAnnotation().GetJson(), &a) // this host has rendered it
+	doc, _ := json.Marshal(a)
+	return &hostv1.CreateAnnotationResponse{Annotation: &openwopv1.JsonDocument{Json: doc}}
+}
+
+// restoreAnnotation completes a recorded answer. Answers of earlier builds are complete.
+func (s *Service) restoreAnnotation(ctx context.Context, req *hostv1.CreateAnnotationRequest, r *hostv1.CreateAnnotationResponse) error {
+	var a struct {
+		ID string `json:"annotationId"`
+	}
+	if err := json.Unmarshal(r.GetAnnotation().GetJson(), &a); err != nil {
+		return fmt.Errorf("read recorded answer: %w", err)
+	}
+	doc, err := s.deps.Annotations.Get(ctx, auth.From(ctx).Tenant, req.GetRunId(), a.ID)
+	if err != nil {
+		return err
+	}
+	r.Annotation = &openwopv1.JsonDocument{Json: doc}
+	return nil
+}
+
 // ListAnnotations lists the annotations of a run, oldest first.
 func (s *Service) ListAnnotations(ctx context.Context, req *hostv1.ListAnnotationsRequest) (*hostv1.ListAnnotationsResponse, error) {
 	if s.deps.Annotations == nil {

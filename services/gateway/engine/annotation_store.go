@@ -157,6 +157,18 @@ func (s *AnnotationStore) List(ctx context.Context, tenant, runID string) ([][]b
 	return out, nil
 }
 
+// Get returns an annotation of a run. Errors: fault.RunNotFound if it was erased with its run.
+func (s *AnnotationStore) Get(ctx context.Context, tenant, runID, id string) ([]byte, error) {
+	e, err := s.Store.Get(ctx, annotationPrefix(tenant, runID)+id)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, fault.NoRun()
+	}
+	if err != nil {
+		return nil, annotationsUnavailable(err)
+	}
+	return e.Value, nil
+}
+
 // Listen subscribes to new annotations of a run. The caller closes the listener.
 func (s *AnnotationStore) Listen(tenant, runID string) *notify.Listener {
 	return s.Hub.Listen(notify.Topic{Tenant: tenant, ID: runID})

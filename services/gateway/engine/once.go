@@ -48,6 +48,7 @@ var statuses = map[string]string{
 
 	openwopv1.Engine_RegisterWebhook_FullMethodName:   "201",
 	openwopv1.Engine_UnregisterWebhook_FullMethodName: "204",
+	hostv1.Host_DeleteRun_FullMethodName:              "204",
 }
 
 // SetStatus is an interceptor that passes the HTTP status of a success to the REST
@@ -98,12 +99,14 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		return nil, err
 	}
 	r := idempotency.Request{Tenant: tenantOf(ctx, req), Operation: info.FullMethod, Key: key, Digest: digest}
+	var first proto.Message
 	raw, replayed, err := s.deps.Idempotency.Do(ctx, r, func() ([]byte, error) {
 		res, err := next(ctx, req)
 		if err != nil {
 			return nil, err
 		}
-		return proto.Marshal(withoutSecret(res.(proto.Message))) //nolint:forcetypeassert // gRPC handlers return messages only
+		first = res.(proto.Message) //nolint:forcetypeassert // gRPC handlers return messages only
+		return proto.Marshal(recordable(first))
 	})
 	if replayed {
 		setMeta(ctx, MetaReplay, "true")
@@ -111,13 +114,36 @@ func (s *Service) Once(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	if err != nil {
 		return nil, err
 	}
+	if !replayed {
+		return first, nil
+	}
 	res := fresh()
 	if err := proto.Unmarshal(raw, res); err != nil {
 		return nil, fmt.Errorf("read recorded answer: %w", err)
 	}
-	s.restoreSecret(ctx, res)
-	if put, ok := res.(*hostv1.PutWorkflowResponse); ok && replayed {
+	if err := s.restore(ctx, req, res); err != nil {
+		return nil, err
+	}
+	if put, ok := res.(*hostv1.PutWorkflowResponse); ok {
 		setPutStatus(ctx, put)
 	}
 	return res, nil
+}
+
+// recordable returns a response as it may be recorded: without secrets, and without content of a run,
+// which can be erased.
+func recordable(res proto.Message) proto.Message {
+	if r, ok := res.(*hostv1.CreateAnnotationResponse); ok {
+		return annotationReference(r)
+	}
+	return withoutSecret(res)
+}
+
+// restore completes a recorded response.
+func (s *Service) restore(ctx context.Context, req any, res proto.Message) error {
+	if r, ok := res.(*hostv1.CreateAnnotationResponse); ok {
+		return s.restoreAnnotation(ctx, req.(*hostv1.CreateAnnotationRequest), r) //nolint:forcetypeassert // of this method
+	}
+	s.restoreSecret(ctx, res)
+	return nil
 }

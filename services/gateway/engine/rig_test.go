@@ -37,6 +37,7 @@ type dispatcher struct {
 	lists     []*dispatcherv1.ListWorkflowsRequest
 	start     func(*dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error)
 	cancel    func(*dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error)
+	erase     func(*dispatcherv1.EraseRunRequest) (*dispatcherv1.EraseRunResponse, error)
 	put       func(*dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error)
 	list      func(*dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error)
 	answers   int
@@ -65,6 +66,10 @@ func (d *dispatcher) CancelRun(_ context.Context, r *dispatcherv1.CancelRunReque
 		return d.cancel(r)
 	}
 	return &dispatcherv1.CancelRunResponse{Status: "cancelling"}, nil
+}
+
+func (d *dispatcher) EraseRun(_ context.Context, r *dispatcherv1.EraseRunRequest, _ ...grpc.CallOption) (*dispatcherv1.EraseRunResponse, error) {
+	return d.erase(r)
 }
 
 // hunted is a secret of all runs.

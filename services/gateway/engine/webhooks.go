@@ -226,7 +226,7 @@ func cloneWith[M interface {
 	return c
 }
 
-// restoreSecret sets the secret of a recorded response: it derives from the other members.
+// restoreSecret sets the secret of a response: it derives from the other members.
 func (s *Service) restoreSecret(ctx context.Context, res proto.Message) {
 	switch r := res.(type) {
 	case *openwopv1.RegisterWebhookResponse:

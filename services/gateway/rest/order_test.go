@@ -108,7 +108,7 @@ func TestHandler_AnswersUnknownPaths(t *testing.T) {
 		{"POST", "/v1/webhooks/wh_1:other", fault.NotFound, ""},
 		{"POST", "/v1/webhooks/:rotate", fault.NotFound, ""},
 		{"DELETE", "/v1/runs", fault.MethodNotAllowed, "GET, POST"},
-		{"PUT", "/v1/runs/run_1", fault.MethodNotAllowed, "GET"},
+		{"PUT", "/v1/runs/run_1", fault.MethodNotAllowed, "GET, DELETE"},
 		{"GET", "/v1/runs/run_1/cancel", fault.MethodNotAllowed, "POST"},
 		{"GET", "/v1/runs:bulk-cancel", fault.MethodNotAllowed, "POST"},
 		{"POST", "/v1/runs/run_1/events", fault.MethodNotAllowed, "GET"},

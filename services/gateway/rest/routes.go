@@ -194,6 +194,7 @@ var Routes = []Route{
 		FromPath:     []string{"runId"},
 		BodyOptional: true,
 	},
+	{HTTP: http.MethodDelete, Path: "/v1/runs/{run_id}", Method: hostv1.Host_DeleteRun_FullMethodName, Success: 204},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}:owner", Method: hostv1.Host_GetRunOwner_FullMethodName, Success: 200},
 	{
 		HTTP:     http.MethodGet,

@@ -44,6 +44,9 @@ type statements struct {
 	tail, lock, position                 string
 	putRuns, putTags, putFrames, putTail string
 	putMarks, putSubstitutions           string
+	eraseTags, eraseMark                 string
+	eraseSubstitution                    string
+	eraseFrames, eraseRun                string
 	run, frames, list, due, owned        string
 	listTagged, listMarked, marked       string
 	substitutions                        string
@@ -73,6 +76,14 @@ func (c Config) statements(id int64) statements {
 				waits = excluded.waits, owner = excluded.owner, owner_epoch = excluded.owner_epoch,
 				owned_since = excluded.owned_since, damage = excluded.damage, sum = excluded.sum
 			WHERE excluded.pos >= r.pos`),
+		eraseTags: in.Replace(`DELETE FROM {g}.tags
+			WHERE tenant = $1 AND tag = ANY($2::text[]) AND created_at = $3 AND run_id = $4`),
+		eraseMark: in.Replace(`DELETE FROM {g}.marks
+			WHERE tenant = $1 AND name = $2 AND value = $3 AND created_at = $4 AND run_id = $5`),
+		eraseSubstitution: in.Replace(`DELETE FROM {g}.substitutions
+			WHERE tenant = $1 AND at = $2 AND run_id = $3 AND seq = $4`),
+		eraseFrames: in.Replace(`DELETE FROM {g}.frames WHERE tenant = $1 AND run_id = $2`),
+		eraseRun:    in.Replace(`DELETE FROM {g}.runs WHERE tenant = $1 AND run_id = $2`),
 		putTags: in.Replace(`INSERT INTO {g}.tags (tenant, tag, created_at, run_id)
 			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING`),
 		putFrames: in.Replace(`INSERT INTO {g}.frames (tenant, run_id, first, last, types, sum, body)

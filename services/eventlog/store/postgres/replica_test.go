@@ -39,7 +39,7 @@ func replicas(t testing.TB, n int, log *memory.Log, cfg postgres.Config) []repli
 		if i%2 == 1 {
 			s = behind(t, s)
 		}
-		r := replica{Store: s, Ingester: ingest.New(log, s, hub.New(16), 1<<20, func() {}, slog.New(slog.DiscardHandler))}
+		r := replica{Store: s, Ingester: ingest.New(log, s, hub.New(16), 1<<20, func() {}, nil, slog.New(slog.DiscardHandler))}
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- r.Ingester.Run(ctx) }()

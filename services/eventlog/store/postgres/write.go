@@ -87,6 +87,9 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, s.verdict(ctx, g, err))
 	}
 	g.reach(b.Tail.Pos)
+	if len(b.Erased) > 0 {
+		s.dropAside(ctx, g.id)
+	}
 	return nil
 }
 
@@ -116,6 +119,7 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 		return err
 	}
 	w.found(b)
+	w.erase(b.Erased)
 	w.pending.Queue(g.sql.putTail, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	w.pending.Queue("COMMIT")
 	return w.flush(ctx)

@@ -19,6 +19,7 @@ func dsn(path string, cache int) string {
 	pragmas := url.Values{"_pragma": {
 		"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
 		"wal_autocheckpoint(8000)", fmt.Sprintf("cache_size(-%d)", cache>>10), "temp_store(MEMORY)",
+		"secure_delete(ON)", // also for cells that move to another page
 	}}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}).String()
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"waybill.dev/waybill/services/eventlog/store"
@@ -33,6 +34,9 @@ type Store struct {
 	cfg Config
 	log *slog.Logger
 	now func() time.Time
+
+	// unscrubbed: the log of the database may hold erased runs.
+	unscrubbed atomic.Bool
 
 	mu   sync.RWMutex // held for writing while the file is replaced
 	h    *handle      // nil means closed, or lost

@@ -11,7 +11,10 @@ import (
 )
 
 // writeStmts are the statements of the writing connection.
-type writeStmts struct{ tail, putTail, putRun, putTag, putFrame, putMark, putSubstitution *sql.Stmt }
+type writeStmts struct {
+	tail, putTail, putRun, putTag, putFrame, putMark, putSubstitution *sql.Stmt
+	eraseFrames, eraseTag, eraseMark, eraseSubstitution, eraseRun     *sql.Stmt
+}
 
 func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 	for _, s := range []struct {
@@ -42,6 +45,14 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		},
 		{&w.putSubstitution, `INSERT INTO substitutions (` + substitutionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO NOTHING`},
+		{&w.eraseFrames, `DELETE FROM frames WHERE tenant = ? AND run_id = ?`},
+		{&w.eraseTag, `DELETE FROM tags WHERE tenant = ? AND tag = ? AND created_at = ? AND run_id = ?`},
+		{
+			&w.eraseMark,
+			`DELETE FROM marks WHERE tenant = ? AND name = ? AND value = ? AND created_at = ? AND run_id = ?`,
+		},
+		{&w.eraseSubstitution, `DELETE FROM substitutions WHERE tenant = ? AND at = ? AND run_id = ? AND seq = ?`},
+		{&w.eraseRun, `DELETE FROM runs WHERE tenant = ? AND run_id = ?`},
 	} {
 		stmt, err := conn.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -53,7 +64,8 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 }
 
 func (w *writeStmts) close() error {
-	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame, w.putMark, w.putSubstitution)
+	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame, w.putMark, w.putSubstitution,
+		w.eraseFrames, w.eraseTag, w.eraseMark, w.eraseSubstitution, w.eraseRun)
 }
 
 func closeAll(stmts ...*sql.Stmt) error {
@@ -99,7 +111,7 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 			_, err = h.conn.ExecContext(ctx, "COMMIT")
 		}
 		if err == nil {
-			return nil
+			return s.scrub(ctx, h, len(b.Erased) > 0)
 		}
 		// SQLite rolls back some failed transactions itself; then this fails.
 		_, _ = h.conn.ExecContext(ctx, "ROLLBACK")
@@ -123,6 +135,11 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 	}
 	if err := w.found(ctx, b); err != nil {
 		return err
+	}
+	for i := range b.Erased {
+		if err := w.erase(ctx, &b.Erased[i]); err != nil {
+			return err
+		}
 	}
 	_, err := w.putTail.ExecContext(ctx, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	return err

@@ -41,6 +41,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"due/forgets a timer that has gone", dueForgets},
 		{"owned/gives the runs of one process in pages", ownedPages},
 		{"owned/follows a run to its next owner", ownedFollows},
+		{"erase/removes everything of a run, and nothing else", eraseRemoves},
+		{"erase/ignores an unknown run", eraseIgnoresUnknown},
 		{"rebuild/empties", rebuildEmpties},
 	}
 	for _, tt := range tests {

@@ -65,6 +65,7 @@ type pendingBatch struct {
 	frames        []store.Frame
 	marks         []store.Mark
 	substitutions []store.Substitution
+	erased        []store.Erasure
 	tail          store.Tail
 	bytes         int
 	dirty         bool // not empty; true even if only the position changed
@@ -153,6 +154,7 @@ func (s *Store) beginFlush() *store.Batch {
 		Frames:        s.pending.frames,
 		Marks:         s.pending.marks,
 		Substitutions: s.pending.substitutions,
+		Erased:        s.pending.erased,
 		Tail:          s.pending.tail,
 	}
 	for _, key := range s.pending.keys {
@@ -181,7 +183,10 @@ func (s *Store) endFlush(err error) {
 // evict moves a run that is committed up to row to the recent cache, unless newer changes
 // are pending. Of a large run it keeps only the uncommitted frames.
 func (s *Store) evict(row store.Run) {
-	r := s.runs[row.Key]
+	r, ok := s.runs[row.Key]
+	if !ok { // erased
+		return
+	}
 	if r.bytes > s.cfg.RecentBytes/largeShare {
 		r.dropFrames(row.Head)
 	}

@@ -3,6 +3,7 @@ package writebehind
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"waybill.dev/waybill/services/eventlog/store"
 )
@@ -34,11 +35,11 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 			return err
 		}
 		if wait == nil {
-			if running {
+			if running && len(b.Erased) == 0 {
 				signal(s.wake)
 				return nil
 			}
-			return s.commitAll(ctx)
+			return s.commitAll(ctx) // reads must not find an erased run below
 		}
 		signal(s.flushNow)
 		select {
@@ -58,6 +59,7 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	if s.running && s.pending.bytes > s.cfg.PendingBytes {
 		return true, s.changed, nil
 	}
+	s.acceptErased(b.Erased)
 	for _, row := range b.Runs {
 		s.acceptRow(row)
 	}
@@ -73,6 +75,26 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	s.pending.tail, s.pending.dirty = *s.tail, true
 	s.applied++
 	return s.running, nil, nil
+}
+
+// acceptErased drops all that memory has of erased runs.
+func (s *Store) acceptErased(all []store.Erasure) {
+	if len(all) == 0 {
+		return
+	}
+	gone := map[store.Key]bool{}
+	for _, e := range all {
+		gone[e.Key] = true
+		delete(s.runs, e.Key)
+		s.recent.Delete(e.Key)
+	}
+	p := &s.pending
+	p.keys = slices.DeleteFunc(p.keys, func(k store.Key) bool { return gone[k] })
+	p.frames = slices.DeleteFunc(p.frames, func(f store.Frame) bool { return gone[f.Key] })
+	p.marks = slices.DeleteFunc(p.marks, func(m store.Mark) bool { return gone[m.Key] })
+	p.substitutions = slices.DeleteFunc(p.substitutions, func(v store.Substitution) bool { return gone[v.Key] })
+	p.erased = append(p.erased, all...)
+	p.bytes += frameBytes * len(all)
 }
 
 // acceptRow stores a row unless memory has a newer one.

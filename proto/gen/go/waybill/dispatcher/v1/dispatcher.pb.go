@@ -4952,6 +4952,105 @@ func (x *GetNodeInputResponse) GetInput() []byte {
 	return nil
 }
 
+// EraseRunRequest names the run.
+type EraseRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseRunRequest) Reset() {
+	*x = EraseRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseRunRequest) ProtoMessage() {}
+
+func (x *EraseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseRunRequest.ProtoReflect.Descriptor instead.
+func (*EraseRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *EraseRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EraseRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// EraseRunResponse is the outcome.
+type EraseRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False: the run was erased before.
+	Erased        bool `protobuf:"varint,1,opt,name=erased,proto3" json:"erased,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseRunResponse) Reset() {
+	*x = EraseRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseRunResponse) ProtoMessage() {}
+
+func (x *EraseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseRunResponse.ProtoReflect.Descriptor instead.
+func (*EraseRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *EraseRunResponse) GetErased() bool {
+	if x != nil {
+		return x.Erased
+	}
+	return false
+}
+
 var File_waybill_dispatcher_v1_dispatcher_proto protoreflect.FileDescriptor
 
 const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
@@ -5334,7 +5433,12 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x02at\x18\x04 \x01(\x05H\x00R\x02at\x88\x01\x01B\x05\n" +
 	"\x03_at\",\n" +
 	"\x14GetNodeInputResponse\x12\x14\n" +
-	"\x05input\x18\x01 \x01(\fR\x05input2\xa2\x18\n" +
+	"\x05input\x18\x01 \x01(\fR\x05input\"@\n" +
+	"\x0fEraseRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"*\n" +
+	"\x10EraseRunResponse\x12\x16\n" +
+	"\x06erased\x18\x01 \x01(\bR\x06erased2\xff\x18\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -5357,7 +5461,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x15ListModelCapabilities\x123.waybill.dispatcher.v1.ListModelCapabilitiesRequest\x1a4.waybill.dispatcher.v1.ListModelCapabilitiesResponse\x12|\n" +
 	"\x13ListQuarantinedRuns\x121.waybill.dispatcher.v1.ListQuarantinedRunsRequest\x1a2.waybill.dispatcher.v1.ListQuarantinedRunsResponse\x12|\n" +
 	"\x13RetryQuarantinedRun\x121.waybill.dispatcher.v1.RetryQuarantinedRunRequest\x1a2.waybill.dispatcher.v1.RetryQuarantinedRunResponse\x12v\n" +
-	"\x11EndQuarantinedRun\x12/.waybill.dispatcher.v1.EndQuarantinedRunRequest\x1a0.waybill.dispatcher.v1.EndQuarantinedRunResponse\x12p\n" +
+	"\x11EndQuarantinedRun\x12/.waybill.dispatcher.v1.EndQuarantinedRunRequest\x1a0.waybill.dispatcher.v1.EndQuarantinedRunResponse\x12[\n" +
+	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12p\n" +
 	"\x0fFindBlockedRuns\x12-.waybill.dispatcher.v1.FindBlockedRunsRequest\x1a..waybill.dispatcher.v1.FindBlockedRunsResponse\x12g\n" +
 	"\fGetOwnership\x12*.waybill.dispatcher.v1.GetOwnershipRequest\x1a+.waybill.dispatcher.v1.GetOwnershipResponse\x12d\n" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
@@ -5382,7 +5487,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -5456,7 +5561,9 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*AnswerDocument)(nil),                // 69: waybill.dispatcher.v1.AnswerDocument
 	(*GetNodeInputRequest)(nil),           // 70: waybill.dispatcher.v1.GetNodeInputRequest
 	(*GetNodeInputResponse)(nil),          // 71: waybill.dispatcher.v1.GetNodeInputResponse
-	nil,                                   // 72: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	(*EraseRunRequest)(nil),               // 72: waybill.dispatcher.v1.EraseRunRequest
+	(*EraseRunResponse)(nil),              // 73: waybill.dispatcher.v1.EraseRunResponse
+	nil,                                   // 74: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
@@ -5471,7 +5578,7 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	35, // 9: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	36, // 10: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	40, // 11: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	72, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	74, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 	56, // 13: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	63, // 14: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
 	64, // 15: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
@@ -5497,46 +5604,48 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	54, // 35: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
 	57, // 36: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
 	59, // 37: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
-	61, // 38: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	65, // 39: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	39, // 40: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	42, // 41: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	44, // 42: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	46, // 43: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	48, // 44: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
-	50, // 45: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
-	52, // 46: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
-	1,  // 47: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 48: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 49: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 50: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 51: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 52: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 53: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 54: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 55: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	68, // 56: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	71, // 57: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	22, // 58: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 59: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	27, // 60: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	29, // 61: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	32, // 62: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	34, // 63: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	55, // 64: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	58, // 65: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	60, // 66: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	62, // 67: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	66, // 68: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	41, // 69: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	43, // 70: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	45, // 71: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	47, // 72: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	49, // 73: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
-	51, // 74: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
-	53, // 75: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
-	47, // [47:76] is the sub-list for method output_type
-	18, // [18:47] is the sub-list for method input_type
+	72, // 38: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
+	61, // 39: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	65, // 40: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	39, // 41: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	42, // 42: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	44, // 43: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	46, // 44: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	48, // 45: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	50, // 46: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	52, // 47: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 48: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 49: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 50: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 51: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 52: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 53: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 54: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 55: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 56: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	68, // 57: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	71, // 58: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	22, // 59: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 60: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	27, // 61: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	29, // 62: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	32, // 63: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	34, // 64: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	55, // 65: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	58, // 66: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	60, // 67: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	73, // 68: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
+	62, // 69: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	66, // 70: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	41, // 71: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	43, // 72: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	45, // 73: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	47, // 74: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	49, // 75: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	51, // 76: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	53, // 77: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	48, // [48:78] is the sub-list for method output_type
+	18, // [18:48] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name
@@ -5555,7 +5664,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   73,
+			NumMessages:   75,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,7 @@ const (
 	Dispatcher_ListQuarantinedRuns_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/ListQuarantinedRuns"
 	Dispatcher_RetryQuarantinedRun_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/RetryQuarantinedRun"
 	Dispatcher_EndQuarantinedRun_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/EndQuarantinedRun"
+	Dispatcher_EraseRun_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/EraseRun"
 	Dispatcher_FindBlockedRuns_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/FindBlockedRuns"
 	Dispatcher_GetOwnership_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetOwnership"
 	Dispatcher_ProgramMock_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
@@ -98,6 +99,9 @@ type DispatcherClient interface {
 	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled.
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
+	// EraseRun marks a run that has ended as erased. Dispatchers then remove everything that belongs to
+	// it.
+	EraseRun(ctx context.Context, in *EraseRunRequest, opts ...grpc.CallOption) (*EraseRunResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
 	// quarantined.
 	FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error)
@@ -330,6 +334,16 @@ func (c *dispatcherClient) EndQuarantinedRun(ctx context.Context, in *EndQuarant
 	return out, nil
 }
 
+func (c *dispatcherClient) EraseRun(ctx context.Context, in *EraseRunRequest, opts ...grpc.CallOption) (*EraseRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_EraseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindBlockedRunsResponse)
@@ -468,6 +482,9 @@ type DispatcherServer interface {
 	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled.
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
+	// EraseRun marks a run that has ended as erased. Dispatchers then remove everything that belongs to
+	// it.
+	EraseRun(context.Context, *EraseRunRequest) (*EraseRunResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
 	// quarantined.
 	FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error)
@@ -559,6 +576,9 @@ func (UnimplementedDispatcherServer) RetryQuarantinedRun(context.Context, *Retry
 }
 func (UnimplementedDispatcherServer) EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndQuarantinedRun not implemented")
+}
+func (UnimplementedDispatcherServer) EraseRun(context.Context, *EraseRunRequest) (*EraseRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseRun not implemented")
 }
 func (UnimplementedDispatcherServer) FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindBlockedRuns not implemented")
@@ -968,6 +988,24 @@ func _Dispatcher_EndQuarantinedRun_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_EraseRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).EraseRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_EraseRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).EraseRun(ctx, req.(*EraseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_FindBlockedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FindBlockedRunsRequest)
 	if err := dec(in); err != nil {
@@ -1216,6 +1254,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndQuarantinedRun",
 			Handler:    _Dispatcher_EndQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "EraseRun",
+			Handler:    _Dispatcher_EraseRun_Handler,
 		},
 		{
 			MethodName: "FindBlockedRuns",

@@ -3346,6 +3346,88 @@ func (x *EndQuarantinedRunResponse) GetStatus() string {
 	return ""
 }
 
+// DeleteRunRequest names the run.
+type DeleteRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRunRequest) Reset() {
+	*x = DeleteRunRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRunRequest) ProtoMessage() {}
+
+func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
+func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *DeleteRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// DeleteRunResponse is empty: the run is erased, now or before.
+type DeleteRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteRunResponse) Reset() {
+	*x = DeleteRunResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteRunResponse) ProtoMessage() {}
+
+func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
+func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+}
+
 // GetRunOwnerRequest names the run.
 type GetRunOwnerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3356,7 +3438,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3450,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3463,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -3417,7 +3499,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3511,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3524,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -3520,7 +3602,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3532,7 +3614,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3545,7 +3627,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -3572,7 +3654,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +3666,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +3679,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -3620,7 +3702,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3632,7 +3714,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3645,7 +3727,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -3679,7 +3761,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +3773,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +3786,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -3728,7 +3810,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3740,7 +3822,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3753,7 +3835,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -3790,7 +3872,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3884,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3897,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -3857,7 +3939,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3869,7 +3951,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3882,7 +3964,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -4250,7 +4332,10 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\a_reason\"J\n" +
 	"\x19EndQuarantinedRunResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\tR\x06status\"+\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\")\n" +
+	"\x10DeleteRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
+	"\x11DeleteRunResponse\"+\n" +
 	"\x12GetRunOwnerRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x8c\x03\n" +
 	"\x13GetRunOwnerResponse\x12\x15\n" +
@@ -4300,7 +4385,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xb2\x15\n" +
+	"byteOffset2\x86\x16\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
@@ -4324,7 +4409,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x15ListWebhookDeliveries\x12-.waybill.host.v1.ListWebhookDeliveriesRequest\x1a..waybill.host.v1.ListWebhookDeliveriesResponse\x12p\n" +
 	"\x13ListQuarantinedRuns\x12+.waybill.host.v1.ListQuarantinedRunsRequest\x1a,.waybill.host.v1.ListQuarantinedRunsResponse\x12p\n" +
 	"\x13RetryQuarantinedRun\x12+.waybill.host.v1.RetryQuarantinedRunRequest\x1a,.waybill.host.v1.RetryQuarantinedRunResponse\x12j\n" +
-	"\x11EndQuarantinedRun\x12).waybill.host.v1.EndQuarantinedRunRequest\x1a*.waybill.host.v1.EndQuarantinedRunResponse\x12X\n" +
+	"\x11EndQuarantinedRun\x12).waybill.host.v1.EndQuarantinedRunRequest\x1a*.waybill.host.v1.EndQuarantinedRunResponse\x12R\n" +
+	"\tDeleteRun\x12!.waybill.host.v1.DeleteRunRequest\x1a\".waybill.host.v1.DeleteRunResponse\x12X\n" +
 	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponse\x12U\n" +
 	"\n" +
 	"GetRunView\x12\".waybill.host.v1.GetRunViewRequest\x1a#.waybill.host.v1.GetRunViewResponse\x12[\n" +
@@ -4345,7 +4431,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -4400,57 +4486,59 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*RetryQuarantinedRunResponse)(nil),    // 50: waybill.host.v1.RetryQuarantinedRunResponse
 	(*EndQuarantinedRunRequest)(nil),       // 51: waybill.host.v1.EndQuarantinedRunRequest
 	(*EndQuarantinedRunResponse)(nil),      // 52: waybill.host.v1.EndQuarantinedRunResponse
-	(*GetRunOwnerRequest)(nil),             // 53: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 54: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 55: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 56: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 57: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 58: waybill.host.v1.GetNodeInputResponse
-	(*ReadAnswerRequest)(nil),              // 59: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 60: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 61: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 62: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 63: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 64: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 65: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 66: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 67: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 68: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*DeleteRunRequest)(nil),               // 53: waybill.host.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),              // 54: waybill.host.v1.DeleteRunResponse
+	(*GetRunOwnerRequest)(nil),             // 55: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 56: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 57: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 58: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 59: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 60: waybill.host.v1.GetNodeInputResponse
+	(*ReadAnswerRequest)(nil),              // 61: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 62: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 63: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 64: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 65: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 66: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 67: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 68: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 69: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 70: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	62, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	64, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	5,  // 2: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
 	48, // 3: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
 	6,  // 4: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	4,  // 5: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	11, // 6: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	62, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	64, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	14, // 8: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	62, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	64, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	17, // 10: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	62, // 11: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	64, // 11: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	17, // 12: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
 	17, // 13: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
 	22, // 14: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	62, // 15: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	62, // 16: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	62, // 17: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	62, // 18: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	64, // 15: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	64, // 16: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	64, // 17: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	64, // 18: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
 	34, // 19: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
 	35, // 20: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	62, // 21: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	62, // 22: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	64, // 21: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	64, // 22: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
 	41, // 23: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
 	42, // 24: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
 	45, // 25: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
 	48, // 26: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
 	6,  // 27: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
 	48, // 28: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	62, // 29: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	62, // 30: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	61, // 31: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	62, // 32: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	64, // 29: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	64, // 30: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	63, // 31: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	64, // 32: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
 	0,  // 33: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
 	2,  // 34: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
 	7,  // 35: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
@@ -4468,45 +4556,47 @@ var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	33, // 47: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
 	37, // 48: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
 	29, // 49: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	63, // 50: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	64, // 51: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	65, // 52: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	65, // 50: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	66, // 51: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	67, // 52: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
 	46, // 53: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
 	49, // 54: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
 	51, // 55: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	53, // 56: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	55, // 57: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	57, // 58: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	59, // 59: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 60: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 61: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	8,  // 62: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	10, // 63: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	40, // 64: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	44, // 65: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	13, // 66: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	16, // 67: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	19, // 68: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	21, // 69: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	24, // 70: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	26, // 71: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	28, // 72: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	32, // 73: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	36, // 74: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	38, // 75: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	30, // 76: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	66, // 77: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	67, // 78: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	68, // 79: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	47, // 80: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	50, // 81: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	52, // 82: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	54, // 83: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	56, // 84: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	58, // 85: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	60, // 86: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	60, // [60:87] is the sub-list for method output_type
-	33, // [33:60] is the sub-list for method input_type
+	53, // 56: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	55, // 57: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	57, // 58: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	59, // 59: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	61, // 60: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,  // 61: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	3,  // 62: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	8,  // 63: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	10, // 64: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	40, // 65: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	44, // 66: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	13, // 67: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	16, // 68: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	19, // 69: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	21, // 70: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	24, // 71: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	26, // 72: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	28, // 73: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	32, // 74: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	36, // 75: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	38, // 76: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	30, // 77: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	68, // 78: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	69, // 79: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	70, // 80: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	47, // 81: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	50, // 82: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	52, // 83: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	54, // 84: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	56, // 85: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	58, // 86: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	60, // 87: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	62, // 88: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	61, // [61:89] is the sub-list for method output_type
+	33, // [33:61] is the sub-list for method input_type
 	33, // [33:33] is the sub-list for extension type_name
 	33, // [33:33] is the sub-list for extension extendee
 	0,  // [0:33] is the sub-list for field type_name
@@ -4542,16 +4632,16 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[51].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[54].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[55].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[56].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[57].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[59].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   62,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

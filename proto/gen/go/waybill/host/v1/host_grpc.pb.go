@@ -42,6 +42,7 @@ const (
 	Host_ListQuarantinedRuns_FullMethodName    = "/waybill.host.v1.Host/ListQuarantinedRuns"
 	Host_RetryQuarantinedRun_FullMethodName    = "/waybill.host.v1.Host/RetryQuarantinedRun"
 	Host_EndQuarantinedRun_FullMethodName      = "/waybill.host.v1.Host/EndQuarantinedRun"
+	Host_DeleteRun_FullMethodName              = "/waybill.host.v1.Host/DeleteRun"
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
 	Host_GetNodeInput_FullMethodName           = "/waybill.host.v1.Host/GetNodeInput"
@@ -104,6 +105,8 @@ type HostClient interface {
 	RetryQuarantinedRun(ctx context.Context, in *RetryQuarantinedRunRequest, opts ...grpc.CallOption) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled. Scope runs:cancel.
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
+	// DeleteRun erases a run that has ended, with everything that belongs to it. Scope runs:delete.
+	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error)
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
@@ -363,6 +366,16 @@ func (c *hostClient) EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRu
 	return out, nil
 }
 
+func (c *hostClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteRunResponse)
+	err := c.cc.Invoke(ctx, Host_DeleteRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRunOwnerResponse)
@@ -459,6 +472,8 @@ type HostServer interface {
 	RetryQuarantinedRun(context.Context, *RetryQuarantinedRunRequest) (*RetryQuarantinedRunResponse, error)
 	// EndQuarantinedRun ends a quarantined run as cancelled. Scope runs:cancel.
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
+	// DeleteRun erases a run that has ended, with everything that belongs to it. Scope runs:delete.
+	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error)
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
@@ -547,6 +562,9 @@ func (UnimplementedHostServer) RetryQuarantinedRun(context.Context, *RetryQuaran
 }
 func (UnimplementedHostServer) EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndQuarantinedRun not implemented")
+}
+func (UnimplementedHostServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
 }
 func (UnimplementedHostServer) GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRunOwner not implemented")
@@ -988,6 +1006,24 @@ func _Host_EndQuarantinedRun_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_DeleteRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).DeleteRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_DeleteRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).DeleteRun(ctx, req.(*DeleteRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_GetRunOwner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRunOwnerRequest)
 	if err := dec(in); err != nil {
@@ -1154,6 +1190,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndQuarantinedRun",
 			Handler:    _Host_EndQuarantinedRun_Handler,
+		},
+		{
+			MethodName: "DeleteRun",
+			Handler:    _Host_DeleteRun_Handler,
 		},
 		{
 			MethodName: "GetRunOwner",

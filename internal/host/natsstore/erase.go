@@ -1,0 +1,71 @@
+package natsstore
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+
+	"waybill.dev/waybill/internal/blob/jetblob"
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/jetkv"
+	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/dispatcher/snapshot"
+)
+
+// erasable are stores of other services with data of runs, which a dispatcher erases.
+type erasable struct {
+	annotations, lanes, dead *jetkv.Store
+	assets                   *jetblob.Store
+}
+
+func annotationsBucket() jetkv.Config {
+	return jetkv.Config{Bucket: "waybill_annotations", Description: "what is said of runs", Erasable: true}
+}
+
+func (s *Stores) openErasable(ctx context.Context, conn *nats.Conn, cfg jetstream.Config) (err error) {
+	open := func(into **jetkv.Store, b jetkv.Config) {
+		if err == nil {
+			b.Replicas, b.OnDisk = cfg.Replicas, cfg.OnDisk
+			*into, err = jetkv.Open(ctx, conn, b)
+		}
+	}
+	e := &s.erasable
+	open(&e.annotations, annotationsBucket())
+	open(&e.lanes, lanesBucket())
+	open(&e.dead, deadBucket())
+	if err != nil {
+		return err
+	}
+	b := assetBucket(cfg.Replicas)
+	b.OnDisk = cfg.OnDisk
+	e.assets, err = jetblob.Open(ctx, conn, b)
+	return err
+}
+
+// EraseRun erases what the stores have of a run, except its log and its sealed values. It may be
+// repeated.
+func (s *Stores) EraseRun(ctx context.Context, run subject.Run, frames []*frame.Frame) error {
+	for _, f := range frames {
+		if err := assets.Erase(ctx, s.erasable.assets, run, f.Body); err != nil {
+			return err
+		}
+	}
+	for _, b := range []struct {
+		store kv.Store
+		keys  string
+	}{ // the keys are those of layout.go
+		{s.erasable.annotations, run.Tenant + "." + run.RunID + ".>"},
+		{s.erasable.lanes, "lane." + run.Tenant + ".*." + run.RunID},
+		{s.erasable.dead, "dead." + run.Tenant + ".*." + run.RunID + ".>"},
+		{s.Quarantine, "run." + run.Tenant + "." + run.RunID},
+		{s.Snapshots, snapshot.Key(run)},
+	} {
+		if err := b.store.(*jetkv.Store).Erase(ctx, b.keys); err != nil { //nolint:forcetypeassert // all are buckets
+			return err
+		}
+	}
+	return nil
+}

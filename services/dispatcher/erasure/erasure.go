@@ -1,0 +1,146 @@
+// Package erasure erases runs: everything that belongs to a run, in all stores of the host.
+//
+//	Erase   appends the mark to the run's log: the record of the intent
+//	Run     carries out marks: the steps, then the frames of the log
+//
+// The mark is in the log itself. So the compare-and-set of the log decides between an erasure and
+// everything else that would change the run, readers of the log delete what they have of the run when
+// they read the mark, and a process that dies during an erasure leaves it to another one. All steps
+// may be repeated. The frames go last, because steps may need them, and the last frames first, so
+// that what is left of a run is always its beginning.
+package erasure
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// Step removes data of a run outside the log. frames are what is left of its log; none if an earlier
+// attempt has removed it. A step is repeated after a failure or a crash.
+type Step func(ctx context.Context, run subject.Run, frames []*frame.Frame) error
+
+// Eraser erases runs. It is safe for concurrent use, also by several processes.
+type Eraser struct {
+	log    runlog.Log
+	marks  runlog.Eraser
+	steps  []Step
+	logger *slog.Logger
+	// ended counts attempts; failed ones are repeated.
+	ended func(erased bool)
+}
+
+// New returns an eraser that carries out steps in their order, and then removes the frames. ended
+// counts attempts.
+func New(log runlog.Log, marks runlog.Eraser, logger *slog.Logger, ended func(erased bool), steps ...Step) *Eraser {
+	return &Eraser{log: log, marks: marks, steps: steps, logger: logger, ended: ended}
+}
+
+// retryAfter is the retry hint of temporary errors.
+const retryAfter = time.Second
+
+// Erase marks a run as erased. erased is false if it was marked before. Errors: fault.RunNotFound,
+// fault.Conflict if the run, or its parent, has not ended, fault.CapabilityNotProvided,
+// fault.ServiceUnavailable.
+func (e *Eraser) Erase(ctx context.Context, run subject.Run) (erased bool, err error) {
+	if err := e.checkParent(ctx, run); err != nil {
+		return false, toFault(err)
+	}
+	erased, err = e.marks.Mark(ctx, run)
+	return erased, toFault(err)
+}
+
+// checkParent rejects a child whose parent goes on: the parent may still read the child's result.
+func (e *Eraser) checkParent(ctx context.Context, run subject.Run) error {
+	first, err := e.log.First(ctx, run)
+	if errors.Is(err, runlog.ErrNotFound) || errors.Is(err, frame.ErrDamaged) {
+		return nil // unknown, erased or damaged: Mark decides
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := first.Record()
+	if err != nil || rec.Parent == nil {
+		return nil //nolint:nilerr // a damaged record names no parent
+	}
+	last, err := e.log.Last(ctx, subject.Run{Tenant: run.Tenant, RunID: rec.Parent.RunID})
+	switch {
+	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, frame.ErrDamaged):
+		return nil
+	case err != nil:
+		return err
+	case last.Kind != subject.End:
+		return fault.New(fault.Conflict, "the run is a child of run %s, which has not ended; cancel that run, or wait for its end", rec.Parent.RunID).
+			With("parentRunId", rec.Parent.RunID)
+	}
+	return nil
+}
+
+func toFault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, runlog.ErrNotFound):
+		return fault.NoRun()
+	case errors.Is(err, runlog.ErrActive):
+		return fault.New(fault.Conflict, "the run has not ended; cancel it, and erase it when it has ended").Wrap(err)
+	case errors.Is(err, runlog.ErrPermanent):
+		return fault.New(fault.CapabilityNotProvided, "the run log was created by a build that forbids the removal of frames; "+
+			"the operator has to move it to a new stream").Wrap(err)
+	case errors.Is(err, runlog.ErrUnavailable):
+		return fault.New(fault.ServiceUnavailable, "the run log is unavailable; try again").After(retryAfter).Wrap(err)
+	}
+	return err
+}
+
+// watchRetry is the pause before marks are followed again.
+const watchRetry = time.Second
+
+// Run carries out erasures until ctx ends.
+func (e *Eraser) Run(ctx context.Context) error {
+	for range retry.Every(watchRetry).Tries(ctx) {
+		err := e.marks.Erasures(ctx, e.attempt)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e.logger.Warn("erasures not followed; trying again", "error", err)
+	}
+	return ctx.Err()
+}
+
+// attempt carries out an erasure once.
+func (e *Eraser) attempt(ctx context.Context, mark *frame.Frame) error {
+	attrs := []any{"run_id", mark.Run.RunID, "tenant", mark.Run.Tenant}
+	err := lifecycle.Contain(e.logger, "erasure", func() error { return e.carryOut(ctx, mark) }, attrs...)
+	switch {
+	case ctx.Err() != nil: // this process stops
+	case err != nil:
+		e.ended(false)
+		e.logger.Warn("run not erased yet; trying again", append(attrs, "error", err)...)
+	default:
+		e.ended(true)
+		e.logger.Info("run erased", attrs...)
+	}
+	return err
+}
+
+func (e *Eraser) carryOut(ctx context.Context, mark *frame.Frame) error {
+	frames, err := e.marks.Remaining(ctx, mark)
+	if err != nil {
+		return err
+	}
+	for _, step := range e.steps {
+		if err := step(ctx, mark.Run, frames); err != nil {
+			return err
+		}
+	}
+	return e.marks.Purge(ctx, mark)
+}
