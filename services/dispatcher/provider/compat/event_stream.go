@@ -64,7 +64,7 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	event := s.events.Event()
-	if s.done = bytes.HasPrefix(bytes.TrimSpace(event.Data), []byte("[DONE]")); s.done {
+	if s.done = isDone(event.Data); s.done {
 		return false
 	}
 	s.current = chunk{}
@@ -75,6 +75,12 @@ func (s *eventStream) next() bool {
 		}
 	}
 	return s.err == nil
+}
+
+// isDone reports whether an event says that the answer is complete: [DONE], also without its brackets.
+func isDone(data []byte) bool {
+	word := bytes.Trim(data, " \t\r\n\"[]")
+	return bytes.EqualFold(word, []byte("done")) || bytes.HasPrefix(word, []byte("DONE]"))
 }
 
 // readChunk reads an event of Chat Completions.

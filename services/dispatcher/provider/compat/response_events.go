@@ -252,7 +252,7 @@ func (r *responseReader) end(kind string, doc, usage json.RawMessage, into *chun
 		return &outbound.ServerError{Body: outbound.ParseError(strictjson.Render(map[string]json.RawMessage{"error": orNull(whole.Error)}))}
 	}
 	into.Model, _ = strictjson.String(whole.Model)
-	into.Usage = firstUsage(whole.Usage, usage)
+	into.Usage = usageIn(whole.Usage, usage)
 	if !r.any {
 		var items []json.RawMessage
 		if json.Unmarshal(whole.Output, &items) != nil || len(items) == 0 {
