@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,7 +172,14 @@ func TestForeign_Generated(t *testing.T) {
 		"{\r\n\t\"urgent\" : false ,\r\n\t\"title\" : \"\\u00e9\\ud83d\\ude00 😀\"\r\n}",
 	}
 	var thoughts []string
-	for _, m := range thinkingMarks {
+	marks := slices.Clone(thinkingMarks)
+	for _, name := range []string{
+		"think", "thinking", "thought", "reasoning", "reflection", "seed:think", "scratchpad", "thought_process", "thoughts",
+		"thinking-process", "inner_monologue", "chain_of_thought", "antThinking", "longcat_think",
+	} {
+		marks = append(marks, mark{text: "<" + name + ">", ends: "</" + name + ">"})
+	}
+	for _, m := range marks {
 		if m.paired {
 			continue // the end mark alone is none
 		}
