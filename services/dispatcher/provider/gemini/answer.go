@@ -171,8 +171,9 @@ func (a *answer) flushHeld() error {
 func (a *answer) result() provider.Result {
 	e := a.ending
 	r := provider.Result{RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: a.usage, Media: a.media.list}
+	unspecified := strings.HasSuffix(string(e.blocked), "UNSPECIFIED")
 	switch {
-	case e.blocked != "":
+	case e.blocked != "" && (!unspecified || e.finish == ""): // a prompt that was answered was not blocked
 		r.Stop, r.RawStop, r.SafetyCategory, r.RefusalText = provider.StopRefused, string(e.blocked), string(e.blocked), e.message
 	case r.Stop == provider.StopRefused:
 		r.SafetyCategory = categoryOf(e.finish, e.ratings)

@@ -71,6 +71,7 @@ func (f *frames) next() {
 		f.ended, f.x.broken = true, e
 		return
 	}
+	data = plain(data)
 	f.x.note(data)
 	f.ready = append(append([]byte("data: "), data...), "\n\n"...)
 }
