@@ -21,8 +21,8 @@ import (
 // for JSON validity, and for the end.
 type eventStream struct {
 	events ssestream.Decoder
-	// read reads an event; done means that it completes the answer.
-	read    func(data []byte, into *chunk) (done bool, err error)
+	// read reads an event and its name; done means that it completes the answer.
+	read    func(name string, data []byte, into *chunk) (done bool, err error)
 	current chunk
 	// done means that the answer is complete; the stream may still be open.
 	done bool
@@ -68,7 +68,7 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	s.current = chunk{}
-	s.done, s.err = s.read(event.Data, &s.current)
+	s.done, s.err = s.read(event.Type, event.Data, &s.current)
 	if _, reported := errors.AsType[*outbound.ServerError](s.err); s.err != nil && !reported {
 		if event.Type == "error" || strictjson.KindOf(event.Data) == "an array" { // errors in another form
 			s.err = &outbound.ServerError{Body: outbound.ParseError(event.Data)}
@@ -84,7 +84,7 @@ func isDone(data []byte) bool {
 }
 
 // readChunk reads an event of Chat Completions.
-func readChunk(data []byte, into *chunk) (done bool, err error) {
+func readChunk(_ string, data []byte, into *chunk) (done bool, err error) {
 	if err = into.read(data); err == nil && into.failed() {
 		body := outbound.ParseError(data)
 		if body == (outbound.ErrorBody{}) { // the error is not at the top
