@@ -71,4 +71,14 @@ func TestOdd_Answers(t *testing.T) {
 			require.Equal(t, tc.stop, res.Stop)
 		})
 	}
+	for counts, want := range map[string]provider.Usage{
+		`{"promptTokenCount":"8","candidatesTokenCount":9.0,"totalTokenCount":"17"}`: {InputTokens: 8, OutputTokens: 9, TotalTokens: 17, Known: true},
+		`{"promptTokenCount":4294967296,"candidatesTokenCount":1e300}`:               {InputTokens: 4294967296, OutputTokens: 1 << 40, Known: true},
+		`{"promptTokenCount":"many"}`:                                                {},
+		`{"promptTokenCount":-8}`:                                                    {Known: true},
+		`[8]`:                                                                        {},
+	} {
+		res, _ := newRig(t, nil).call(t, ask(), events(first, second, `{"candidates":[{"finishReason":"STOP"}],"usageMetadata":`+counts+`}`))
+		require.Equal(t, want, res.Usage, counts)
+	}
 }

@@ -55,21 +55,23 @@ func categoryOf(finish genai.FinishReason, ratings []*genai.SafetyRating) string
 
 // usageOf converts the usage as billed: thinking is output, prompt tokens of the vendor's tools are
 // input and include the cached part.
-func usageOf(u *genai.GenerateContentResponseUsageMetadata) provider.Usage {
-	n := func(counts ...int32) (sum int) {
-		for _, c := range counts {
-			sum += int(max(c, 0))
+func usageOf(counts map[string]int64) provider.Usage {
+	sum := func(names ...string) (n int) {
+		for _, name := range names {
+			n += int(counts[name])
 		}
-		return sum
+		return n
 	}
+	_, prompt := counts["promptTokenCount"]
+	_, answer := counts["candidatesTokenCount"]
 	out := provider.Usage{
-		InputTokens:     n(u.PromptTokenCount, u.ToolUsePromptTokenCount),
-		OutputTokens:    n(u.CandidatesTokenCount, u.ThoughtsTokenCount),
-		TotalTokens:     n(u.TotalTokenCount),
-		CacheReadTokens: n(u.CachedContentTokenCount),
-		Known:           true,
+		InputTokens:     sum("promptTokenCount", "toolUsePromptTokenCount"),
+		OutputTokens:    sum("candidatesTokenCount", "thoughtsTokenCount"),
+		TotalTokens:     sum("totalTokenCount"),
+		CacheReadTokens: sum("cachedContentTokenCount"),
+		Known:           prompt || answer || sum("totalTokenCount") > 0,
 	}
-	if spent := n(u.ThoughtsTokenCount); spent > 0 { // the vendor leaves out 0
+	if spent := sum("thoughtsTokenCount"); spent > 0 { // the vendor leaves out 0
 		out.ReasoningTokens = &spent
 	}
 	return out
