@@ -216,6 +216,7 @@ func TestForeign_OtherRoots(t *testing.T) {
 	for source, texts := range map[string]map[string]string{
 		`{"type":"array","minItems":1,"items":{"type":"object","required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}}}}`: {
 			`[{"n":1},{"n":2}]`:                              `[{"n":1},{"n":2}]`,
+			`{"value":[{"n":1}]}`:                            `[{"n":1}]`,
 			"```json\n[\n {\"n\":1}\n]\n```":                 "[\n {\"n\":1}\n]",
 			"<think>[{\"n\":9}]</think>[{\"n\":1}]":          `[{"n":1}]`,
 			"<think time=1>[{\"n\":9}]</think>\n[{\"n\":1}]": `[{"n":1}]`,
@@ -224,13 +225,18 @@ func TestForeign_OtherRoots(t *testing.T) {
 			"[{\"n\":1},{\"n\":":                             "",
 		},
 		`{"type":"string","enum":["yes","no"]}`: {
-			`"yes"`:                          `"yes"`,
-			"```json\n\"no\"\n```":           `"no"`,
-			"<think>\"no\"</think>":          "",
-			"<think>\"no\"</think>\n\"yes\"": `"yes"`,
+			`"yes"`:                             `"yes"`,
+			`{"value":"yes"}`:                   `"yes"`,
+			"```json\n{\"value\": \"no\"}\n```": `"no"`,
+			`{"value":"maybe"}`:                 "",
+			`{"value":"yes","note":1}`:          "",
+			"```json\n\"no\"\n```":              `"no"`,
+			"<think>\"no\"</think>":             "",
+			"<think>\"no\"</think>\n\"yes\"":    `"yes"`,
 		},
 		`{"type":"integer"}`: {
 			"42":                       "42",
+			`{"value":42}`:             "42",
 			" 42\n":                    "42",
 			"```\n42\n```":             "42",
 			"\ufeff42":                 "42",

@@ -43,6 +43,10 @@ func (r *reader) candidates(ctx context.Context, docs []document) ([]candidate, 
 	if items, ok, err := r.listed(ctx, docs); ok || err != nil {
 		return items, err
 	}
+	docs, err := r.unwrapped(ctx, docs, r.requestedSchema().schema)
+	if err != nil {
+		return nil, err
+	}
 	var good, others []reading
 	place, answered := 0, false
 	for _, d := range ranked(docs) {
