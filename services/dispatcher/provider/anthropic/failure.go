@@ -86,7 +86,9 @@ func (p *Provider) refused(
 	}
 	e.Status = reported.Status
 	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
-	e.RetryAfter = retryAfter(reported.Header)
+	if e.RetryAfter = retryAfter(reported.Header); e.RetryAfter == 0 && e.Retryable {
+		e.RetryAfter = reported.Body.Wait()
+	}
 	return e
 }
 

@@ -127,7 +127,7 @@ func TestOdd_Answers(t *testing.T) {
 		"an unknown part":              {served: stream(delta(`[{"type":"text","text":`+wholeText+`},{"type":"search_result","id":3}]`, "") + stopChunk)},
 		"a null part":                  {served: stream(delta(`[null,{"type":"text","text":`+wholeText+`}]`, "") + stopChunk)},
 		"a string among parts":         {served: stream(delta(`[`+firstHalf+`,{"type":"text","text":`+secondHalf+`}]`, "") + stopChunk)},
-		"images beside the text":       {served: stream(strings.ReplaceAll(halves, `}}`, `,"images":[{"type":"image_url"}]}}`) + stopChunk)},
+		"images next to the text":      {served: stream(strings.ReplaceAll(halves, `}}`, `,"images":[{"type":"image_url"}]}}`) + stopChunk)},
 		"text of the older interface":  {served: stream(event(`{"object":"text_completion","choices":[{"index":0,"text":`+firstHalf+`,"finish_reason":null}]}`) + event(`{"choices":[{"index":0,"text":`+secondHalf+`,"finish_reason":"stop"}]}`))},
 		"content null, text":           {served: stream(chunkOf(`{"index":0,"delta":{"content":null},"text":`+wholeText+`}`) + stopChunk)},
 		"a delta and a null message":   {served: stream(strings.ReplaceAll(halves+stopChunk, `"delta"`, `"message":null,"delta"`))},
@@ -135,7 +135,7 @@ func TestOdd_Answers(t *testing.T) {
 		"a null delta and a message":   {served: stream(chunkOf(`{"index":0,"delta":null,"message":{"content":` + wholeText + `},"finish_reason":"stop"}`))},
 		"an answer after [DONE]":       {served: stream(whole + doneEvent + delta(`"x"`, "") + doneEvent)},
 		"a second role":                {served: stream(chunkOf(`{"index":0,"delta":{"role":"assistant","content":""}}`) + halves + chunkOf(`{"index":0,"delta":{"role":"","content":""},"finish_reason":"stop"}`))},
-		"parsed beside the content":    {served: doc(message(`{"content":` + wholeText + `,"parsed":{"title":"Call 😀","urgent":true}}`))},
+		"parsed next to the content":   {served: doc(message(`{"content":` + wholeText + `,"parsed":{"title":"Call 😀","urgent":true}}`))},
 		"parsed instead of content":    {served: doc(message(`{"content":null,"parsed":{"title":"Call 😀","urgent":true}}`))},
 		"a call in both forms":         {served: stream(chunkOf(`{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":`+function+`}],"function_call":`+function+`}}`) + stopChunk), via: provider.ViaTool},
 		"the call repeated at the end": {served: stream(call(`[{"index":0,"id":"c","function":`+function+`}]`) + chunkOf(`{"index":0,"delta":{},"message":{"tool_calls":[{"id":"c","function":`+function+`}]},"finish_reason":"tool_calls"}`)), via: provider.ViaTool},
@@ -247,8 +247,8 @@ func TestOdd_Errors(t *testing.T) {
 	const google = `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequests%s"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"37s"}]}}`
 	for name, tc := range map[string]failure{
 		// Rate limits.
-		"Groq, with its prices":          limited(status(429, "{\"error\":{\"message\":\"Rate limit reached for model `x` in organization `o` on tokens per minute (TPM): Limit 6000, Used 5000, Requested 2000. Please try again in 2.5s. Need more tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}")),
-		"OpenAI, with its payments":      limited(status(429, `{"error":{"message":"Rate limit reached for x on requests per min. Limit: 3 / min. Please try again in 20s. Please add a payment method to your account to increase your rate limit. Visit https://platform.openai.com/account/billing to add a payment method.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`)),
+		"Groq, with its prices":          after(2500*time.Millisecond, limited(status(429, "{\"error\":{\"message\":\"Rate limit reached for model `x` in organization `o` on tokens per minute (TPM): Limit 6000, Used 5000, Requested 2000. Please try again in 2.5s. Need more tokens? Upgrade to Dev Tier today at https://console.groq.com/settings/billing\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}"))),
+		"OpenAI, with its payments":      after(20*time.Second, limited(status(429, `{"error":{"message":"Rate limit reached for x on requests per min. Limit: 3 / min. Please try again in 20s. Please add a payment method to your account to increase your rate limit. Visit https://platform.openai.com/account/billing to add a payment method.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`))),
 		"OpenAI, used up":                spent(status(429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`)),
 		"OpenAI, larger than the minute": tooLong(status(429, `{"error":{"message":"Request too large for x on tokens per min (TPM): Limit 30000, Requested 40000. The input or output tokens must be reduced in order to run successfully.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`)),
 		"Gemini, of the minute":          after(37*time.Second, limited(status(429, "["+strings.Replace(google, "%s", "PerMinutePerProjectPerModel-FreeTier", 1)+"]"))),
@@ -258,6 +258,12 @@ func TestOdd_Errors(t *testing.T) {
 		"MiniMax, in the stream":         limited(stream(`{"choices":null,"base_resp":{"status_code":1002,"status_msg":"rate limit exceeded(RPM)"}}`)),
 		"MiniMax, no balance":            spent(doc(`{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}`)),
 		"MiniMax, too long":              tooLong(doc(`{"base_resp":{"status_code":2013,"status_msg":"invalid params, context window exceeds limit (2013)"}}`)),
+		"Azure, in words":                after(22*time.Second, limited(said(429, "Requests to the API have exceeded the call rate limit. Please retry after 22 seconds."))),
+		"LiteLLM, in words":              after(5*time.Second, limited(said(429, "No deployments available for selected model, Try again in 5 seconds."))),
+		"minutes in words":               after(6*time.Minute, limited(said(429, "Rate limit reached. Please try again in 6m0s."))),
+		"a minute in words":              after(time.Minute, limited(said(429, "Slow down and try again in 1 minute"))),
+		"milliseconds in words":          after(842*time.Millisecond, limited(said(429, "Please try again in 842ms."))),
+		"no time in words":               limited(said(429, "Please try again in a while, after 9 requests.")),
 		"AWS, throttling":                limited(status(429, `{"__type":"com.amazon.coral.availability#ThrottlingException","message":"Too many requests, please wait before trying again."}`)),
 		"AWS, throttling of 400":         limited(status(400, `{"__type":"ThrottlingException","message":"Rate exceeded"}`)),
 		"Databricks, a limit":            limited(status(429, `{"error_code":"REQUEST_LIMIT_EXCEEDED","message":"REQUEST_LIMIT_EXCEEDED: Exceeded workspace input tokens per minute rate limit"}`)),
@@ -265,7 +271,7 @@ func TestOdd_Errors(t *testing.T) {
 		"HTTP 200, a limit, streamed":    limited(stream(`{"error":{"message":"Rate limit exceeded","type":"rate_limit_error"}}`)),
 		"a number of 429 in the stream":  limited(stream(`{"error":{"code":"429","message":"slow"}}`)),
 		"a status in the stream":         limited(stream(`{"error":{"status":429,"message":"slow"}}`)),
-		"a status beside the error":      limited(stream(`{"status_code":429,"error":{"message":"slow"}}`)),
+		"a status next to the error":     limited(stream(`{"status_code":429,"error":{"message":"slow"}}`)),
 
 		// Prompts that are too long.
 		"xAI":              tooLong(said(400, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.")),

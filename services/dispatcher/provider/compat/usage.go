@@ -93,8 +93,12 @@ type countPair struct{ own, later **int64 }
 
 func (u *usage) pairs(later *usage) []countPair {
 	return []countPair{
-		{&u.prompt, &later.prompt}, {&u.completion, &later.completion}, {&u.total, &later.total},
-		{&u.cacheRead, &later.cacheRead}, {&u.cacheWrite, &later.cacheWrite}, {&u.reasoning, &later.reasoning},
+		{&u.prompt, &later.prompt},
+		{&u.completion, &later.completion},
+		{&u.total, &later.total},
+		{&u.cacheRead, &later.cacheRead},
+		{&u.cacheWrite, &later.cacheWrite},
+		{&u.reasoning, &later.reasoning},
 	}
 }
 

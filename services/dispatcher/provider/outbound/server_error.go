@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -42,14 +43,26 @@ type ErrorBody struct {
 	RetryDelay, QuotaID string
 }
 
-// Wait returns the wait that the error's document requests; 0 for none.
+// Wait returns the wait that the error's document requests, in a detail or in words; 0 for none. Gateways
+// pass on the words of a server, and not its headers.
 func (e ErrorBody) Wait() time.Duration {
-	seconds, ok := strings.CutSuffix(e.RetryDelay, "s")
-	if !ok {
-		return 0
+	if e.RetryDelay != "" {
+		return RetryAfter(http.Header{"Retry-After": {e.RetryDelay}})
 	}
-	return RetryAfter(http.Header{"Retry-After": {seconds}})
+	for _, words := range waitInWords.FindAllStringSubmatch(strings.ToLower(e.Message), 1) {
+		if wait, err := time.ParseDuration(words[1]); err == nil {
+			return min(wait, maxRetryAfter)
+		}
+		units := map[byte]string{'s': "s", 'm': "m", 'h': "h"}
+		if wait, err := time.ParseDuration(words[2] + units[words[3][0]]); err == nil {
+			return min(wait, maxRetryAfter)
+		}
+	}
+	return 0
 }
+
+// waitInWords matches a time to wait, in the notation of Go or as a number with its unit.
+var waitInWords = regexp.MustCompile(`(?:again|retry|wait)(?: in| after| for)? (?:((?:\d+(?:\.\d+)?(?:ms|h|m|s))+)\b|(\d+(?:\.\d+)?) (seconds?|secs?|minutes?|mins?|hours?)\b)`)
 
 // ParseError reads an error document of any known form: {"error":{…}}, {"error":"text"},
 // {"message":…}, {"detail":…}, a list of one of these, or plain text.
