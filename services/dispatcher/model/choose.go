@@ -124,7 +124,7 @@ func (r *reader) chooseValue(
 		chosen document
 		wrong  []schema.Violation
 	)
-	docs, err := r.unwrapped(ctx, docs, s)
+	docs, err := r.unwrapped(ctx, docs, s, wrapMember)
 	if err != nil {
 		return document{}, nil, err
 	}
@@ -148,13 +148,22 @@ func (r *reader) chooseValue(
 // wrapMember is the member in which values are wrapped where an object is wanted. Models do so unasked.
 const wrapMember = "value"
 
-// unwrapped returns the documents with the values of those that only wrap a value of the schema.
-func (r *reader) unwrapped(ctx context.Context, docs []document, s *schema.Schema) ([]document, error) {
+// unwrapped returns the documents with the values of those that only wrap a value of the schema, in a
+// member of one of the names.
+func (r *reader) unwrapped(ctx context.Context, docs []document, s *schema.Schema, names ...string) ([]document, error) {
 	docs = slices.Clone(docs)
 	for i, d := range docs {
 		members := strictjson.Object(d.raw)
-		inner, ok := members[wrapMember]
-		if !ok || len(members) > 1 || s == nil {
+		if len(members) != 1 || s == nil {
+			continue
+		}
+		var inner json.RawMessage
+		for name, raw := range members {
+			if slices.Contains(names, name) {
+				inner = raw
+			}
+		}
+		if inner == nil {
 			continue
 		}
 		_, violations, err := r.validate(ctx, s, d.raw)
