@@ -300,6 +300,12 @@ func (s *Service) newStarter() *create.Starter {
 // newExecutor returns the executor of runs.
 func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Executor {
 	d := s.deps
+	calls := tool.Router{
+		Runners: d.Seams.Runners(d.Tools),
+		Models:  s.loop,
+		Limits:  d.ToolLimits.Current,
+		Acquire: s.admitCall,
+	}
 	return engine.New(engine.Config{
 		Limits:      s.cfg.Limits,
 		AckWait:     s.cfg.AckWait,
@@ -317,12 +323,8 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 			Redactor: s.redactor,
 			Secrets:  s.secrets(),
 			Acceptor: clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
-			Models: tool.Router{
-				Runners: d.Seams.Runners(d.Tools),
-				Models:  s.loop,
-				Limits:  d.ToolLimits.Current,
-				Admit:   s.admitCall,
-			},
+			Models:   calls,
+			Limiter:  calls,
 			Children: s.starter,
 		},
 		Rules: engine.Rules{
