@@ -215,9 +215,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := s.openPrompts(s.redactor); err != nil {
 		return nil, err
 	}
-	sweep := timers.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}
-	s.watch = timers.New(sweep, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
+	sweep := timers.Config{SweepEvery: 2 * time.Second, Grace: 100 * time.Millisecond, Process: s.leases.Process}
+	s.watch = timers.New(sweep, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{
 		Log:    d.Log,
