@@ -22,7 +22,7 @@ import (
 type world struct {
 	mu     sync.Mutex
 	timers map[timers.DueRun]bool
-	// woken are the times at which runs were woken, and by whom.
+	// woken are the times at which runs were woken, and by the processes that woke them.
 	woken map[string]time.Time
 	by    map[string]string
 	// looks counts the reads of the log, queries those of the index.
@@ -53,7 +53,8 @@ func (w *world) Due(_ context.Context, before time.Time, after timers.DueRun, li
 	}
 	for t := range w.timers {
 		woken, is := w.woken[t.Run.RunID]
-		if t.DueMs < before.UnixMilli() && order(t, after) > 0 && !(is && time.Since(woken) > w.lag) {
+		listed := !is || time.Since(woken) <= w.lag
+		if listed && t.DueMs < before.UnixMilli() && order(t, after) > 0 {
 			out = append(out, t)
 		}
 	}
