@@ -65,7 +65,7 @@ func SetStatus(ctx context.Context, req any, info *grpc.UnaryServerInfo, next gr
 func CheckMeta(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	for _, name := range []string{MetaIdempotencyKey, MetaDedup, MetaForceEngine} {
 		if n := len(metadata.ValueFromIncomingContext(ctx, name)); n > 1 {
-			return nil, fault.New(fault.ValidationError, "%s: the metadata is there %d times; send it once", name, n).With("header", name)
+			return nil, fault.InvalidHeader(name, "the metadata is there %d times; send it once", n)
 		}
 	}
 	return next(ctx, req)

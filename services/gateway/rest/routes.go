@@ -331,6 +331,7 @@ type stream struct {
 	path string
 	// method is the full name of the gRPC method behind it.
 	method string
+	query  []parameter
 	serve  http.Handler
 }
 
