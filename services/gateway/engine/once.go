@@ -39,6 +39,11 @@ var once = map[string]func() proto.Message{
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   func() proto.Message { return &hostv1.EndQuarantinedRunResponse{} },
 }
 
+// Repeatable reports whether a repeated request of a method, with the same key, gets the first answer.
+func Repeatable(method string) bool {
+	return once[method] != nil || method == openwopv1.Engine_CreateRun_FullMethodName || method == openwopv1.Engine_ForkRun_FullMethodName
+}
+
 // statuses are the HTTP statuses of successes other than 200, for first and repeated
 // requests.
 var statuses = map[string]string{

@@ -127,6 +127,7 @@ func (s *EventStreams) serveStream(ctx context.Context, w http.ResponseWriter, r
 		return err
 	}
 	if over { // a standard EventSource reconnects after every end but this one
+		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
