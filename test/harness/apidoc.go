@@ -286,6 +286,9 @@ func (d *Description) Answer(method, path string, a *Answer) error {
 		return nil
 	}
 	typ, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	if !slices.Contains(media, typ) && slices.Contains(media, "application/*") && strings.HasPrefix(typ, "application/") {
+		typ = "application/*"
+	}
 	if !slices.Contains(media, typ) {
 		return fmt.Errorf("%s %s: media type %q is not described for %s", method, o.path, typ, status)
 	}

@@ -54,7 +54,7 @@ func (b *builder) describe(base string) (object, error) {
 		"headers":         withoutNames(headers),
 		"securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer", "description": "An API key of the host."}},
 	}
-	components["schemas"] = b.reachable([]any{b.paths, ref("Error")})
+	components["schemas"] = b.reachable([]any{b.paths, ref("Error"), ref("StreamData")})
 	doc := object{
 		"openapi": "3.1.0",
 		"info": object{

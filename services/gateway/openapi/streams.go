@@ -17,10 +17,7 @@ func (b *builder) events() object {
 			"description": "The run's events, as server-sent events whose data has the schema. The id of an event is its sequence. " +
 				"Callers whose Accept has application/json and no text/event-stream get the events so far as one document.",
 			"headers": o.successHeaders(),
-			"content": object{
-				"text/event-stream": object{"schema": ref("StreamData")},
-				"application/json":  object{"schema": ref("PollRunEventsResult")},
-			},
+			"content": eventsContent{object{"schema": ref("StreamData")}, object{"schema": ref("PollRunEventsResult")}},
 		},
 		"204": object{"description": "The run has ended, and no event follows the one of Last-Event-ID.", "headers": o.successHeaders()},
 	})
@@ -42,6 +39,13 @@ func (b *builder) events() object {
 		resumeParameter,
 	}
 	return op
+}
+
+// eventsContent are the two forms of a run's events. Generators take the first form, but prefer
+// application/json to all others: it is described as a range of media types, which includes it.
+type eventsContent struct {
+	Stream   object `json:"text/event-stream"`
+	Document object `json:"application/*"`
 }
 
 // watch describes the stream of changed rows.
