@@ -305,7 +305,9 @@ func TestDocument_TypesEveryObject(t *testing.T) {
 				require.NotEmpty(t, schema, path)
 			}
 			for name, m := range v {
-				walk(path+"/"+name, m)
+				if name != "example" {
+					walk(path+"/"+name, m)
+				}
 			}
 		case []any:
 			for i, m := range v {

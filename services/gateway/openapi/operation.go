@@ -62,8 +62,8 @@ func (b *builder) route(r *rest.Route) object {
 	}
 	if r.Body != nil {
 		media := object{"schema": b.body(r, m.Input())}
-		if e, ok := b.shapes.Examples[o.id]; ok && e.Body != nil {
-			media["example"] = e.Body
+		if body := b.shapes.Examples[o.id].Body; body != nil {
+			media["example"] = body
 		}
 		op["requestBody"] = object{"required": !r.BodyOptional, "content": object{"application/json": media}}
 	}
@@ -210,11 +210,7 @@ func (b *builder) successes(r *rest.Route, o *operation, m protoreflect.MethodDe
 	if strings.HasPrefix(r.Path, "/schemas/") {
 		media = "application/schema+json"
 	}
-	content := object{"schema": b.answer(r, m.Output())}
-	if e, ok := b.shapes.Examples[o.id]; ok && e.Answer != nil {
-		content["example"] = e.Answer
-	}
-	good["content"] = object{media: content}
+	good["content"] = object{media: b.media(o, b.answer(r, m.Output()))}
 	all := object{strconv.Itoa(r.Success): good}
 	if r.Also != 0 {
 		all[strconv.Itoa(r.Also)] = good
@@ -223,6 +219,15 @@ func (b *builder) successes(r *rest.Route, o *operation, m protoreflect.MethodDe
 		all["304"] = object{"description": "The version of If-None-Match is still valid.", "headers": o.successHeaders()}
 	}
 	return all
+}
+
+// media describes the body of an answer, with its example.
+func (b *builder) media(o *operation, schema object) object {
+	out := object{"schema": schema}
+	if answer := b.shapes.Examples[o.id].Answer; answer != nil {
+		out["example"] = answer
+	}
+	return out
 }
 
 func (b *builder) answer(r *rest.Route, out protoreflect.MessageDescriptor) object {

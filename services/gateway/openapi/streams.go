@@ -17,7 +17,7 @@ func (b *builder) events() object {
 			"description": "The run's events, as server-sent events whose data has the schema. The id of an event is its sequence. " +
 				"Callers whose Accept has application/json and no text/event-stream get the events so far as one document.",
 			"headers": o.successHeaders(),
-			"content": eventsContent{object{"schema": ref("StreamData")}, object{"schema": ref("PollRunEventsResult")}},
+			"content": eventsContent{b.media(o, ref("StreamData")), object{"schema": ref("PollRunEventsResult")}},
 		},
 		"204": object{"description": "The run has ended, and no event follows the one of Last-Event-ID.", "headers": o.successHeaders()},
 	})
@@ -55,18 +55,14 @@ func (b *builder) watch() object {
 		"description": "Server-sent events, from when the headers are there: event run, with a RunSummary as its data, for each run that is created or whose row " +
 			"changes. Events have no ids; a client that reconnects lists the runs.",
 		"headers": o.successHeaders(),
-		"content": object{"text/event-stream": object{"schema": b.message((&hostv1.RunSummary{}).ProtoReflect().Descriptor())}},
+		"content": object{"text/event-stream": b.media(o, b.message((&hostv1.RunSummary{}).ProtoReflect().Descriptor()))},
 	}})
 }
 
 // other describes an operation that calls no method. It needs no credential.
 func (b *builder) other(o rest.Other) object {
 	in := &operation{id: lowerFirst(o.Name), noun: o.Noun, headers: o.Headers}
-	content := object{"schema": ref(o.Schema)}
-	if e, ok := b.shapes.Examples[in.id]; ok {
-		content["example"] = e.Answer
-	}
-	good := object{"description": o.Text, "headers": in.successHeaders(), "content": object{o.Media: content}}
+	good := object{"description": o.Text, "headers": in.successHeaders(), "content": object{o.Media: b.media(in, ref(o.Schema))}}
 	out := object{"200": good}
 	var params []object
 	if m := braces.FindStringSubmatch(o.Path); m != nil {
