@@ -64,7 +64,7 @@ func (b *builder) isRequired(d protoreflect.MessageDescriptor, f protoreflect.Fi
 		b.used[name] = true
 		return false
 	}
-	return !f.HasPresence() && !(isRequest(d) && f.IsList())
+	return !f.HasPresence() && (!isRequest(d) || !f.IsList())
 }
 
 // field returns the schema of a field, with its text.
