@@ -30,7 +30,7 @@ RACED_WHOLE = $(RACED) $(filter-out $(call with,$(SHORT),'*_test.go'),$(CONCURRE
 # Packages whose results must be equal in one process and in many.
 SPREAD ?= ./test/conformance ./test/e2e ./test/models ./test/tools
 # The output of `make gen`.
-GENERATED := proto/gen deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md docs/rfc-index.md llms.txt bench/scalesim/needs.json console/web/src/gen
+GENERATED := proto/gen services/gateway/openapi/texts.json deploy/helm/waybill/files/flags.yaml docs/errors.md docs/events.md docs/scaling.md docs/kubernetes.md docs/reference docs/spec-map.md docs/rfc-index.md llms.txt bench/scalesim/needs.json console/web/src/gen
 BUILD := go build -ldflags "-s -w"
 GOTEST = WAYBILL_BIN=$(CURDIR)/bin/waybill TEST_TURN=$(TEST_TURN) go test -count=1 -vet=off
 # Prints a line for each package, failures, skipped tests and why, and the slowest packages.
@@ -212,6 +212,7 @@ words: ## list slips from plain language in your change; BASE=origin/main
 
 define gen.all
 buf generate
+go run ./tools/apitexts
 mkdir -p docs/reference && go run ./cmd/waybill reference markdown > docs/reference/cli.md
 go run ./cmd/waybill reference schemas schemas && go run ./cmd/waybill reference configs > docs/reference/node-config.md
 go run ./tools/trace -map docs/spec-map.md docs/rules/host.yaml docs/rules/envelopes.yaml

@@ -47,9 +47,9 @@ func isCredential(found string) bool {
 
 // Masked returns the error as callers may see it, with credentials masked.
 func (e *Error) Masked() *Error {
-	out := *e
-	out.Message = mask(e.Message)
-	out.Details = maskMembers(plain(e.Details))
+	out := *e.whole()
+	out.Message = mask(out.Message)
+	out.Details = maskMembers(plain(out.Details))
 	return &out
 }
 

@@ -78,7 +78,8 @@ func (s *Service) logFault(err error) error {
 		return fault.New(fault.ServiceUnavailable, "the run log is unavailable; try again").After(retryUnavailable).Wrap(err)
 	}
 	if large, ok := errors.AsType[*runlog.TooLargeError](err); ok {
-		return fault.New(fault.PayloadTooLarge, "the request would append %d bytes to the run log; the limit is %d", large.Size, large.Limit).Wrap(err)
+		return fault.New(fault.PayloadTooLarge, "the request would append %d bytes to the run log; the limit is %d", large.Size, large.Limit).
+			With("sizeBytes", large.Size).With("limitBytes", large.Limit).Wrap(err)
 	}
 	if _, mapped := fault.As(err); !mapped && errors.Is(err, frame.ErrDamaged) {
 		return fault.Damaged().Wrap(err)

@@ -104,8 +104,8 @@ func (l *lacking) problem() workflow.Problem {
 // fault is the rejection of the definition (RFC 0022 §C).
 func (l *lacking) fault() error {
 	p := l.problem()
-	return fault.New(fault.ValidationError, "%s: %s", p.Path, p.Message).
-		With("requiredCapability", l.capability).With("nodeId", l.nodeID).With("field", p.Path)
+	return fault.Invalid(fault.Problem{Path: p.Path, Message: p.Message, Rule: p.Rule}).
+		With("requiredCapability", l.capability).With("nodeId", l.nodeID)
 }
 
 // lacksSwitched returns the first node that uses a capability which the test seams have switched off

@@ -76,8 +76,8 @@ func (s *Service) validation(ctx context.Context, tenant string, r lint.Report) 
 	err := s.checkSecrets(ctx, tenant, r.Def.Raw)
 	if f, isFault := fault.As(err); isFault && f.Code != fault.ServiceUnavailable {
 		path := ""
-		if places, ok := f.Details["places"].([]string); ok && len(places) > 0 {
-			path = places[0]
+		if found, ok := f.Details["problems"].([]fault.Problem); ok && len(found) > 0 {
+			path = found[0].Path
 		}
 		out.Problems = append(out.Problems, &dispatcherv1.WorkflowWarning{Path: path, Rule: string(f.Code), Message: f.Message})
 		err = nil

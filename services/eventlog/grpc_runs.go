@@ -94,13 +94,12 @@ func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 		Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
 	if q.Status != "" && !slices.Contains(wire.Statuses(), q.Status) {
-		return q, fault.New(fault.ValidationError, "status is none of the statuses of a run").
-			With("field", "status").With("allowed", wire.Statuses())
+		return q, fault.OneOf("status", wire.Statuses())
 	}
 	if q.Since != "" {
 		at, err := time.Parse(time.RFC3339, q.Since)
 		if err != nil {
-			return q, fault.New(fault.ValidationError, "since: want a time of RFC 3339").With("field", "since")
+			return q, fault.InvalidQuery("since", "want a time of RFC 3339")
 		}
 		q.Since = wire.FormatTime(at) // the layout of the rows
 	}
@@ -116,7 +115,7 @@ func after(cursor string) (store.Place, error) {
 	}
 	p, ok := decodeCursor(cursor)
 	if !ok {
-		return p, fault.New(fault.ValidationError, "cursor is not one that a list has returned").With("field", "cursor")
+		return p, fault.InvalidQuery("cursor", "not a cursor that a list has returned")
 	}
 	return p, nil
 }

@@ -163,7 +163,9 @@ func TestListRuns_RefusesWhatItCannotRead(t *testing.T) {
 		f, ok := fault.As(err)
 		require.True(t, ok)
 		require.Equal(t, fault.ValidationError, f.Code)
-		require.Equal(t, field, f.Details["field"])
+		problem := f.Details["problems"].([]any)[0].(map[string]any)
+		require.Equal(t, field, problem["path"])
+		require.Equal(t, "query", problem["in"])
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 func (s *Service) ListSubstitutions(ctx context.Context, req *eventlogv1.ListSubstitutionsRequest) (*eventlogv1.ListSubstitutionsResponse, error) {
 	at, err := time.Parse(time.RFC3339, req.GetSince())
 	if err != nil {
-		return nil, fault.New(fault.ValidationError, "since: want a time of RFC 3339").With("field", "since")
+		return nil, fault.InvalidQuery("since", "want a time of RFC 3339")
 	}
 	if err := s.caughtUp(ctx); err != nil {
 		return nil, err

@@ -67,22 +67,31 @@ func newSent(t *testing.T, doc []byte) *sent {
 	return s
 }
 
-// message validates a message. get returns its headers.
-func (s *sent) message(name string, get func(string) string, payload []byte) {
+// ordinary are headers of every request of HTTP; those of NATS begin with Nats-.
+var ordinary = []string{"Accept-Encoding", "Content-Length", "Content-Type", "User-Agent"}
+
+// message validates a message and its headers.
+func (s *sent) message(name string, header map[string][]string, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[name] = true
 	if err := s.Validate([]string{"components", "messages", name, "payload"}, payload); err != nil {
 		s.bad = append(s.bad, fmt.Errorf("%s: %w", name, err))
 	}
+	headers := map[string]string{}
+	for h, v := range header {
+		if slices.Contains(ordinary, h) || strings.HasPrefix(h, "Nats-") {
+			continue
+		}
+		known := slices.IndexFunc(s.headers[name], func(described string) bool { return strings.EqualFold(described, h) })
+		if known < 0 {
+			s.bad = append(s.bad, fmt.Errorf("%s has the header %s, which is not described", name, h))
+			continue
+		}
+		headers[s.headers[name][known]] = v[0]
+	}
 	if len(s.headers[name]) == 0 {
 		return
-	}
-	headers := map[string]string{}
-	for _, header := range s.headers[name] {
-		if v := get(header); v != "" {
-			headers[header] = v
-		}
 	}
 	doc, err := json.Marshal(headers)
 	if err == nil {
@@ -107,7 +116,7 @@ func (s *sent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/webhook" {
 		name = "WebhookEvent"
 	}
-	s.message(name, r.Header.Get, body)
+	s.message(name, r.Header, body)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -216,7 +225,7 @@ func (s *sent) frames(ctx context.Context, host *harness.Host) (stop func()) {
 			if slices.Contains([]subject.Kind{subject.Start, subject.Open}, kind) {
 				name = "RunRecord"
 			}
-			s.message(name, m.Headers().Get, m.Data())
+			s.message(name, m.Headers(), m.Data())
 			_ = m.Ack()
 		}
 	})

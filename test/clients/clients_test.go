@@ -41,19 +41,25 @@ func TestDocs_HaveTheCommands(t *testing.T) {
 	}
 }
 
-// Each client starts a run, follows it with the types of its events, reads the snapshot, answers the
-// approval, and reads an error.
+// Each client starts a run with a key, follows it with the types of its events, reads the snapshot, answers
+// the approval, reads on condition, pages through a list, filters one, registers a webhook, and reads errors
+// with the types of their details.
 func TestClients_FollowARun(t *testing.T) {
 	t.Parallel()
-	host := start(t)
-	document := read(t, host, "/v1/openapi.json")
+	document := read(t, start(t), "/v1/openapi.json")
+	limited := func(t *testing.T) *harness.Host {
+		t.Helper()
+		return start(t, "--rate-limit", "key:start=3/h")
+	}
 	const (
 		asked = "interrupt.requested accept,reject\n"
 		ended = "node.completed gate action,decidedAt,decidedBy\nrun.completed\ncompleted completed\n"
-		all   = "run.started small-gate default\nnode.started\nnode.suspended\n" + asked + "%sapproval.requested\n" +
-			"interrupt.resolved\napproval.received accept\nnode.resumed\n" + ended + "404 run_not_found\n"
-		updates = "run.started small-gate default\nnode.suspended\n" + asked + "waiting-approval Ship it? advanced\napproval.requested\n" +
-			"interrupt.resolved\napproval.received accept\n" + ended + "true true\n404 run_not_found\n"
+		lists = "304\ntrue\ntrue\nactive\n204\n" +
+			"400 validation_error query limit\n404 run_not_found\n429 rate_limited route 3 true\n"
+		all = "true true\nrun.started small-gate default\nnode.started\nnode.suspended\n" + asked + "%sapproval.requested\n" +
+			"interrupt.resolved\napproval.received accept\nnode.resumed\n" + ended + lists
+		updates = "true true\nrun.started small-gate default\nnode.suspended\n" + asked + "waiting-approval Ship it? advanced\napproval.requested\n" +
+			"interrupt.resolved\napproval.received accept\n" + ended + "true true\n" + lists
 	)
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
@@ -63,8 +69,8 @@ func TestClients_FollowARun(t *testing.T) {
 		call(t, dir, filepath.Join(bin, "openapi-typescript"), arguments(commands.openapiTypescript)...)
 		call(t, dir, filepath.Join(bin, "openapi-ts"), arguments(commands.heyAPI)...)
 		call(t, dir, filepath.Join(bin, "tsc"), "-p", ".")
-		require.Equal(t, fmt.Sprintf(all, "waiting-approval Ship it? false accept\nadvanced\n"), call(t, dir, "node", "out/follow.js", host.HTTP, "dev-key"))
-		require.Equal(t, updates, call(t, dir, "node", "out/stream.js", host.HTTP, "dev-key"))
+		require.Equal(t, fmt.Sprintf(all, "waiting-approval Ship it? false accept\nadvanced\n"), call(t, dir, "node", "out/follow.js", limited(t).HTTP, "dev-key"))
+		require.Equal(t, updates, call(t, dir, "node", "out/stream.js", limited(t).HTTP, "dev-key"))
 	})
 	t.Run("Go", func(t *testing.T) {
 		t.Parallel()
@@ -72,7 +78,7 @@ func TestClients_FollowARun(t *testing.T) {
 		command := strings.Fields(commands.oapiCodegen)
 		call(t, dir, command[0], command[1:]...)
 		call(t, dir, "go", "build", "-o", "follow", ".")
-		require.Equal(t, fmt.Sprintf(all, "waiting-approval Ship it? advanced\n"), call(t, dir, filepath.Join(dir, "follow"), host.HTTP, "dev-key"))
+		require.Equal(t, fmt.Sprintf(all, "waiting-approval Ship it? advanced\n"), call(t, dir, filepath.Join(dir, "follow"), limited(t).HTTP, "dev-key"))
 	})
 }
 

@@ -45,6 +45,45 @@ func TestRateLimit_IsSetByFlagsAndAFile(t *testing.T) {
 	}
 }
 
+// Each class of routes says when it accepts the next request, and what its limit is.
+func TestRateLimit_EachClassSaysWhenToRetry(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	requests := map[string][2]string{
+		"start":  {http.MethodPost, "/v1/runs"},
+		"stream": {http.MethodGet, "/v1/runs/none/events"},
+		"read":   {http.MethodPost, "/v1/answers:read"},
+		"write":  {http.MethodPost, "/v1/runs/none/cancel"},
+	}
+	var args []string
+	for class := range requests {
+		args = append(args, "--rate-limit", "key:"+class+"=1/h")
+	}
+	c := harness.Start(t, args...).Client("dev-key")
+	for class, r := range requests {
+		var last *harness.Answer
+		for range 2 {
+			var err error
+			last, err = c.Do(t.Context(), r[0], r[1], "", "Accept", "text/event-stream")
+			require.NoError(t, err)
+		}
+		require.Equal(t, http.StatusTooManyRequests, last.Status, "%s: %s", class, last.Body)
+		var e struct {
+			Details struct {
+				Scope                           string
+				Limit, RetryAfter, RetryAfterMs int
+			}
+		}
+		require.NoError(t, last.JSON(&e))
+		require.Equal(t, "route", e.Details.Scope)
+		require.Equal(t, 1, e.Details.Limit)
+		require.Equal(t, strconv.Itoa(e.Details.RetryAfter), last.Header.Get("Retry-After"))
+		require.InDelta(t, e.Details.RetryAfter, float64(e.Details.RetryAfterMs)/1000, 1)
+		require.Equal(t, `"key-`+class+`";q=1;w=3600`, last.Header.Get("RateLimit-Policy"))
+		require.Contains(t, last.Header.Get("RateLimit"), `"key-`+class+`";r=0;t=`)
+	}
+}
+
 // OpenWOP host contract §2.0: the protocol's tests reach the limit at once, behind the test seams.
 func TestRateLimit_IsForcedBehindTheSeams(t *testing.T) {
 	t.Parallel()

@@ -36,8 +36,22 @@ type described struct {
 	pattern      *regexp.Regexp
 	// loose also matches parameters with a colon.
 	loose *regexp.Regexp
-	// media are the media types of the answer by status; a status without a body has none.
-	media map[string][]string
+	// answers are the described answers by status.
+	answers map[string]describedAnswer
+	// parameters are those of the query and the headers, by "query name" and "header Name".
+	parameters map[string]bool
+}
+
+// describedAnswer is one answer of an operation.
+type describedAnswer struct {
+	// media are its media types; an answer without a body has none.
+	media []string
+	// headers are its headers in canonical form, and whether each is always there.
+	headers map[string]bool
+	// names are the headers as they are described.
+	names map[string]string
+	// codes are the codes of an error.
+	codes []string
 }
 
 // ReadDescription reads a document.
@@ -114,14 +128,18 @@ func operationsOf(doc any) (out []described) {
 		for method, op := range item.(members) {
 			quoted := regexp.QuoteMeta(path)
 			d := described{
-				method: strings.ToUpper(method), path: path, media: map[string][]string{},
+				method: strings.ToUpper(method), path: path, answers: map[string]describedAnswer{}, parameters: map[string]bool{},
 				pattern: regexp.MustCompile("^" + pathParameter.ReplaceAllString(quoted, "[^/:]+") + "$"),
 				loose:   regexp.MustCompile("^" + pathParameter.ReplaceAllString(quoted, "[^/]+") + "$"),
 			}
 			responses, _ := op.(members)["responses"].(members)
 			for status, r := range responses {
-				content, _ := r.(members)["content"].(members)
-				d.media[status] = slices.Sorted(maps.Keys(content))
+				d.answers[status] = answerOf(r.(members))
+			}
+			parameters, _ := op.(members)["parameters"].([]any)
+			for _, p := range parameters {
+				name, _ := p.(members)["name"].(string)
+				d.parameters[fmt.Sprint(p.(members)["in"], " ", name)] = true
 			}
 			out = append(out, d)
 		}
@@ -130,6 +148,91 @@ func operationsOf(doc any) (out []described) {
 		return strings.Compare(strconv.FormatBool(strings.Contains(a.path, "{"))+a.path, strconv.FormatBool(strings.Contains(b.path, "{"))+b.path)
 	})
 	return out
+}
+
+func answerOf(r members) describedAnswer {
+	content, _ := r["content"].(members)
+	out := describedAnswer{media: slices.Sorted(maps.Keys(content)), headers: map[string]bool{}, names: map[string]string{}}
+	headers, _ := r["headers"].(members)
+	for name, h := range headers {
+		canonical := http.CanonicalHeaderKey(name)
+		out.headers[canonical] = h.(members)["required"] == true
+		out.names[canonical] = name
+	}
+	codes, _ := r["x-error-codes"].([]any)
+	for _, c := range codes {
+		out.codes = append(out.codes, fmt.Sprint(c))
+	}
+	return out
+}
+
+// ordinary are headers that HTTP, a proxy or a tracing library handles. They are not described.
+var ordinary = []string{
+	"Content-Type", "Content-Length", "Date", "Connection", "Transfer-Encoding", "Traceparent", "X-Content-Type-Options",
+	"X-Accel-Buffering", "Allow", "Vary", "Content-Encoding",
+}
+
+// headers validates the headers of an answer: each is described, each that is always there is sent.
+func (d *Description) headers(o *described, status string, h http.Header) error {
+	known := o.answers[status]
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name)
+		if slices.Contains(ordinary, name) {
+			continue
+		}
+		if _, ok := known.headers[name]; !ok {
+			return fmt.Errorf("%s %s: the header %s is not described for %s", o.method, o.path, name, status)
+		}
+		at := []string{"components", "headers", known.names[name], "schema"}
+		doc, err := json.Marshal(values[0])
+		if err != nil {
+			return err
+		}
+		if n := []byte(values[0]); json.Valid(n) && d.Validate(at, doc) != nil {
+			doc = n // not a text
+		}
+		if err := d.Validate(at, doc); err != nil {
+			return fmt.Errorf("%s %s: header %s: %w", o.method, o.path, name, err)
+		}
+	}
+	for name, always := range known.headers {
+		if always && h.Get(name) == "" && h[known.names[name]] == nil {
+			return fmt.Errorf("%s %s: %s without the header %s", o.method, o.path, status, name)
+		}
+	}
+	return nil
+}
+
+// Request validates a request that a host accepted: its operation describes each parameter, each header
+// that is not ordinary, and the body.
+func (d *Description) Request(method, target, body string, header http.Header) error {
+	u, err := url.Parse(target)
+	if err != nil || undescribed(u.Path) {
+		return nil //nolint:nilerr // hosts get such requests, too
+	}
+	o := d.find(method, u.Path)
+	if o == nil {
+		return nil
+	}
+	scoped := len(o.answers["401"].codes) > 0 // public documents ignore parameters
+	for name := range u.Query() {
+		if scoped && !o.parameters["query "+name] {
+			return fmt.Errorf("%s %s: the parameter %s is not described, but was accepted", method, o.path, name)
+		}
+	}
+	for _, name := range []string{"If-None-Match", "Last-Event-ID", "X-Dedup", "X-Force-Engine-Version", "Range"} {
+		if header.Get(name) != "" && !o.parameters["header "+name] && method != http.MethodGet {
+			return fmt.Errorf("%s %s: the header %s is not described", method, o.path, name)
+		}
+	}
+	if strings.TrimSpace(body) == "" || !json.Valid([]byte(body)) || method == http.MethodGet || method == http.MethodDelete {
+		return nil
+	}
+	at := []string{"paths", o.path, strings.ToLower(method), "requestBody", "content", "application/json", "schema"}
+	if err := d.Validate(at, []byte(body)); err != nil {
+		return fmt.Errorf("%s %s: the request was accepted: %w", method, o.path, err)
+	}
+	return nil
 }
 
 // find returns the operation of a request; nil if there is none.
@@ -151,9 +254,6 @@ func undescribed(path string) bool {
 	return ownErrors(path) || path == "/" || path == "/console" || strings.HasPrefix(path, "/console/")
 }
 
-// eventsTemplate is the path of the event stream.
-const eventsTemplate = "/v1/runs/{runId}/events"
-
 // Answer validates an answer: its operation, status, media type and body.
 func (d *Description) Answer(method, path string, a *Answer) error {
 	if method == http.MethodHead || undescribed(path) {
@@ -167,27 +267,32 @@ func (d *Description) Answer(method, path string, a *Answer) error {
 		return d.Validate([]string{"components", "schemas", "Error"}, a.Body)
 	}
 	status := strconv.Itoa(a.Status)
-	media, ok := o.media[status]
+	known, ok := o.answers[status]
 	if !ok {
 		return fmt.Errorf("%s %s: status %s is not described: %s", method, o.path, status, a.Body)
 	}
-	if a.Status >= http.StatusBadRequest {
-		if a.Status == http.StatusRequestedRangeNotSatisfiable {
-			return nil
-		}
+	if err := d.headers(o, status, a.Header); err != nil {
+		return err
+	}
+	unrouted := !o.pattern.MatchString(path) && a.Code() == "not_found" // such as an unknown verb after a colon
+	if len(known.codes) > 0 && !slices.Contains(known.codes, a.Code()) && !unrouted {
+		return fmt.Errorf("%s %s: the code %q is not described for %s: %s", method, o.path, a.Code(), status, a.Body)
+	}
+	media := known.media
+	if unrouted {
 		return d.Validate([]string{"components", "schemas", "Error"}, a.Body)
 	}
 	if len(media) == 0 || slices.Contains(media, "*/*") {
 		return nil
 	}
 	typ, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	if o.path == eventsTemplate && typ == "application/json" { // described in words
-		return d.Validate([]string{"components", "schemas", "PollRunEventsResult"}, a.Body)
+	if !slices.Contains(media, typ) && slices.Contains(media, "application/*") && strings.HasPrefix(typ, "application/") {
+		typ = "application/*"
 	}
 	if !slices.Contains(media, typ) {
 		return fmt.Errorf("%s %s: media type %q is not described for %s", method, o.path, typ, status)
 	}
-	if typ == "text/event-stream" {
+	if typ == "text/event-stream" || typ == "text/plain" {
 		return nil
 	}
 	at := []string{"paths", o.path, strings.ToLower(method), "responses", status, "content", typ, "schema"}
@@ -195,6 +300,16 @@ func (d *Description) Answer(method, path string, a *Answer) error {
 		return fmt.Errorf("%s %s: %w", method, o.path, err)
 	}
 	return nil
+}
+
+// head validates the status and the headers of a stream.
+func (d *Description) head(method, target string, a *Answer) error {
+	path, _, _ := strings.Cut(target, "?")
+	o := d.find(method, path)
+	if o == nil {
+		return nil
+	}
+	return d.headers(o, strconv.Itoa(a.Status), a.Header)
 }
 
 // frameSchemas are the schemas of frames that are not events, by their names.

@@ -69,6 +69,15 @@ func (c *Client) check(method, target string, a *Answer) error {
 	return nil
 }
 
+// checkRequest validates a request that was accepted against the host's own description.
+func (c *Client) checkRequest(method, target, body string, header http.Header, a *Answer) error {
+	d, err := c.description()
+	if err != nil || d == nil || a.Status >= http.StatusMultipleChoices {
+		return err
+	}
+	return d.Request(method, target, body, header)
+}
+
 func (s *Schemas) page(a *Answer) error {
 	var p Page
 	if err := a.JSON(&p); err != nil {

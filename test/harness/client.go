@@ -73,7 +73,10 @@ func (c *Client) Do(ctx context.Context, method, path, body string, headers ...s
 		return nil, err
 	}
 	a := &Answer{Status: res.StatusCode, Header: res.Header, Body: b}
-	return a, c.check(method, path, a)
+	if err := c.check(method, path, a); err != nil {
+		return a, err
+	}
+	return a, c.checkRequest(method, path, body, req.Header, a)
 }
 
 // Event is a recorded event with its raw bytes.
@@ -167,6 +170,9 @@ func (c *Client) Stream(ctx context.Context, path string, each func(Frame) bool,
 		return a, c.check(http.MethodGet, path, a)
 	}
 	d, invalid := c.description()
+	if d != nil && invalid == nil {
+		invalid = d.head(http.MethodGet, path, a)
+	}
 	err = readFrames(res.Body, func(f Frame) bool {
 		if d != nil && invalid == nil {
 			invalid = d.Frame(f)

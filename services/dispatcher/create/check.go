@@ -34,7 +34,7 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 		}
 		if t.Check != nil {
 			if bad := t.Check(t.Configure(n.Config)); bad != nil {
-				return fault.New(fault.ValidationError, "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID)
+				return invalidNode(i, n.ID, bad)
 			}
 		}
 		if err := checkSelfReference(def, n, t); err != nil {
@@ -42,7 +42,7 @@ func (s *Starter) checkTypes(def *workflow.Definition) error {
 		}
 		if s.deps.CheckModel != nil {
 			if bad := s.deps.CheckModel(t.Executes(), t.Configure(n.Config)); bad != nil {
-				return fault.New(fault.Code(bad.Code), "node %q, %s", n.ID, bad.Message).With("nodeId", n.ID).With("path", fmt.Sprintf("/nodes/%d/config", i))
+				return invalidNode(i, n.ID, bad)
 			}
 		}
 		if err := s.checkPrompts(n.ID, "/nodes/"+strconv.Itoa(i)+"/config", t, n.Config); err != nil {
@@ -87,7 +87,7 @@ func (s *Starter) checkOverlay(req Request) (ref string, err error) {
 	}
 	var o aiOverlay
 	if err := strictjson.Read(req.Configurable, &o); err != nil {
-		return "", fault.New(fault.ValidationError, "/configurable: a reserved key has the wrong type")
+		return "", fault.InvalidBody("/configurable", "a reserved key has the wrong type")
 	}
 	if err := s.checkMock(req, o); err != nil {
 		return "", err
@@ -97,8 +97,7 @@ func (s *Starter) checkOverlay(req Request) (ref string, err error) {
 		p = o.AI.Provider
 	}
 	if p != "" && !slices.Contains(s.deps.Providers, p) {
-		return "", fault.New(fault.ValidationError, "/configurable/ai.provider: this host has no provider of that id; it has %v", s.deps.Providers).
-			With("path", "/configurable/ai.provider")
+		return "", fault.InvalidBody("/configurable/ai.provider", "this host has no provider of that id; it has %v", s.deps.Providers)
 	}
 	if ref, err = s.checkCredential(p, o); err != nil || p == "" {
 		return ref, err
@@ -140,8 +139,7 @@ func (s *Starter) checkCredential(provider string, o aiOverlay) (string, error) 
 		return "", fault.New(fault.CredentialForbidden, "%s: provider %q takes no caller's own credential here; these do: %v", refPath, provider, s.deps.BYOK).
 			With("path", refPath).With("provider", provider)
 	case !credential.ValidRef(ref):
-		return "", fault.New(fault.ValidationError, "%s: want the name of a credential: letters, digits, dots, dashes and underscores, at most 63", refPath).
-			With("path", refPath)
+		return "", fault.InvalidBody(refPath, "want the name of a credential: letters, digits, dots, dashes and underscores, at most 63")
 	}
 	return ref, nil
 }
@@ -155,7 +153,7 @@ func (s *Starter) checkMock(req Request, o aiOverlay) error {
 		ID string `json:"id"`
 	}
 	if err := strictjson.Read(o.Mock, &m); err != nil || m.ID == "" {
-		return fault.New(fault.ValidationError, "/configurable/mockProvider/id: want a string of 1 to 128 characters")
+		return fault.InvalidBody("/configurable/mockProvider/id", "want a string of 1 to 128 characters")
 	}
 	if !req.TestKey || len(s.deps.MockProviders) == 0 {
 		return fault.New(fault.MockProviderForbidden, "mockProvider needs a test key on a host that serves test seams").
@@ -166,6 +164,16 @@ func (s *Starter) checkMock(req Request, o aiOverlay) error {
 			With("requestedProvider", m.ID).With("supportedProviders", s.deps.MockProviders)
 	}
 	return nil
+}
+
+// invalidNode is the error of a node whose config has a problem that its schema does not show.
+func invalidNode(i int, id string, bad *wire.NodeError) error {
+	at := fmt.Sprintf("/nodes/%d/config", i)
+	e := fault.New(fault.Code(bad.Code), "node %q, %s", id, bad.Message).With("nodeId", id)
+	if e.Code != fault.ValidationError {
+		return e.With("path", at)
+	}
+	return e.With("problems", []fault.Problem{{Path: at, Message: bad.Message}})
 }
 
 // invalid is a validation_error that lists every problem.

@@ -142,7 +142,7 @@ func (s *Starter) newRecord(req Request, e *definition.Entry) (*wire.RunRecord, 
 	}
 	inputs := map[string]json.RawMessage{}
 	if len(req.Inputs) > 0 && !strictjson.Each(req.Inputs, func(name, value []byte) { inputs[string(name)] = value }) {
-		return nil, fault.New(fault.ValidationError, "/inputs: want a JSON object")
+		return nil, fault.InvalidBody("/inputs", "want a JSON object")
 	}
 	vars, problems := e.Def.Seed(inputs)
 	if len(problems) > 0 {
@@ -235,7 +235,7 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 	case !changed:
 		return marshalRecord(rec)
 	case !bytes.Equal(out[1], ref):
-		return nil, fault.New(fault.ValidationError, "%s: want the name of a credential; this looks like one itself", refPath).With("path", refPath)
+		return nil, fault.InvalidBody(refPath, "want the name of a credential; this looks like one itself")
 	}
 	clean := *rec
 	clean.Inputs, clean.Configurable, clean.Metadata = nil, nil, nil
@@ -246,8 +246,7 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 		return nil, err
 	}
 	if clean.CallbackURL != rec.CallbackURL {
-		return nil, fault.New(fault.ValidationError, "/callbackUrl: holds what this host knows, or takes, for a secret, and would not keep; name the run in another way").
-			With("path", "/callbackUrl")
+		return nil, fault.InvalidBody("/callbackUrl", "holds what this host knows, or takes, for a secret, and would not keep; name the run in another way")
 	}
 	return marshalRecord(&clean)
 }

@@ -318,7 +318,7 @@ func mergeObjects(under, over json.RawMessage) (json.RawMessage, error) {
 		}
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(doc, &members); err != nil {
-			return nil, fault.New(fault.ValidationError, "/runOptionsOverlay/configurable: want a JSON object")
+			return nil, fault.InvalidBody("/runOptionsOverlay/configurable", "want a JSON object")
 		}
 		for name, v := range members {
 			all[name] = v

@@ -27,7 +27,15 @@ func NewSecretFault(given, redacted []byte) error {
 	}
 	return fault.New(fault.ValidationError,
 		"%s: the definition holds a secret of this host, or what looks like one, in %d place(s); a workflow is shown as it was given and must not hold any", where, len(places)).
-		With("places", places[:min(len(places), maxPlaces)])
+		With("problems", secretProblems(places[:min(len(places), maxPlaces)]))
+}
+
+func secretProblems(places []string) []fault.Problem {
+	out := make([]fault.Problem, len(places))
+	for i, at := range places {
+		out[i] = fault.Problem{Path: at, Message: "a secret of this host, or what looks like one"}
+	}
+	return out
 }
 
 // differences returns the JSON pointers at which two documents differ. A renamed member is reported

@@ -16,7 +16,11 @@ func TestHoldsSecret_NamesThePlacesAndNotWhatStandsThere(t *testing.T) {
 	f, ok := fault.As(definition.NewSecretFault([]byte(given), []byte(redacted)))
 	require.True(t, ok)
 	require.Equal(t, fault.ValidationError, f.Code)
-	require.Equal(t, []string{"/metadata/", "/nodes/0/config/a~1b", "/nodes/0/config/prompt"}, f.Details["places"])
+	var places []string
+	for _, p := range f.Details["problems"].([]fault.Problem) {
+		places = append(places, p.Path)
+	}
+	require.Equal(t, []string{"/metadata/", "/nodes/0/config/a~1b", "/nodes/0/config/prompt"}, places)
 	require.Contains(t, f.Message, "in 3 place(s)")
 	require.NotContains(t, string(f.Envelope()), "hunter2")
 }

@@ -45,7 +45,7 @@ func (l *Loop) ReadAnswer(ctx context.Context, q Question) (Reading, error) {
 		return Reading{}, err
 	}
 	if bad != nil {
-		return Reading{}, fault.New(fault.ValidationError, "kind: this host has no kind %q", q.Kind).With("field", "kind")
+		return Reading{}, fault.InvalidBody("/kind", "this host has no kind %q", q.Kind)
 	}
 	e := &emission{Loop: l, spec: spec{expected: want, contract: &workflow.EnvelopeContract{Accepts: q.Accepts}}}
 	x := e.extract(answer{Result: provider.Result{Text: q.Text}})

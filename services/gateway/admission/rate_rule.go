@@ -59,7 +59,7 @@ var streamMethods = func() map[string]bool {
 }()
 
 // readVerbs begin the names of methods that change nothing.
-var readVerbs = []string{"Get", "List", "Poll", "Diff", "Inspect", "Verify", "Export"}
+var readVerbs = []string{"Get", "List", "Poll", "Diff", "Inspect", "Verify", "Export", "Read", "Validate"}
 
 // RouteClassOf returns the class of a public method.
 func RouteClassOf(method string) RouteClass {

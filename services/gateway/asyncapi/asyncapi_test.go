@@ -63,12 +63,12 @@ func TestDocument_HasTheHeadersOfTheHost(t *testing.T) {
 	}
 	signed := []string{
 		webhook.HeaderID, webhook.HeaderType, webhook.HeaderTimestamp, webhook.HeaderSignature, webhook.HeaderAlgorithm,
-		webhook.HeaderPrevious, "traceparent",
+		webhook.HeaderPrevious, webhook.HeaderStandardID, webhook.HeaderStandardTimestamp, webhook.HeaderStandardSignature, "traceparent",
 	}
 	require.ElementsMatch(t, signed, headers("WebhookHeaders"))
 	require.ElementsMatch(t, append(signed, webhook.HeaderKey), headers("CallbackHeaders"))
 	require.ElementsMatch(t, []string{
-		frame.HeaderFirst, frame.HeaderLast, frame.HeaderTypes, frame.HeaderTrust, frame.HeaderPrev, frame.HeaderHash, "traceparent",
+		frame.HeaderFirst, frame.HeaderLast, frame.HeaderTypes, frame.HeaderTrust, frame.HeaderPrev, frame.HeaderHash, frame.HeaderWriter, frame.HeaderNote, "traceparent",
 	}, headers("FrameHeaders"))
 }
 

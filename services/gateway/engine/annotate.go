@@ -125,14 +125,14 @@ func (s *Service) runOf(ctx context.Context, runID string) (*eventlogv1.GetRunRe
 func (s *Service) checkTarget(ctx context.Context, req *hostv1.CreateAnnotationRequest, run *eventlogv1.GetRunResponse) error {
 	t := req.GetTarget()
 	if t != nil && t.EventId != nil && !isEventOf(req.GetRunId(), t.GetEventId(), run.GetLastSequence()) {
-		return fault.New(fault.ValidationError, "/target/eventId: the run has no event with this id").With("field", "/target/eventId")
+		return fault.InvalidBody("/target/eventId", "the run has no event with this id")
 	}
 	if t == nil || t.NodeId == nil {
 		return nil
 	}
 	has, err := s.hasNode(ctx, run.GetSnapshot(), t.GetNodeId())
 	if err == nil && !has {
-		err = fault.New(fault.ValidationError, "/target/nodeId: the run has no node with this id").With("field", "/target/nodeId")
+		err = fault.InvalidBody("/target/nodeId", "the run has no node with this id")
 	}
 	return err
 }

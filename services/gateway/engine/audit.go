@@ -98,10 +98,10 @@ func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAudit
 	}
 	var p problems
 	if req.GetFromSeq() < 0 {
-		p.add("fromSeq", "want an integer of at least 0")
+		p.addQuery("fromSeq", "want an integer of at least 0")
 	}
 	if req.ToSeq != nil && req.GetToSeq() < max(req.GetFromSeq(), 0) {
-		p.add("toSeq", "want an integer of at least fromSeq")
+		p.addQuery("toSeq", "want an integer of at least fromSeq")
 	}
 	if err := p.err(); err != nil {
 		return nil, err
@@ -158,9 +158,9 @@ func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEnt
 func auditCursor(req *hostv1.ListAuditEntriesRequest) (int64, error) {
 	switch {
 	case req.FromSeq != nil && req.Cursor != nil:
-		return 0, fault.New(fault.ValidationError, "fromSeq: cannot be combined with cursor").With("field", "fromSeq")
+		return 0, fault.InvalidQuery("fromSeq", "cannot be combined with cursor")
 	case req.GetFromSeq() < 0:
-		return 0, fault.New(fault.ValidationError, "fromSeq: want an integer of at least 0").With("field", "fromSeq")
+		return 0, fault.InvalidQuery("fromSeq", "want an integer of at least 0")
 	case req.Cursor == nil:
 		return req.GetFromSeq(), nil
 	}

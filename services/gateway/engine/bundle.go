@@ -15,7 +15,7 @@ func (s *Service) GetDebugBundle(ctx context.Context, req *hostv1.GetDebugBundle
 		return nil, err
 	}
 	if req.MaxEvents != nil && req.GetMaxEvents() < 1 {
-		return nil, fault.New(fault.ValidationError, "maxEvents: want an integer of at least 1").With("field", "maxEvents")
+		return nil, fault.InvalidQuery("maxEvents", "want an integer of at least 1")
 	}
 	doc, err := s.deps.Bundles.Export(ctx, auth.From(ctx).Tenant, req.GetRunId(), req.GetMaxEvents())
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *Service) PauseRun(ctx context.Context, req *openwopv1.PauseRunRequest) 
 		return nil, err
 	}
 	if !slices.Contains(DrainPolicies(), policy) {
-		return nil, fault.New(fault.ValidationError, "/drainPolicy: want immediate or drain-current-node").Unprocessable().
+		return nil, fault.InvalidBody("/drainPolicy", "want immediate or drain-current-node").Unprocessable().
 			With("unsupportedDrainPolicy", policy).With("supportedDrainPolicies", DrainPolicies())
 	}
 	p := auth.From(ctx)
@@ -83,7 +83,7 @@ func (s *Service) ResumeRun(ctx context.Context, req *openwopv1.ResumeRunRequest
 
 func checkReason(reason string) error {
 	if len([]rune(reason)) > maxReason {
-		return fault.New(fault.ValidationError, "/reason: want at most %d characters", maxReason)
+		return fault.InvalidBody("/reason", "want at most %d characters", maxReason)
 	}
 	return nil
 }

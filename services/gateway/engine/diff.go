@@ -17,7 +17,7 @@ import (
 // DiffRuns returns the difference of two runs of the tenant (OpenWOP host contract §2.9).
 func (s *Service) DiffRuns(ctx context.Context, req *hostv1.DiffRunsRequest) (*hostv1.DiffRunsResponse, error) {
 	if req.GetAgainst() == "" {
-		return nil, fault.New(fault.ValidationError, "against: required: the id of the run to compare with").With("field", "against")
+		return nil, fault.InvalidQuery("against", "required: the id of the run to compare with")
 	}
 	a, err := s.logOf(ctx, req.GetRunId())
 	if err != nil {

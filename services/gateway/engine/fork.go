@@ -181,6 +181,6 @@ func checkOverlay(p *problems, over overlay) {
 		checkConfigurable(&found, over.Configurable)
 	}
 	for _, f := range found {
-		p.add(overlayPath+f["path"], "%s", f["message"])
+		p.add(overlayPath+f.Path, "%s", f.Message)
 	}
 }

@@ -23,7 +23,7 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 		return nil, err
 	}
 	if req.Kind != nil && !slices.Contains(interrupt.Kinds(), interrupt.Kind(req.GetKind())) {
-		return nil, fault.New(fault.ValidationError, "kind: want one of %v", interrupt.Kinds()).With("field", "kind")
+		return nil, fault.OneOf("kind", interrupt.Kinds())
 	}
 	p := auth.From(ctx)
 	res, err := s.deps.EventLog.ListInterrupts(ctx, &eventlogv1.ListInterruptsRequest{

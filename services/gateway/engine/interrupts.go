@@ -72,7 +72,7 @@ const byToken = "token"
 
 func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterruptRequest, value *openwopv1.JsonDocument) (*dispatcherv1.ResolveInterruptResponse, error) {
 	if len(value.GetJson()) == 0 {
-		return nil, fault.New(fault.ValidationError, "/resumeValue: required: the answer")
+		return nil, fault.InvalidBody("/resumeValue", "required: the answer")
 	}
 	req.ResumeValue = value.GetJson()
 	reason, err := s.overrideReason(ctx, req)

@@ -46,7 +46,7 @@ func (s *Service) ListModelSubstitutions(ctx context.Context, req *hostv1.ListMo
 		var err error
 		since, err = time.Parse(time.RFC3339, req.GetSince())
 		if err != nil || since.Before(now.Add(-longestSpan)) {
-			return nil, fault.New(fault.ValidationError, "since: want a time of RFC 3339 within the last %s", longestSpan).With("field", "since")
+			return nil, fault.InvalidQuery("since", "want a time of RFC 3339 within the last %s", longestSpan)
 		}
 	}
 	res, err := s.deps.EventLog.ListSubstitutions(ctx, &eventlogv1.ListSubstitutionsRequest{

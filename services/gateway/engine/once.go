@@ -39,6 +39,11 @@ var once = map[string]func() proto.Message{
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   func() proto.Message { return &hostv1.EndQuarantinedRunResponse{} },
 }
 
+// Repeatable reports whether a repeated request of a method, with the same key, gets the first answer.
+func Repeatable(method string) bool {
+	return once[method] != nil || method == openwopv1.Engine_CreateRun_FullMethodName || method == openwopv1.Engine_ForkRun_FullMethodName
+}
+
 // statuses are the HTTP statuses of successes other than 200, for first and repeated
 // requests.
 var statuses = map[string]string{
@@ -65,7 +70,7 @@ func SetStatus(ctx context.Context, req any, info *grpc.UnaryServerInfo, next gr
 func CheckMeta(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	for _, name := range []string{MetaIdempotencyKey, MetaDedup, MetaForceEngine} {
 		if n := len(metadata.ValueFromIncomingContext(ctx, name)); n > 1 {
-			return nil, fault.New(fault.ValidationError, "%s: the metadata is there %d times; send it once", name, n).With("header", name)
+			return nil, fault.InvalidHeader(name, "the metadata is there %d times; send it once", n)
 		}
 	}
 	return next(ctx, req)

@@ -81,12 +81,12 @@ func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err
 	}
 	if req.Timeout != nil {
 		if wait = req.GetTimeout(); wait < 1 || wait > maxPollSeconds {
-			p.add("timeout", "want 1 to %d seconds", maxPollSeconds)
+			p.addQuery("timeout", "want 1 to %d seconds", maxPollSeconds)
 		}
 	}
 	if req.Limit != nil {
 		if limit = req.GetLimit(); limit < 1 || limit > maxEvents {
-			p.add("limit", "want 1 to %d events", maxEvents)
+			p.addQuery("limit", "want 1 to %d events", maxEvents)
 		}
 	}
 	return after, wait, limit, p.err()

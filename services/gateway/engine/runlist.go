@@ -20,7 +20,7 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 		return nil, err
 	}
 	if req.Status != nil && !slices.Contains(wire.Statuses(), wire.Status(req.GetStatus())) {
-		return nil, fault.New(fault.ValidationError, "status: want one of %v", wire.Statuses())
+		return nil, fault.OneOf("status", wire.Statuses())
 	}
 	list := &eventlogv1.ListRunsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, Cursor: req.GetCursor()}
 	if err := s.filter(list, req); err != nil {
@@ -48,7 +48,7 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsRequest) error {
 	f, err := runview.ParseFilter(req.GetFilter(), s.deps.Clock())
 	if err != nil {
-		return fault.New(fault.ValidationError, "filter: %s", err).With("field", "filter").With("names", runview.FilterNames)
+		return fault.Invalid(fault.Problem{In: fault.Query, Path: "filter", Message: err.Error(), Allowed: runview.FilterNames})
 	}
 	for _, p := range []struct {
 		name, own, word string
@@ -59,7 +59,7 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 		{"tag", req.GetTag(), f.Tag, &list.Tag},
 	} {
 		if p.own != "" && p.word != "" && p.own != p.word {
-			return fault.New(fault.ValidationError, "%s: conflicts with the filter; give it once", p.name).With("field", p.name)
+			return fault.InvalidQuery(p.name, "conflicts with the filter; give it once")
 		}
 		*p.into = max(p.own, p.word) // one is empty, or both are equal
 	}

@@ -116,7 +116,7 @@ func (s *Service) create(ctx context.Context, p *auth.Principal, req *openwopv1.
 // checkHeaders validates the request's headers.
 func checkHeaders(ctx context.Context, p *auth.Principal) error {
 	if v, ok := metaValue(ctx, MetaDedup); ok && !strings.EqualFold(v, "enforce") {
-		return fault.New(fault.ValidationError, "X-Dedup: want enforce, or leave the header out")
+		return fault.InvalidHeader("X-Dedup", "want enforce, or leave the header out")
 	}
 	v, ok := metaValue(ctx, MetaForceEngine)
 	if !ok {
@@ -241,7 +241,7 @@ func checkBulk(req *openwopv1.BulkCancelRunsRequest) error {
 	case n == 0:
 		p.add("/runIds", "required: 1 to %d run ids", maxBulk)
 	case n > maxBulk:
-		return fault.New(fault.ValidationError, "/runIds: want at most %d run ids, got %d", maxBulk, n).With("maxRunIds", maxBulk)
+		return fault.InvalidBody("/runIds", "want at most %d run ids, got %d", maxBulk, n).With("maxRunIds", maxBulk)
 	}
 	for i, id := range req.GetRunIds() {
 		if id == "" || len(id) > 128 {

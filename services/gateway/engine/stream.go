@@ -120,7 +120,7 @@ func checkStream(req *openwopv1.StreamRunEventsRequest) (runview.Modes, error) {
 		return modes, err
 	}
 	if req.LastSequence != nil && req.GetLastSequence() < -1 {
-		return modes, fault.New(fault.ValidationError, "Last-Event-ID: want the sequence of an event: digits only")
+		return modes, fault.InvalidHeader("Last-Event-ID", "want the sequence of an event: digits only")
 	}
 	return modes, nil
 }

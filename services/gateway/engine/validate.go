@@ -16,10 +16,15 @@ import (
 )
 
 // problems collects the errors of a request, each with its place.
-type problems []map[string]string
+type problems []fault.Problem
 
+// add adds a problem of the body, addQuery one of a parameter.
 func (p *problems) add(path, format string, args ...any) {
-	*p = append(*p, map[string]string{"path": path, "message": fmt.Sprintf(format, args...)})
+	*p = append(*p, fault.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) addQuery(name, format string, args ...any) {
+	*p = append(*p, fault.Problem{In: fault.Query, Path: name, Message: fmt.Sprintf(format, args...)})
 }
 
 // err returns nil without problems, otherwise one fault with all of them.
@@ -27,7 +32,7 @@ func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
 	}
-	return fault.New(fault.ValidationError, "%s: %s", p[0]["path"], p[0]["message"]).With("problems", p)
+	return fault.Invalid(p[0], p[1:]...)
 }
 
 // Limits of OpenWOP host contract §2.3.

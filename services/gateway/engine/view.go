@@ -37,7 +37,7 @@ func (s *Service) GetNodeInput(ctx context.Context, req *hostv1.GetNodeInputRequ
 }
 
 func negativeAt() error {
-	return fault.New(fault.ValidationError, "at: want the sequence of an event, at least 0").With("field", "at")
+	return fault.InvalidQuery("at", "want the sequence of an event, at least 0")
 }
 
 // ReadAnswer finds the documents of a text. Nothing of it is recorded.

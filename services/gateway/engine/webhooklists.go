@@ -101,7 +101,7 @@ func (s *Service) ListWebhookDeliveries(ctx context.Context, req *hostv1.ListWeb
 	case deliveriesPending:
 		all, err = pending(ctx, hooks, tenant, req.GetWebhookId())
 	default:
-		return nil, fault.New(fault.ValidationError, "status: want %s or %s", deliveriesFailed, deliveriesPending)
+		return nil, fault.OneOf("status", []string{deliveriesFailed, deliveriesPending})
 	}
 	if err != nil {
 		return nil, webhookFault(err)

@@ -81,7 +81,7 @@ func (s *Service) rejectSecrets(ctx context.Context, tenant string, req *openwop
 		if i > 0 {
 			at = "/tags/" + strconv.Itoa(i-1)
 		}
-		return fault.New(fault.ValidationError, "%s: contains a secret known to this host; remove it", at)
+		return fault.InvalidBody(at, "contains a secret known to this host; remove it")
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (s *Service) RotateWebhookSecret(ctx context.Context, req *hostv1.RotateWeb
 		overlap = time.Duration(req.GetOverlapSeconds()) * time.Second
 	}
 	if overlap < 0 || overlap > maxOverlap {
-		return nil, fault.New(fault.ValidationError, "/overlapSeconds: want 0 to %d", maxOverlap/time.Second)
+		return nil, fault.InvalidBody("/overlapSeconds", "want 0 to %d", maxOverlap/time.Second)
 	}
 	e, err := hooks.Rotate(ctx, auth.From(ctx).Tenant, req.GetWebhookId(), overlap)
 	if err != nil {

@@ -134,13 +134,13 @@ func pageSize(limit *int32) (int32, error) {
 		return defaultPage, nil
 	}
 	if *limit < 1 || *limit > maxPage {
-		return 0, fault.New(fault.ValidationError, "limit: want 1 to %d", maxPage).With("field", "limit")
+		return 0, fault.InvalidQuery("limit", "want 1 to %d", maxPage)
 	}
 	return *limit, nil
 }
 
 func errCursor() error {
-	return fault.New(fault.ValidationError, "cursor: not a cursor of this host").With("field", "cursor")
+	return fault.InvalidQuery("cursor", "not a cursor of this host")
 }
 
 // ListWorkflows lists definitions by id.

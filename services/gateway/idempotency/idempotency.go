@@ -46,11 +46,11 @@ type Request struct {
 // CheckKey validates an Idempotency-Key.
 func CheckKey(key string) error {
 	if key == "" || len(key) > MaxKeyLength {
-		return fault.New(fault.ValidationError, "Idempotency-Key: want 1 to %d characters, got %d", MaxKeyLength, len(key))
+		return fault.InvalidHeader("Idempotency-Key", "want 1 to %d characters, got %d", MaxKeyLength, len(key))
 	}
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] > '~' {
-			return fault.New(fault.ValidationError, "Idempotency-Key: want printable ASCII without white space")
+			return fault.InvalidHeader("Idempotency-Key", "want printable ASCII without white space")
 		}
 	}
 	return nil

@@ -11,20 +11,15 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"waybill.dev/waybill/internal/version"
-	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
-	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/rest"
 )
 
@@ -45,36 +40,72 @@ func Document(base string) ([]byte, error) {
 }
 
 func (b *builder) describe(base string) (object, error) {
-	for _, r := range rest.Routes {
-		op, err := b.operation(r)
-		if err != nil {
-			return nil, err
-		}
-		b.addPath(r.HTTP, jsonPath(r.Path), op)
+	for i := range rest.Routes {
+		r := &rest.Routes[i]
+		b.addPath(r.HTTP, jsonPath(r.Path), b.route(r))
 	}
 	b.addPath(http.MethodGet, jsonPath(rest.EventsPath), b.events())
 	b.addPath(http.MethodGet, rest.WatchPath, b.watch())
 	for _, o := range rest.Others {
 		b.addPath(http.MethodGet, o.Path, b.other(o))
 	}
+	b.addStatusErrors()
 	components := object{
-		"responses":       b.errors,
-		"securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer"}},
+		"headers":         withoutNames(headers),
+		"securitySchemes": object{"apiKey": object{"type": "http", "scheme": "bearer", "description": "An API key of the host."}},
 	}
-	components["schemas"] = b.reachable([]any{b.paths, components})
-	return object{
+	components["schemas"] = b.reachable([]any{b.paths, ref("Error"), ref("StreamData")})
+	doc := object{
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "Waybill, a host for OpenWOP", "version": version.Version,
-			"description": "Runs, their events, and workflow definitions. Every error is the flat envelope {error, message, details}. " +
-				"/v1/asyncapi.json describes streams, webhooks and NATS subjects.",
+			"description": "Runs, their events, and workflow definitions. Every error is an Error: {error, message, details}. " +
+				"Lists are read page by page: nextCursor of a page is the parameter cursor of the next one, and absent on the last. " +
+				"Integers are JSON numbers. A null is sent only where a type includes it; other unknown values are absent. " +
+				"A traceparent header is accepted and returned everywhere. /v1/asyncapi.json describes streams, webhooks and NATS subjects.",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers":    []object{{"url": base + "/"}},
 		"tags":       b.tags,
 		"paths":      b.paths,
 		"components": components,
-	}, b.err
+	}
+	return withFormats(doc).(object), b.err
+}
+
+// withFormats returns a copy of a schema, or of what has schemas, in which every integer has a size. A
+// format of nil is none.
+func withFormats(v any) any {
+	switch v := v.(type) {
+	case object:
+		out := make(object, len(v))
+		for name, m := range v {
+			if name != "example" {
+				m = withFormats(m)
+			}
+			out[name] = m
+		}
+		if format, set := v["format"]; v["type"] == "integer" && !set {
+			out["format"] = "int64"
+		} else if set && format == nil {
+			delete(out, "format")
+		}
+		return out
+	case []object:
+		out := make([]object, len(v))
+		for i, m := range v {
+			out[i] = withFormats(m).(object)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, m := range v {
+			out[i] = withFormats(m)
+		}
+		return out
+	default:
+		return v
+	}
 }
 
 // Schemas returns the component schemas that a value refers to, directly or not. AsyncAPI has the same
@@ -85,7 +116,7 @@ func Schemas(v any) (map[string]any, error) {
 		return nil, err
 	}
 	b.message((&hostv1.RunSummary{}).ProtoReflect().Descriptor())
-	return b.reachable(v), b.err
+	return withFormats(b.reachable(v)).(object), b.err
 }
 
 // Handler serves the description. It is rendered for the first request.
@@ -110,11 +141,12 @@ func Serve(render func() ([]byte, error)) http.Handler {
 type builder struct {
 	paths   object
 	schemas object
-	// errors are the answers of failed requests, by name.
-	errors object
+	// errors are the codes of all operations.
+	errors errorsByStatus
 	// tags are the nouns of paths, in order of appearance.
 	tags      []object
 	shapes    *shapes
+	texts     map[string]string
 	reflected map[reflect.Type]struct{}
 	messages  map[protoreflect.FullName]struct{}
 	// used are the members of shapes that were used.
@@ -129,17 +161,22 @@ func newBuilder() (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
+	texts, err := readTexts()
+	if err != nil {
+		return nil, err
+	}
 	b := &builder{
 		paths:     object{},
 		schemas:   object{},
-		errors:    errorResponses(),
+		errors:    errorsByStatus{},
 		shapes:    s,
+		texts:     texts,
 		reflected: map[reflect.Type]struct{}{},
 		messages:  map[protoreflect.FullName]struct{}{},
 		used:      map[string]bool{},
 	}
 	b.addShapes(s)
-	b.define("Error", errorSchema())
+	b.addErrors()
 	b.define("RunStatus", object{"type": "string", "enum": wire.Statuses()})
 	b.define("InterruptKind", object{"type": "string", "enum": interrupt.Kinds()})
 	b.define("EventType", object{"type": "string", "enum": slices.Sorted(maps.Keys(s.Variants["RunEvent"].By))})
@@ -216,231 +253,4 @@ func (b *builder) addPath(method, path string, op object) {
 		b.paths[path] = item
 	}
 	item[strings.ToLower(method)] = op
-}
-
-// method returns the descriptor of a full method name, "/package.Service/Method".
-func method(full string) (protoreflect.MethodDescriptor, error) {
-	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
-	if err != nil {
-		return nil, fmt.Errorf("describe %s: %w", full, err)
-	}
-	sd, ok := d.(protoreflect.ServiceDescriptor)
-	if !ok || sd.Methods().ByName(protoreflect.Name(name)) == nil {
-		return nil, fmt.Errorf("describe %s: no such method", full)
-	}
-	return sd.Methods().ByName(protoreflect.Name(name)), nil
-}
-
-func (b *builder) operation(r rest.Route) (object, error) {
-	m, err := method(r.Method)
-	if err != nil {
-		return nil, err
-	}
-	op := b.newOperation(string(m.Name()), nounOf(r.Path))
-	op["responses"] = b.responses(r, m)
-	b.addSecurity(op, r.Method)
-	if params := b.parameters(r, m.Input()); len(params) > 0 {
-		op["parameters"] = params
-	}
-	if r.Body != nil {
-		op["requestBody"] = object{
-			"required": !r.BodyOptional,
-			"content":  object{"application/json": object{"schema": b.body(r, m.Input())}},
-		}
-	}
-	return op, nil
-}
-
-// newOperation starts an operation with its id, summary and tag.
-func (b *builder) newOperation(method, noun string) object {
-	if !slices.ContainsFunc(b.tags, func(t object) bool { return t["name"] == noun }) {
-		b.tags = append(b.tags, object{"name": noun})
-	}
-	return object{"operationId": lowerFirst(method), "summary": sentence(method), "tags": []string{noun}}
-}
-
-// nounOf returns the noun of a path, which is its tag.
-func nounOf(path string) string {
-	if after, ok := strings.CutPrefix(path, "/v1/"); ok {
-		return after[:strings.IndexAny(after+"/", "/:")]
-	}
-	if after, ok := strings.CutPrefix(path, "/schemas/"); ok {
-		return after[:strings.IndexByte(after+"/", '/')]
-	}
-	return "discovery"
-}
-
-// sentence spells a method's name as words: ListRuns becomes "List runs".
-func sentence(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte(' ')
-			r = unicode.ToLower(r)
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-// addSecurity adds the scopes that an operation requires.
-func (b *builder) addSecurity(op object, method string) {
-	scopes, _ := auth.ScopesOf(method)
-	if len(scopes) == 0 {
-		op["security"] = []object{}
-		return
-	}
-	names := make([]string, 0, len(scopes))
-	for _, s := range scopes {
-		names = append(names, string(s))
-	}
-	op["security"] = []object{{"apiKey": names}}
-	op["description"] = "Needs the scope " + strings.Join(names, " and the scope ") + "."
-}
-
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
-
-// jsonPath spells path parameters as the API's JSON does.
-func jsonPath(p string) string {
-	return strings.NewReplacer("{run_id}", "{runId}", "{workflow_id}", "{workflowId}", "{node_id}", "{nodeId}", "{webhook_id}", "{webhookId}").Replace(p)
-}
-
-// parameters returns path parameters and, for reads, all other fields as query parameters.
-func (b *builder) parameters(r rest.Route, in protoreflect.MessageDescriptor) []object {
-	var out []object
-	for i := range in.Fields().Len() {
-		f := in.Fields().Get(i)
-		switch {
-		case strings.Contains(r.Path, "{"+string(f.Name())+"}"):
-			out = append(out, object{"name": f.JSONName(), "in": "path", "required": true, "schema": b.field(f)})
-		case r.Body == nil:
-			out = append(out, object{"name": f.JSONName(), "in": "query", "schema": b.field(f)})
-		}
-	}
-	if r.HTTP != http.MethodGet {
-		out = append(out, object{
-			"name":   "Idempotency-Key",
-			"in":     "header",
-			"schema": object{"type": "string", "maxLength": 255},
-		})
-	}
-	return out
-}
-
-func (b *builder) body(r rest.Route, in protoreflect.MessageDescriptor) object {
-	if _, ok := r.Body().(*openwopv1.JsonDocument); ok { // the only field of the input
-		return b.field(in.Fields().Get(0))
-	}
-	if len(r.FromPath) == 0 {
-		return b.message(in)
-	}
-	// Members from the path are not part of the body.
-	return b.inline(in, r.FromPath)
-}
-
-func (b *builder) responses(r rest.Route, m protoreflect.MethodDescriptor) object {
-	if r.Success == http.StatusNoContent {
-		return withErrors(object{strconv.Itoa(r.Success): object{"description": "done"}}, r.Method)
-	}
-	media := "application/json"
-	if strings.HasPrefix(r.Path, "/schemas/") {
-		media = "application/schema+json"
-	}
-	good := object{"description": "done", "content": object{media: object{"schema": b.answer(r, m.Output())}}}
-	all := object{strconv.Itoa(r.Success): good}
-	if r.Also != 0 {
-		all[strconv.Itoa(r.Also)] = good
-	}
-	if r.Conditional {
-		all["304"] = object{"description": "the version of If-None-Match is still valid"}
-	}
-	if r.ByToken() { // the question may require more than a token
-		all["403"] = errorRef(http.StatusForbidden)
-	}
-	return withErrors(all, r.Method)
-}
-
-func (b *builder) answer(r rest.Route, out protoreflect.MessageDescriptor) object {
-	if r.Document != "" {
-		return b.field(out.Fields().ByName(protoreflect.Name(r.Document)))
-	}
-	return b.message(out)
-}
-
-// message returns a reference to the component of a message.
-func (b *builder) message(d protoreflect.MessageDescriptor) object {
-	// Clients generate types named XResponse of their own.
-	name := strings.TrimSuffix(string(d.Name()), "Response")
-	if name != string(d.Name()) {
-		name += "Result"
-	}
-	if _, ok := b.messages[d.FullName()]; ok {
-		return ref(name)
-	}
-	b.messages[d.FullName()] = struct{}{} // ends recursion
-	return b.define(name, b.inline(d, nil))
-}
-
-func (b *builder) inline(d protoreflect.MessageDescriptor, skip []string) object {
-	props, required := object{}, []string{}
-	for i := range d.Fields().Len() {
-		f := d.Fields().Get(i)
-		if slices.Contains(skip, f.JSONName()) {
-			continue
-		}
-		props[f.JSONName()] = b.field(f)
-		if b.isRequired(d, f) {
-			required = append(required, f.JSONName())
-		}
-	}
-	out := object{"type": "object", "properties": props}
-	if strings.HasSuffix(string(d.Name()), "Request") {
-		out["additionalProperties"] = false // answers are open: later releases may add members
-	}
-	if len(required) > 0 {
-		out["required"] = required
-	}
-	return out
-}
-
-// isRequired reports whether a request must have a member, or an answer always has it.
-func (b *builder) isRequired(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor) bool {
-	if slices.Contains(b.shapes.Required, string(f.FullName())) {
-		b.used[string(f.FullName())] = true
-		return true
-	}
-	return !f.HasPresence() && !optionalList(d, f)
-}
-
-// optionalList reports whether a request may omit a list.
-func optionalList(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor) bool {
-	return f.IsList() && strings.HasSuffix(string(d.Name()), "Request") && f.Name() == "tags"
-}
-
-func (b *builder) field(f protoreflect.FieldDescriptor) object {
-	s := b.single(f)
-	if f.IsList() {
-		return object{"type": "array", "items": s}
-	}
-	return s
-}
-
-func (b *builder) single(f protoreflect.FieldDescriptor) object {
-	if s, ok := b.member(string(f.FullName())); ok {
-		return s
-	}
-	switch f.Kind() {
-	case protoreflect.MessageKind:
-		if f.Message().FullName() == (&openwopv1.JsonDocument{}).ProtoReflect().Descriptor().FullName() {
-			b.fail("%s is open JSON: add it to shapes/members.yaml", f.FullName())
-		}
-		return b.message(f.Message())
-	case protoreflect.BoolKind:
-		return object{"type": "boolean"}
-	case protoreflect.StringKind:
-		return object{"type": "string"}
-	default:
-		return object{"type": "integer"}
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/schemas"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -101,10 +102,17 @@ func TestDocument_HasOneOperationPerRoute(t *testing.T) {
 		require.NotContains(t, path, "_", "parameters are spelled as the API's JSON")
 		require.NotEmpty(t, verb)
 		require.Regexp(t, `^[A-Z][a-z]+( [a-z]+)+$`, op["summary"], path)
+		require.Regexp(t, `^[A-Z].*\.$`, op["description"], "%s %s", verb, path)
+		for status, r := range op["responses"].(object) {
+			require.Regexp(t, `\S`, r.(object)["description"], "%s %s %s", verb, path, status)
+			require.Contains(t, r.(object), "headers", "%s %s %s", verb, path, status)
+		}
 		tags, ok := op["tags"].([]any)
 		require.True(t, ok, path)
 		require.Len(t, tags, 1, path)
-		require.Contains(t, doc["tags"], object{"name": tags[0]}, path)
+		require.True(t, slices.ContainsFunc(doc["tags"].([]any), func(tag any) bool {
+			return tag.(object)["name"] == tags[0] && tag.(object)["description"] != ""
+		}), path)
 	})
 	require.Len(t, ids, len(rest.Routes)+len(rest.Others)+2, "and the streams")
 	require.True(t, ids["watchRuns"])
@@ -128,6 +136,7 @@ func TestDocument_DeclaresEveryPathParameter(t *testing.T) {
 			require.False(t, seen[name], "%s %s: %s twice", verb, path, name)
 			seen[name] = true
 			require.NotNil(t, param["schema"])
+			require.Regexp(t, `\S`, param["description"], "%s %s: %s", verb, path, name)
 			if param["in"] == "path" {
 				require.Equal(t, true, param["required"])
 				got = append(got, param["name"].(string))
@@ -172,10 +181,24 @@ func TestDocument_TellsScopesBodiesAndErrors(t *testing.T) {
 
 func TestDocument_ErrorsAreTheClosedEnvelope(t *testing.T) {
 	t.Parallel()
-	e := described(t)["components"].(object)["schemas"].(object)["Error"].(object)
-	require.Equal(t, false, e["additionalProperties"])
-	require.Equal(t, []any{"error", "message"}, e["required"])
-	require.Len(t, e["properties"], 3)
+	all := described(t)["components"].(object)["schemas"].(object)
+	union := all["Error"].(object)["discriminator"].(object)
+	require.Equal(t, "error", union["propertyName"])
+	codes := 0
+	for _, code := range fault.Codes() {
+		if fault.Lookup(code).HTTP == 0 || code == fault.InvalidArgument {
+			require.NotContains(t, union["mapping"], string(code))
+			continue
+		}
+		codes++
+		name := union["mapping"].(object)[string(code)].(string)
+		e := all[name[strings.LastIndexByte(name, '/')+1:]].(object)
+		require.Equal(t, false, e["additionalProperties"], code)
+		require.Subset(t, e["required"], []any{"error", "message"}, code)
+		require.Len(t, e["properties"], 3, code)
+		require.Equal(t, []any{string(code)}, e["properties"].(object)["error"].(object)["enum"])
+	}
+	require.Len(t, union["mapping"], codes)
 }
 
 func TestDocument_LeavesPathMembersOutOfBodies(t *testing.T) {
@@ -210,7 +233,8 @@ func TestDocument_DescribesTheViewOfARun(t *testing.T) {
 	require.ElementsMatch(t, []any{"runId", "createdAt", "sequence", "answers", "timeline", "cost"}, run["required"])
 	call := schemas["ViewCostCall"].(object)
 	require.ElementsMatch(t, []any{"sequence", "attempt", "retry"}, call["required"], "an unknown value is absent")
-	require.Equal(t, object{"type": "integer"}, call["properties"].(object)["inputTokens"])
+	require.Equal(t, object{"type": "integer"}, call["properties"].(object)["inputTokens"], "of any size")
+	require.Equal(t, object{"type": "integer", "format": "int64"}, call["properties"].(object)["sequence"])
 	require.Equal(t, object{"type": "number"}, call["properties"].(object)["cost"])
 	require.Contains(t, schemas["ViewInsufficient"].(object)["properties"], "model")
 	state := schemas["ViewGate"].(object)["properties"].(object)["state"]
@@ -281,7 +305,9 @@ func TestDocument_TypesEveryObject(t *testing.T) {
 				require.NotEmpty(t, schema, path)
 			}
 			for name, m := range v {
-				walk(path+"/"+name, m)
+				if name != "example" {
+					walk(path+"/"+name, m)
+				}
 			}
 		case []any:
 			for i, m := range v {

@@ -73,9 +73,10 @@ func (b *builder) document(t reflect.Type) object {
 	case reflect.Float64:
 		return object{"type": "number"}
 	case reflect.Struct:
-		if t != reflect.TypeFor[big.Int]() {
-			return b.structure(t)
+		if t == reflect.TypeFor[big.Int]() {
+			return object{"type": "integer", "format": nil}
 		}
+		return b.structure(t)
 	}
 	return object{"type": "integer"}
 }
@@ -94,6 +95,9 @@ func (b *builder) structure(t reflect.Type) object {
 		}
 		member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		s := b.document(f.Type)
+		if f.Type.Kind() == reflect.String && len(s) == 1 && s["type"] == "string" {
+			s = textSchema(member)
+		}
 		if own, ok := b.member(name + "." + member); ok {
 			s = own
 		}

@@ -23,8 +23,43 @@ type shapes struct {
 	// Members are the schemas of members that their messages type as open JSON or as strings, by the
 	// full name of the field.
 	Members map[string]object `yaml:"members"`
-	// Required are members of requests that a handler requires, although their messages do not.
+	// Required are members and parameters that a handler requires, although their messages do not;
+	// Optional those that it does not require.
 	Required []string `yaml:"required"`
+	Optional []string `yaml:"optional"`
+	// Bounds are keywords that are added to the schemas of fields.
+	Bounds map[string]object `yaml:"bounds"`
+	// Path are the descriptions and schemas of path parameters.
+	Path map[string]object `yaml:"path"`
+	// Details are the schemas of details of errors, by code; Codes the codes of operations, by id.
+	Details map[string]object `yaml:"details"`
+	Codes   map[string][]any  `yaml:"codes"`
+	// Tags are the texts of tags.
+	Tags     map[string]string  `yaml:"tags"`
+	Examples map[string]example `yaml:"examples"`
+}
+
+// example is a request and an answer of an operation.
+type example struct {
+	Body   any `yaml:"body"`
+	Answer any `yaml:"answer"`
+}
+
+// codes returns the codes of an operation. Lists may contain lists.
+func (s *shapes) codes(id string) (out []string) {
+	var flatten func(v any)
+	flatten = func(v any) {
+		switch v := v.(type) {
+		case string:
+			out = append(out, v)
+		case []any:
+			for _, m := range v {
+				flatten(m)
+			}
+		}
+	}
+	flatten(s.Codes[id])
+	return out
 }
 
 // union is a discriminated union: objects with the same members, one of which names the variant and
@@ -48,7 +83,10 @@ var readShapes = sync.OnceValues(func() (*shapes, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &shapes{Schemas: map[string]object{}, Variants: map[string]union{}, Members: map[string]object{}}
+	all := &shapes{
+		Schemas: map[string]object{}, Variants: map[string]union{}, Members: map[string]object{}, Bounds: map[string]object{},
+		Path: map[string]object{}, Details: map[string]object{}, Codes: map[string][]any{}, Tags: map[string]string{}, Examples: map[string]example{},
+	}
 	for _, f := range files {
 		text, err := shapeFiles.ReadFile("shapes/" + f.Name())
 		if err != nil {
@@ -61,7 +99,14 @@ var readShapes = sync.OnceValues(func() (*shapes, error) {
 		maps.Copy(all.Schemas, s.Schemas)
 		maps.Copy(all.Variants, s.Variants)
 		maps.Copy(all.Members, s.Members)
+		maps.Copy(all.Bounds, s.Bounds)
+		maps.Copy(all.Path, s.Path)
+		maps.Copy(all.Details, s.Details)
+		maps.Copy(all.Codes, s.Codes)
+		maps.Copy(all.Tags, s.Tags)
+		maps.Copy(all.Examples, s.Examples)
 		all.Required = append(all.Required, s.Required...)
+		all.Optional = append(all.Optional, s.Optional...)
 	}
 	return all, nil
 })
@@ -106,7 +151,7 @@ func (b *builder) addUnion(name string, u union) {
 // camel converts a value such as "run.started" or "external-event" to a part of a name.
 func camel(value string) string {
 	var b strings.Builder
-	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == '.' || r == '-' }) {
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(".-_", r) }) {
 		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
 	return b.String()

@@ -70,7 +70,7 @@ func streamRequest(r *http.Request, runID string) *openwopv1.StreamRunEventsRequ
 	req := &openwopv1.StreamRunEventsRequest{RunId: runID, StreamModes: q["streamMode"]}
 	if v, ok := q["bufferMs"]; ok {
 		req.BufferMs = -1
-		if n, err := strconv.ParseInt(v[0], 10, 32); err == nil {
+		if n, err := strconv.ParseInt(v[0], 10, 32); err == nil && integer.MatchString(v[0]) {
 			req.BufferMs = int32(n)
 		}
 	}
@@ -127,6 +127,7 @@ func (s *EventStreams) serveStream(ctx context.Context, w http.ResponseWriter, r
 		return err
 	}
 	if over { // a standard EventSource reconnects after every end but this one
+		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

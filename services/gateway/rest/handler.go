@@ -93,8 +93,8 @@ func New(ctx context.Context, cfg Config, d Deps) (*Handler, error) {
 		return nil, err
 	}
 	streams := []stream{
-		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, d.Events},
-		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, d.Watch},
+		{EventsPath, openwopv1.Engine_StreamRunEvents_FullMethodName, eventsQuery, d.Events},
+		{WatchPath, hostv1.Host_WatchRuns_FullMethodName, nil, d.Watch},
 	}
 	return &Handler{
 		cfg:     cfg,
@@ -205,6 +205,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		if err := checkHeaders(r); err != nil {
 			return err
 		}
+		if err := checkQuery(r, st.query); err != nil {
+			return err
+		}
 		if !wantsJSON(r.Header.Get("Accept")) {
 			leave() // streams have their own limit
 		}
@@ -265,7 +268,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, route *Route, fr
 }
 
 func (h *Handler) tooLarge() error {
-	return fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", h.cfg.MaxBodyBytes).With("maxRequestBodyBytes", h.cfg.MaxBodyBytes)
+	return fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", h.cfg.MaxBodyBytes).With("limitBytes", h.cfg.MaxBodyBytes)
 }
 
 // translated checks the credential and the body, and forwards the request to the gRPC side.
@@ -289,6 +292,9 @@ func (h *Handler) translated(w http.ResponseWriter, r *http.Request, route *Rout
 		}
 	}
 	if err := checkHeaders(r); err != nil {
+		return err
+	}
+	if err := route.checkQuery(r); err != nil {
 		return err
 	}
 	if route.Body != nil {
@@ -325,7 +331,7 @@ func (h *Handler) readBody(r *http.Request, route *Route) error {
 func checkContentType(r *http.Request) error {
 	t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || t != "application/json" {
-		return fault.New(fault.ValidationError, "Content-Type: want application/json")
+		return fault.InvalidHeader("Content-Type", "want application/json")
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func TestBody_IsLimitedAlsoWithoutALength(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		require.EqualValues(t, maxBody, refused(t, w, fault.PayloadTooLarge).Details["maxRequestBodyBytes"])
+		require.EqualValues(t, maxBody, refused(t, w, fault.PayloadTooLarge).Details["limitBytes"])
 	}
 }
 

@@ -38,15 +38,15 @@ func checkHeaders(r *http.Request) error {
 // checkHeader validates the values of a header.
 func checkHeader(name string, values []string) error {
 	if len(values) > 1 {
-		return fault.New(fault.ValidationError, "%s: the header is there %d times; send it once", name, len(values)).With("header", name)
+		return fault.InvalidHeader(name, "the header is there %d times; send it once", len(values))
 	}
 	for _, v := range values {
 		if len(v) > idempotency.MaxKeyLength {
-			return fault.New(fault.ValidationError, "%s: want at most %d characters, got %d", name, idempotency.MaxKeyLength, len(v)).With("header", name)
+			return fault.InvalidHeader(name, "want at most %d characters, got %d", idempotency.MaxKeyLength, len(v))
 		}
 		for i := range len(v) {
 			if v[i] < ' ' || v[i] > '~' {
-				return fault.New(fault.ValidationError, "%s: want printable ASCII; character %d is not", name, i+1).With("header", name)
+				return fault.InvalidHeader(name, "want printable ASCII; character %d is not", i+1)
 			}
 		}
 	}

@@ -299,6 +299,10 @@ type Other struct {
 	Name, Noun string
 	// Media is the media type of the answer, Schema its component in the document.
 	Media, Schema string
+	// Text describes it.
+	Text string
+	// Headers are those that a success always has, besides Cache-Control.
+	Headers []string
 }
 
 // The paths of these operations.
@@ -312,14 +316,19 @@ const (
 
 // Others lists them.
 var Others = []Other{
-	{HealthPath, "GetHealth", "discovery", jsonMedia, "Health"},
-	{ReadyPath, "GetReadiness", "discovery", jsonMedia, "Health"},
-	{OpenAPIPath, "GetOpenapi", "discovery", jsonMedia, "JsonObject"},
-	{AsyncAPIPath, "GetAsyncapi", "discovery", jsonMedia, "JsonObject"},
-	{schemasPrefix + "{file}", "GetFileSchema", "schemas", schemaMedia, "JsonObject"},
-	{schemasPrefix + "config/{file}", "GetConfigSchema", "schemas", schemaMedia, "JsonObject"},
-	{AssetPath, "GetAsset", "assets", "*/*", "Bytes"},
+	{HealthPath, "GetHealth", "discovery", jsonMedia, "Health", "The process runs.", nil},
+	{ReadyPath, "GetReadiness", "discovery", jsonMedia, "Health", "The host can process requests; with warnings, if there are any.", nil},
+	{OpenAPIPath, "GetOpenapi", "discovery", jsonMedia, "JsonObject", "This document.", nil},
+	{AsyncAPIPath, "GetAsyncapi", "discovery", jsonMedia, "JsonObject", "What the host sends: streams, webhooks and the run log.", nil},
+	{schemasPrefix + "{file}", "GetFileSchema", "schemas", schemaMedia, "JsonObject", "The JSON Schema of a kind of file.", anyOrigin},
+	{schemasPrefix + "config/{file}", "GetConfigSchema", "schemas", schemaMedia, "JsonObject", "The JSON Schema of the config of a node type.", anyOrigin},
+	{AssetPath, "GetAsset", "assets", "*/*", "Bytes", "An image, a sound or a file that a model produced. The token is the credential.", assetHeaders},
 }
+
+var (
+	anyOrigin    = []string{"Access-Control-Allow-Origin"}
+	assetHeaders = []string{"Accept-Ranges", "Content-Security-Policy", "Referrer-Policy"}
+)
 
 const (
 	jsonMedia   = "application/json"
@@ -331,6 +340,7 @@ type stream struct {
 	path string
 	// method is the full name of the gRPC method behind it.
 	method string
+	query  []parameter
 	serve  http.Handler
 }
 

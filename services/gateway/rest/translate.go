@@ -6,13 +6,10 @@ import (
 	"net/http"
 	"net/textproto"
 	"strconv"
-	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
@@ -57,7 +54,7 @@ func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, clean fun
 					w.Header()[outbound[engine.MetaReplay]] = v[:1]
 				}
 			}
-			WriteError(w, log, clean(ctx, translationError(err)))
+			WriteError(w, log, clean(ctx, err))
 		}),
 		runtime.WithRoutingErrorHandler(func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, _ int) {
 			WriteError(w, log, fault.New(fault.NotFound, "no resource at this path"))
@@ -68,37 +65,6 @@ func newTranslator(ctx context.Context, conn grpc.ClientConnInterface, clean fun
 		return nil, err
 	}
 	return mux, hostv1.RegisterHostHandlerClient(ctx, mux, hostv1.NewHostClient(conn))
-}
-
-// translationError converts an error that grpc-gateway detects itself, such as a query
-// parameter of the wrong type.
-func translationError(err error) error {
-	st, ok := status.FromError(err)
-	if !ok || st.Code() != codes.InvalidArgument || len(st.Proto().GetDetails()) > 0 {
-		return err
-	}
-	return fault.New(fault.ValidationError, "%s: the query parameter has the wrong type", parameter(st.Message()))
-}
-
-// parameter returns the name that the gateway's message quotes first.
-func parameter(message string) string {
-	_, rest, _ := strings.Cut(message, `"`)
-	name, _, ok := strings.Cut(rest, `"`)
-	if !ok {
-		return "query"
-	}
-	return camel(name)
-}
-
-// camel converts a proto name to the API's JSON spelling.
-func camel(name string) string {
-	first, rest, _ := strings.Cut(name, "_")
-	for part := range strings.SplitSeq(rest, "_") {
-		if part != "" {
-			first += strings.ToUpper(part[:1]) + part[1:]
-		}
-	}
-	return first
 }
 
 // forward copies response metadata into headers and sets the status.

@@ -11,7 +11,7 @@ const MaxBufferMs = 5000
 // CheckBuffer rejects a bufferMs out of range; it is not clamped.
 func CheckBuffer(ms int32) error {
 	if ms < 0 || ms > MaxBufferMs {
-		return fault.New(fault.ValidationError, "bufferMs: want an integer from 0 to %d", MaxBufferMs).With("path", "bufferMs")
+		return fault.InvalidQuery("bufferMs", "want an integer from 0 to %d", MaxBufferMs)
 	}
 	return nil
 }

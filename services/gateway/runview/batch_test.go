@@ -26,7 +26,7 @@ func TestCheckBuffer_RefusesInsteadOfClamping(t *testing.T) {
 		e, ok := fault.As(err)
 		require.True(t, ok, ms)
 		require.Equal(t, fault.ValidationError, e.Code)
-		require.Equal(t, "bufferMs", e.Details["path"])
+		require.Equal(t, []fault.Problem{{In: fault.Query, Path: "bufferMs", Message: "want an integer from 0 to 5000"}}, e.Details["problems"])
 	}
 }
 

@@ -118,14 +118,14 @@ const maxSignInBytes = 8 << 10
 // readSignIn reads the body, which must be JSON: a form of another origin cannot send that.
 func readSignIn(r *http.Request) (o signInRequest, err error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return o, fault.New(fault.ValidationError, "Content-Type: want application/json")
+		return o, fault.InvalidHeader("Content-Type", "want application/json")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxSignInBytes+1))
 	if err != nil {
 		return o, fault.New(fault.ValidationError, "the body could not be read completely").Wrap(err)
 	}
 	if len(body) > maxSignInBytes {
-		return o, fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", maxSignInBytes)
+		return o, fault.New(fault.PayloadTooLarge, "the body is larger than %d bytes", maxSignInBytes).With("limitBytes", maxSignInBytes)
 	}
 	// The decoder's error may quote its input, which is a key.
 	if strictjson.Read(body, &o) != nil || (o.Key == "") == (o.Code == "") {

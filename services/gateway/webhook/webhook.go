@@ -218,13 +218,27 @@ func (s *Service) List(ctx context.Context, tenant string) ([]*subscription.Entr
 	return s.store.List(ctx, tenant)
 }
 
-// PendingLanes returns the runs with pending deliveries for a webhook. Errors:
+// PendingLanes returns the runs with pending deliveries for a webhook. NextAt of each is the earliest
+// time that its own wait and the breaker of the webhook allow; zero means now. Errors:
 // subscription.ErrNotFound.
 func (s *Service) PendingLanes(ctx context.Context, tenant, id string) ([]PendingLane, error) {
-	if _, err := s.store.Get(ctx, tenant, id); err != nil {
+	e, err := s.store.Get(ctx, tenant, id)
+	if err != nil {
 		return nil, err
 	}
-	return s.lanes.List(ctx, tenant, id)
+	all, err := s.lanes.List(ctx, tenant, id)
+	now := s.clock()
+	admits := e.State.Health.Admits(now)
+	for i := range all {
+		l := &all[i]
+		if l.NextAt.Before(admits) {
+			l.NextAt = admits
+		}
+		if !l.NextAt.After(now) {
+			l.NextAt = time.Time{}
+		}
+	}
+	return all, err
 }
 
 // DeadLetters returns the deliveries given up for a webhook. Errors:

@@ -446,3 +446,44 @@ func TestSecrets_DoNotLeak(t *testing.T) {
 		require.NotContains(t, string(b), r.svc.Secret("acme", e.ID, 1))
 	})
 }
+
+// The next attempt of a pending delivery is never in the past, and not before the breaker allows it.
+func TestPending_ShowsWhenTheBreakerAllowsTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		defer r.start()()
+		e := r.hook(started)
+		r.to.failing(true)
+		next := func() []time.Time {
+			t.Helper()
+			waiting, err := r.svc.PendingLanes(r.t.Context(), "acme", e.ID)
+			require.NoError(t, err)
+			var out []time.Time
+			for _, w := range waiting {
+				out = append(out, w.NextAt)
+			}
+			return out
+		}
+		r.run("run_1")
+		r.say("run_1", started)
+		r.settle()
+		own := next()[0]
+		require.InDelta(t, 5, time.Until(own).Seconds(), 1.5, "it waits for its second attempt")
+
+		for range subscription.OpenAfter {
+			r.pass(time.Minute)
+		}
+		require.Equal(t, subscription.Open, r.status(e))
+		entries, err := r.svc.List(r.t.Context(), "acme")
+		require.NoError(t, err)
+		opens := entries[0].State.Health.OpenUntil
+		r.run("run_2")
+		r.say("run_2", started)
+		r.settle()
+		require.Equal(t, []time.Time{opens, opens}, next(), "the breaker is open, whatever the deliveries wait for")
+
+		r.to.failing(false)
+		r.pass(time.Until(opens) + time.Minute)
+		r.drained(e)
+	})
+}

@@ -75,7 +75,7 @@ func TestDecode_NamesTheInvalidMember(t *testing.T) {
 			require.True(t, ok, "%v", err)
 			require.Equal(t, fault.ValidationError, e.Code)
 			require.Contains(t, e.Message, c.says)
-			require.Equal(t, c.path, e.Details["problems"].([]map[string]string)[0]["path"])
+			require.Equal(t, c.path, e.Details["problems"].([]fault.Problem)[0].Path)
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 // are not accepted in the body. Documents in m are slices of the body.
 func Decode(body []byte, limits strictjson.Limits, m proto.Message, path ...string) error {
 	if err := strictjson.Check(body, limits); err != nil {
-		return asFault(err)
+		return asFault(err, limits)
 	}
 	if d, ok := m.(*openwopv1.JsonDocument); ok {
 		d.Json = body
@@ -29,24 +29,19 @@ func Decode(body []byte, limits strictjson.Limits, m proto.Message, path ...stri
 }
 
 // asFault converts an error of strictjson.
-func asFault(err error) error {
+func asFault(err error, limits strictjson.Limits) error {
 	e, ok := errors.AsType[*strictjson.Error](err)
 	if !ok {
 		return fault.New(fault.ValidationError, "the body is not JSON").Wrap(err)
 	}
 	if e.Rule == strictjson.RuleSize {
-		return fault.New(fault.PayloadTooLarge, "%s", e.Reason)
+		return fault.New(fault.PayloadTooLarge, "%s", e.Reason).With("limitBytes", limits.MaxBytes)
 	}
 	return invalid(e.Path, e.Reason)
 }
 
 func invalid(path, message string) error {
-	where := path
-	if where == "" {
-		where = "the body"
-	}
-	return fault.New(fault.ValidationError, "%s: %s", where, message).
-		With("problems", []map[string]string{{"path": path, "message": message}})
+	return fault.Invalid(fault.Problem{Path: path, Message: message})
 }
 
 func decodeMessage(body []byte, at string, m protoreflect.Message, skip []string) error {

@@ -1,5 +1,5 @@
-// A client with the types of openapi-typescript: it starts a run, follows its events, answers its approval
-// and prints what it saw.
+// A client with the types of openapi-typescript: it starts a run, follows its events, answers its approval,
+// reads lists and errors, and prints what it saw.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./schema";
 
@@ -36,8 +36,28 @@ export function untyped(e: RunEvent): unknown {
   return e.payload.error;
 }
 
+// The type of the details follows from the code.
+function explain(e: components["schemas"]["Error"]): string {
+  switch (e.error) {
+    case "validation_error":
+      return `${e.error} ${e.details.problems.map((p) => `${p.in} ${p.path}`).join()}`;
+    case "rate_limited":
+      return `${e.error} ${e.details.scope} ${e.details.limit} ${e.details.retryAfter > 0}`;
+    default:
+      return e.error;
+  }
+}
+
+export function undetailed(e: components["schemas"]["Error"]): unknown {
+  // @ts-expect-error Only a validation_error has this member.
+  return e.details?.problems;
+}
+
 async function main(): Promise<void> {
-  const { runId } = need(await client.POST("/v1/runs", { body: { workflowId: "small-gate" } }));
+  const start = { params: { header: { "Idempotency-Key": crypto.randomUUID() } }, body: { workflowId: "small-gate" } };
+  const { runId } = need(await client.POST("/v1/runs", start));
+  const again = await client.POST("/v1/runs", start);
+  console.log(again.data?.runId === runId, again.response.headers.get("openwop-Idempotent-Replay"));
   for (let last = -1, done = false; !done; ) {
     const page = need(
       await client.GET("/v1/runs/{runId}/events/poll", { params: { path: { runId }, query: { lastSequence: last } } }),
@@ -52,8 +72,52 @@ async function main(): Promise<void> {
   const run = need(await client.GET("/v1/runs/{runId}", { params: { path: { runId } } }));
   const status: "completed" | "failed" | undefined = run.status === "completed" || run.status === "failed" ? run.status : undefined;
   console.log(status, run.nodeStates["gate"]?.status);
+  await conditional(runId);
+  await lists(runId);
+  await webhooks();
+  await errors();
+}
+
+// An unchanged run is not sent again.
+async function conditional(runId: string): Promise<void> {
+  const path = { runId };
+  const { response } = await client.GET("/v1/runs/{runId}", { params: { path } });
+  const tag = response.headers.get("ETag");
+  if (tag === null) throw new Error("no ETag");
+  const same = await client.GET("/v1/runs/{runId}", { params: { path, header: { "If-None-Match": tag } } });
+  console.log(same.response.status);
+}
+
+async function lists(runId: string): Promise<void> {
+  const ids: string[] = [];
+  for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
+    const page = need(await client.GET("/v1/workflows", { params: { query: { limit: 2, cursor } } }));
+    ids.push(...page.workflows.map((w) => w.workflowId));
+    cursor = page.nextCursor;
+  }
+  const all = need(await client.GET("/v1/workflows", { params: { query: { limit: 200 } } }));
+  console.log(ids.length > 2 && ids.join() === all.workflows.map((w) => w.workflowId).join());
+  const found = need(await client.GET("/v1/runs", { params: { query: { status: "completed", workflowId: "small-gate" } } }));
+  console.log(found.runs.map((r) => r.runId === runId).join());
+}
+
+async function webhooks(): Promise<void> {
+  const body = { url: "https://1.1.1.1/waybill", events: ["run.dead_lettered"] };
+  const made = need(await client.POST("/v1/webhooks", { body }));
+  const { webhooks } = need(await client.GET("/v1/webhooks", { params: { query: { limit: 200 } } }));
+  console.log(webhooks.find((w) => w.webhookId === made.webhookId)?.status);
+  const gone = await client.DELETE("/v1/webhooks/{webhookId}", { params: { path: { webhookId: made.webhookId } } });
+  console.log(gone.response.status);
+}
+
+async function errors(): Promise<void> {
+  const invalid = await client.GET("/v1/runs", { params: { query: { limit: 0 } } });
   const missing = await client.GET("/v1/runs/{runId}", { params: { path: { runId: "run_none" } } });
-  console.log(missing.response.status, missing.error?.error);
+  await client.POST("/v1/runs", { body: { workflowId: "none" } });
+  const limited = await client.POST("/v1/runs", { body: { workflowId: "none" } });
+  for (const { response, error } of [invalid, missing, limited]) {
+    console.log(response.status, error === undefined ? "no error" : explain(error));
+  }
 }
 
 async function answer(runId: string, actions: components["schemas"]["ApprovalAction"][]): Promise<void> {

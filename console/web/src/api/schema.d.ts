@@ -11,7 +11,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get capabilities */
+        /**
+         * Get capabilities
+         * @description Returns the discovery document.
+         */
         get: operations["getCapabilities"];
         put?: never;
         post?: never;
@@ -28,7 +31,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get health */
+        /**
+         * Get health
+         * @description The process runs.
+         */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -45,7 +51,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get readiness */
+        /**
+         * Get readiness
+         * @description The host can process requests; with warnings, if there are any.
+         */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -62,7 +71,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get config schema */
+        /**
+         * Get config schema
+         * @description The JSON Schema of the config of a node type.
+         */
         get: operations["getConfigSchema"];
         put?: never;
         post?: never;
@@ -79,7 +91,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get envelope schema */
+        /**
+         * Get envelope schema
+         * @description Returns the JSON Schema of an envelope kind.
+         */
         get: operations["getEnvelopeSchema"];
         put?: never;
         post?: never;
@@ -96,7 +111,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get file schema */
+        /**
+         * Get file schema
+         * @description The JSON Schema of a kind of file.
+         */
         get: operations["getFileSchema"];
         put?: never;
         post?: never;
@@ -117,7 +135,7 @@ export interface paths {
         put?: never;
         /**
          * Read answer
-         * @description Needs the scope runs:read.
+         * @description Finds the documents of a pasted answer as for a node that calls a model. It records nothing. Needs the scope runs:read.
          */
         post: operations["readAnswer"];
         delete?: never;
@@ -133,7 +151,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get asset */
+        /**
+         * Get asset
+         * @description An image, a sound or a file that a model produced. The token is the credential.
+         */
         get: operations["getAsset"];
         put?: never;
         post?: never;
@@ -150,7 +171,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get asyncapi */
+        /**
+         * Get asyncapi
+         * @description What the host sends: streams, webhooks and the run log.
+         */
         get: operations["getAsyncapi"];
         put?: never;
         post?: never;
@@ -169,7 +193,7 @@ export interface paths {
         };
         /**
          * List audit entries
-         * @description Needs the scope audit:read.
+         * @description Lists the tenant's audit log, oldest first. Needs the scope audit:read.
          */
         get: operations["listAuditEntries"];
         put?: never;
@@ -189,7 +213,7 @@ export interface paths {
         };
         /**
          * Verify audit log
-         * @description Needs the scope audit:read.
+         * @description Verifies the tenant's audit log. Needs the scope audit:read.
          */
         get: operations["verifyAuditLog"];
         put?: never;
@@ -209,7 +233,7 @@ export interface paths {
         };
         /**
          * List interrupts
-         * @description Needs the scope approvals:respond.
+         * @description Lists the open interrupts of runs. Needs the scope approvals:respond.
          */
         get: operations["listInterrupts"];
         put?: never;
@@ -227,10 +251,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Inspect interrupt by token */
+        /**
+         * Inspect interrupt by token
+         * @description Shows an interrupt; the token is the authorisation. The token is the credential.
+         */
         get: operations["inspectInterruptByToken"];
         put?: never;
-        /** Resolve interrupt by token */
+        /**
+         * Resolve interrupt by token
+         * @description Answers an interrupt; the token is the authorisation. The token is the credential.
+         */
         post: operations["resolveInterruptByToken"];
         delete?: never;
         options?: never;
@@ -247,7 +277,7 @@ export interface paths {
         };
         /**
          * List model capabilities
-         * @description Needs the scope manifest:read.
+         * @description Lists model capabilities, the node types that require them and the models that have them. Needs the scope manifest:read.
          */
         get: operations["listModelCapabilities"];
         put?: never;
@@ -267,7 +297,7 @@ export interface paths {
         };
         /**
          * List model substitutions
-         * @description Needs the scope runs:read.
+         * @description Counts the models that were replaced by a fallback. Needs the scope runs:read.
          */
         get: operations["listModelSubstitutions"];
         put?: never;
@@ -285,7 +315,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get openapi */
+        /**
+         * Get openapi
+         * @description This document.
+         */
         get: operations["getOpenapi"];
         put?: never;
         post?: never;
@@ -304,7 +337,7 @@ export interface paths {
         };
         /**
          * List quarantined runs
-         * @description Needs the scope runs:read.
+         * @description Lists runs that cannot be loaded or continued, by id. Needs the scope runs:read.
          */
         get: operations["listQuarantinedRuns"];
         put?: never;
@@ -326,7 +359,7 @@ export interface paths {
         put?: never;
         /**
          * End quarantined run
-         * @description Needs the scope runs:cancel.
+         * @description Ends a quarantined run as cancelled. Needs the scope runs:cancel.
          */
         post: operations["endQuarantinedRun"];
         delete?: never;
@@ -346,7 +379,7 @@ export interface paths {
         put?: never;
         /**
          * Retry quarantined run
-         * @description Needs the scope runs:cancel.
+         * @description Puts a quarantined run back into the queue. Needs the scope runs:cancel.
          */
         post: operations["retryQuarantinedRun"];
         delete?: never;
@@ -364,13 +397,13 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Needs the scope runs:read.
+         * @description Lists runs, newest first. Needs the scope runs:read.
          */
         get: operations["listRuns"];
         put?: never;
         /**
          * Create run
-         * @description Needs the scope runs:create.
+         * @description Starts a run. Needs the scope runs:create.
          */
         post: operations["createRun"];
         delete?: never;
@@ -388,14 +421,14 @@ export interface paths {
         };
         /**
          * Get run
-         * @description Needs the scope runs:read.
+         * @description Returns the state of a run. Needs the scope runs:read.
          */
         get: operations["getRun"];
         put?: never;
         post?: never;
         /**
          * Delete run
-         * @description Needs the scope runs:delete.
+         * @description Erases a run that has ended, with everything that belongs to it. Needs the scope runs:delete.
          */
         delete: operations["deleteRun"];
         options?: never;
@@ -412,13 +445,13 @@ export interface paths {
         };
         /**
          * List annotations
-         * @description Needs the scope runs:read.
+         * @description Lists the annotations of a run. Needs the scope runs:read.
          */
         get: operations["listAnnotations"];
         put?: never;
         /**
          * Create annotation
-         * @description Needs the scope runs:read.
+         * @description Records the caller's annotation of a run. Needs the scope runs:read.
          */
         post: operations["createAnnotation"];
         delete?: never;
@@ -438,7 +471,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel run
-         * @description Needs the scope runs:cancel.
+         * @description Ends a run. Needs the scope runs:cancel.
          */
         post: operations["cancelRun"];
         delete?: never;
@@ -456,7 +489,7 @@ export interface paths {
         };
         /**
          * Get debug bundle
-         * @description Needs the scope runs:read.
+         * @description Exports the events of a run, without its content. Needs the scope runs:read.
          */
         get: operations["getDebugBundle"];
         put?: never;
@@ -476,7 +509,7 @@ export interface paths {
         };
         /**
          * Stream run events
-         * @description Needs the scope runs:read.
+         * @description Follows a run until its terminal event. Needs the scope runs:read.
          */
         get: operations["streamRunEvents"];
         put?: never;
@@ -496,7 +529,7 @@ export interface paths {
         };
         /**
          * Poll run events
-         * @description Needs the scope runs:read.
+         * @description Returns a page of events, and waits for new events if there are none. Needs the scope runs:read.
          */
         get: operations["pollRunEvents"];
         put?: never;
@@ -518,7 +551,7 @@ export interface paths {
         put?: never;
         /**
          * Resolve interrupt by run
-         * @description Needs the scope approvals:respond.
+         * @description Resolves the interrupt of a node. Needs the scope approvals:respond.
          */
         post: operations["resolveInterruptByRun"];
         delete?: never;
@@ -536,7 +569,7 @@ export interface paths {
         };
         /**
          * Get node input
-         * @description Needs the scope runs:read and the scope manifest:read.
+         * @description Returns what a node of a run was given when an attempt started. Needs the scope runs:read and the scope manifest:read.
          */
         get: operations["getNodeInput"];
         put?: never;
@@ -556,7 +589,7 @@ export interface paths {
         };
         /**
          * Diff runs
-         * @description Needs the scope runs:read.
+         * @description Compares two runs. Needs the scope runs:read.
          */
         get: operations["diffRuns"];
         put?: never;
@@ -578,7 +611,7 @@ export interface paths {
         put?: never;
         /**
          * Fork run
-         * @description Needs the scope runs:create and the scope runs:read.
+         * @description Starts a run that continues from another run's history. Needs the scope runs:create and the scope runs:read.
          */
         post: operations["forkRun"];
         delete?: never;
@@ -596,7 +629,7 @@ export interface paths {
         };
         /**
          * Get run owner
-         * @description Needs the scope runs:read.
+         * @description Returns the owner of a run. Needs the scope runs:read.
          */
         get: operations["getRunOwner"];
         put?: never;
@@ -618,7 +651,7 @@ export interface paths {
         put?: never;
         /**
          * Pause run
-         * @description Needs the scope runs:cancel.
+         * @description Stops a run until it is resumed. Needs the scope runs:cancel.
          */
         post: operations["pauseRun"];
         delete?: never;
@@ -638,7 +671,7 @@ export interface paths {
         put?: never;
         /**
          * Resume run
-         * @description Needs the scope runs:cancel.
+         * @description Continues a paused run. Needs the scope runs:cancel.
          */
         post: operations["resumeRun"];
         delete?: never;
@@ -656,7 +689,7 @@ export interface paths {
         };
         /**
          * Get run view
-         * @description Needs the scope runs:read.
+         * @description Returns the model answers of a run, its timeline, and its tokens and cost, folded from its events. Needs the scope runs:read.
          */
         get: operations["getRunView"];
         put?: never;
@@ -678,7 +711,7 @@ export interface paths {
         put?: never;
         /**
          * Bulk cancel runs
-         * @description Needs the scope runs:cancel.
+         * @description Ends up to 100 runs. Needs the scope runs:cancel.
          */
         post: operations["bulkCancelRuns"];
         delete?: never;
@@ -696,7 +729,7 @@ export interface paths {
         };
         /**
          * Watch runs
-         * @description Needs the scope runs:read.
+         * @description Streams the list row of each run that changes, until the caller disconnects. Needs the scope runs:read.
          */
         get: operations["watchRuns"];
         put?: never;
@@ -716,13 +749,13 @@ export interface paths {
         };
         /**
          * List webhooks
-         * @description Needs the scope webhooks:manage.
+         * @description Lists webhooks by id, without their secrets. Needs the scope webhooks:manage.
          */
         get: operations["listWebhooks"];
         put?: never;
         /**
          * Register webhook
-         * @description Needs the scope webhooks:manage.
+         * @description Registers a URL that receives events. Needs the scope webhooks:manage.
          */
         post: operations["registerWebhook"];
         delete?: never;
@@ -743,7 +776,7 @@ export interface paths {
         post?: never;
         /**
          * Unregister webhook
-         * @description Needs the scope webhooks:manage.
+         * @description Removes a webhook. Needs the scope webhooks:manage.
          */
         delete: operations["unregisterWebhook"];
         options?: never;
@@ -760,7 +793,7 @@ export interface paths {
         };
         /**
          * List webhook deliveries
-         * @description Needs the scope webhooks:manage.
+         * @description Lists a webhook's undelivered events. Needs the scope webhooks:manage.
          */
         get: operations["listWebhookDeliveries"];
         put?: never;
@@ -782,7 +815,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate webhook secret
-         * @description Needs the scope webhooks:manage.
+         * @description Creates a new secret. Needs the scope webhooks:manage.
          */
         post: operations["rotateWebhookSecret"];
         delete?: never;
@@ -800,13 +833,13 @@ export interface paths {
         };
         /**
          * List workflows
-         * @description Needs the scope manifest:read.
+         * @description Lists workflow definitions by id. Needs the scope manifest:read.
          */
         get: operations["listWorkflows"];
         put?: never;
         /**
          * Put workflow
-         * @description Needs the scope workflows:write.
+         * @description Registers a definition. Needs the scope workflows:write.
          */
         post: operations["putWorkflow"];
         delete?: never;
@@ -824,14 +857,14 @@ export interface paths {
         };
         /**
          * Get workflow
-         * @description Needs the scope manifest:read.
+         * @description Returns a workflow definition. Needs the scope manifest:read.
          */
         get: operations["getWorkflow"];
         put?: never;
         post?: never;
         /**
          * Delete workflow
-         * @description Needs the scope workflows:write.
+         * @description Deletes a workflow, or one version of it. Existing runs continue. Needs the scope workflows:write.
          */
         delete: operations["deleteWorkflow"];
         options?: never;
@@ -848,7 +881,7 @@ export interface paths {
         };
         /**
          * List workflow versions
-         * @description Needs the scope manifest:read.
+         * @description Lists the versions of a workflow. Needs the scope manifest:read.
          */
         get: operations["listWorkflowVersions"];
         put?: never;
@@ -870,7 +903,7 @@ export interface paths {
         put?: never;
         /**
          * Validate workflow
-         * @description Needs the scope manifest:read.
+         * @description Checks a definition without registering it. Needs the scope manifest:read.
          */
         post: operations["validateWorkflow"];
         delete?: never;
@@ -894,8 +927,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["AgentReasonedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -922,8 +959,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["AgentReasoningDeltaPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -937,6 +978,7 @@ export interface components {
         AgentReasoningDeltaPayload: {
             agentId: string;
             delta: string;
+            /** Format: int64 */
             sequence: number;
             verbosity: string;
         };
@@ -948,7 +990,7 @@ export interface components {
         Annotation: {
             actor: components["schemas"]["AnnotationActor"];
             annotationId: string;
-            createdAt: string;
+            createdAt: components["schemas"]["Timestamp"];
             note?: string;
             signal: components["schemas"]["Signal"];
             target: components["schemas"]["AnnotatedPart"];
@@ -956,28 +998,46 @@ export interface components {
         AnnotationActor: {
             principalRef: string;
         };
+        /** @description The content of an annotation. */
         AnnotationSignal: {
             correction?: string;
-            /** @enum {string} */
+            /**
+             * @description rating | correction | label | flag.
+             * @enum {string}
+             */
             kind: "rating" | "correction" | "label" | "flag";
             label?: string;
+            /**
+             * Format: int64
+             * @description 1..5; for a rating.
+             */
             rating?: number;
         };
+        /** @description A part of the run. */
         AnnotationTarget: {
             eventId?: string;
             nodeId?: string;
         };
+        /** @description One document of an answer. */
         AnswerDocument: {
+            /**
+             * Format: int64
+             * @description Where it begins in the text, in bytes.
+             */
             byteOffset: number;
             document?: unknown;
+            /** @description The document is an envelope, not a payload. */
             envelope: boolean;
             found: string;
             kind: string;
+            /** @description How it was found, as in envelope.recovery.applied, or direct if it is the whole text; and in words. */
             path: string;
         };
         /** @description The place of an envelope in a model's answer with several. */
         AnswerPart: {
+            /** Format: int64 */
             index: number;
+            /** Format: int64 */
             size: number;
             /** @description Sequences of the answer's earlier envelopes. */
             with?: number[];
@@ -1010,6 +1070,7 @@ export interface components {
             profile?: string;
             /** @enum {string} */
             rejectionPolicy?: "single-veto" | "majority";
+            /** Format: int64 */
             requiredApprovals?: number;
             title: string;
         };
@@ -1024,8 +1085,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ApprovalGrantedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1056,7 +1121,10 @@ export interface components {
             resolved: boolean;
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
             votes?: components["schemas"]["VoteCount"];
         };
@@ -1075,7 +1143,10 @@ export interface components {
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
             runId: string;
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         ApprovalOverriddenEvent: {
@@ -1089,8 +1160,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ApprovalOverriddenPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1117,8 +1192,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ApprovalReceivedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1152,8 +1231,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ApprovalRejectedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1180,7 +1263,10 @@ export interface components {
             kind: "approval";
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         ApprovalRequestedEvent: {
@@ -1194,8 +1280,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ApprovalRequestedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1215,6 +1305,7 @@ export interface components {
             artifactType: string;
             interruptId: string;
             nodeId: string;
+            /** Format: int64 */
             requiredApprovals?: number;
             title?: string;
         };
@@ -1236,8 +1327,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ArtifactCreatedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1261,12 +1356,16 @@ export interface components {
             schemaVersionDrift?: components["schemas"]["SchemaVersionDrift"];
             version: string;
         };
+        /** @description A place where the chain is broken. */
         AuditAnomaly: {
             actualPrevHash: string;
+            /** Format: int64 */
             atSeq: number;
             expectedPrevHash: string;
         };
+        /** @description Signs all entries up to one. */
         AuditCheckpoint: {
+            /** Format: int64 */
             atSequence: number;
             checkpoint: string;
             merkleRoot: string;
@@ -1275,6 +1374,7 @@ export interface components {
         AuditEntry: {
             action: string;
             actor: string;
+            /** Format: int64 */
             atSequence: number;
             details: components["schemas"]["JsonObject"];
             occurredAt: components["schemas"]["Timestamp"];
@@ -1282,27 +1382,43 @@ export interface components {
             prevHash: string | null;
             target: string;
         };
+        /** @description The interrupt requires a credential with approvals:respond; its token is not sufficient. */
+        AuthElevationRequiredError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "auth_elevation_required";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
         /** @description Members that a branch changes. */
         BranchOverlay: {
             configurable?: components["schemas"]["JsonObject"];
             metadata?: components["schemas"]["JsonObject"];
             tags?: string[];
         };
+        /** @description The reason why one run was not cancelled; code and error agree. */
         BulkCancelError: {
             code: string;
             error: string;
             message: string;
         };
+        /** @description The outcome for one run id. */
         BulkCancelResult: {
             error?: components["schemas"]["BulkCancelError"];
             ok: boolean;
             runId: string;
             status?: components["schemas"]["RunStatus"];
         };
+        /** @description Ends up to 100 runs. */
         BulkCancelRunsRequest: {
+            /** @description Recorded with the event. */
             reason?: string;
             runIds: string[];
         };
+        /** @description One result per requested id, in request order. */
         BulkCancelRunsResult: {
             results: components["schemas"]["BulkCancelResult"][];
         };
@@ -1313,6 +1429,7 @@ export interface components {
             kind: string;
             mimeType?: string;
             nodeId?: string;
+            /** Format: int64 */
             sequence: number;
             url?: string;
         };
@@ -1339,7 +1456,9 @@ export interface components {
         };
         /** Format: binary */
         Bytes: string;
+        /** @description The current status of the run. */
         CancelRunResult: {
+            /** @description True if the run had already completed or failed. */
             alreadyTerminal?: boolean;
             runId: string;
             status: components["schemas"]["RunStatus"];
@@ -1355,8 +1474,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["CapBreachedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1370,8 +1493,10 @@ export interface components {
         CapBreachedPayload: {
             /** @description The limit, such as node-executions, run-duration or loop-iterations. */
             kind: string;
+            /** Format: int64 */
             limit: number;
             nodeId?: string;
+            /** Format: int64 */
             observed: number;
         };
         Capabilities: {
@@ -1380,10 +1505,12 @@ export interface components {
             auth?: components["schemas"]["CapabilitiesAuthBlock"];
             compliance?: components["schemas"]["CapabilitiesCompliance"];
             debugBundle: components["schemas"]["CapabilitiesSupported"];
+            /** Format: int64 */
             engineVersion: number;
             envelopeContracts?: components["schemas"]["CapabilitiesContracts"];
             envelopeStrictness?: string;
             envelopes?: components["schemas"]["CapabilitiesEnvelopes"];
+            /** Format: int64 */
             eventLogSchemaVersion: number;
             feedback?: components["schemas"]["CapabilitiesFeedback"];
             fixtures?: string[];
@@ -1415,6 +1542,7 @@ export interface components {
         };
         CapabilitiesAgentReasoning: {
             streaming: boolean;
+            /** Format: int64 */
             tokenLimit: number;
             verbosity: string;
         };
@@ -1426,7 +1554,9 @@ export interface components {
             supported: boolean;
         };
         CapabilitiesAuditLogIntegrity: {
+            /** Format: int64 */
             checkpointIntervalEntries: number;
+            /** Format: int64 */
             checkpointIntervalSeconds: number;
             checkpointPublicKey: string;
             checkpointSignatureAlgorithm: string;
@@ -1438,6 +1568,7 @@ export interface components {
         };
         CapabilitiesCompletion: {
             distinguishesTruncation: boolean;
+            /** Format: int64 */
             truncationBudgetMultiplier: number;
         };
         CapabilitiesCompliance: {
@@ -1464,6 +1595,7 @@ export interface components {
         };
         CapabilitiesIdempotency: {
             crossRegion: string;
+            /** Format: int64 */
             layer1RetentionSeconds: number;
             supported: boolean;
         };
@@ -1480,11 +1612,17 @@ export interface components {
             supported: boolean;
         };
         CapabilitiesLimits: {
+            /** Format: int64 */
             clarificationRounds: number;
+            /** Format: int64 */
             envelopesPerTurn: number;
+            /** Format: int64 */
             maxNodeExecutions: number;
+            /** Format: int64 */
             maxRequestBodyBytes: number;
+            /** Format: int64 */
             maxRunDurationMs: number;
+            /** Format: int64 */
             schemaRounds: number;
         };
         CapabilitiesModelGate: {
@@ -1505,6 +1643,7 @@ export interface components {
         };
         CapabilitiesPrompts: {
             endpointsSupported: boolean;
+            /** Format: int64 */
             maxTemplateBytes: number;
             observability: string;
             supported: boolean;
@@ -1513,6 +1652,7 @@ export interface components {
         };
         CapabilitiesProviders: {
             byok?: string[];
+            /** Format: int64 */
             maxInlineMediaBytes?: number;
             policies: components["schemas"]["CapabilitiesPolicies"];
             selfHosted?: string[];
@@ -1525,6 +1665,7 @@ export interface components {
         CapabilitiesReliability: {
             completion: components["schemas"]["CapabilitiesCompletion"];
             events: components["schemas"]["EventType"][];
+            /** Format: int64 */
             maxRetryAttempts: number;
             supported: boolean;
         };
@@ -1568,8 +1709,47 @@ export interface components {
             signatureAlgorithms: string[];
             supported: boolean;
         };
+        /** @description A capability the request or node needs is not provided by this host. */
+        CapabilityNotProvidedError: {
+            details?: components["schemas"]["CapabilityNotProvidedErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "capability_not_provided";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        CapabilityNotProvidedErrorDetails: {
+            nodeId?: string;
+            /** @description The node type. */
+            offendingTypeId?: string;
+            path?: components["schemas"]["ErrorPlace"];
+            requiredCapability?: string;
+        };
+        /** @description The workflow uses a node type whose capability this host does not offer. */
+        CapabilityRequiredError: {
+            details?: components["schemas"]["CapabilityRequiredErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "capability_required";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        CapabilityRequiredErrorDetails: {
+            nodeId?: string;
+            /** @description The node type. */
+            offendingTypeId?: string;
+            path?: components["schemas"]["ErrorPlace"];
+            requiredCapability?: string;
+        };
+        /** @description A model that has a capability. */
         CapableModel: {
+            /** @description Contains * if it is the pattern of a catalogue rule. */
             model: string;
+            /** @description The model requires the tenant's own key. */
             ownKey: boolean;
             provider: string;
         };
@@ -1584,8 +1764,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ChannelWrittenPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1600,6 +1784,7 @@ export interface components {
             channel: string;
             nodeId?: string;
             reducer: string;
+            /** Format: int64 */
             schemaVersion?: number;
             /** @description The input of the write, not the channel's new value. */
             value: unknown;
@@ -1631,7 +1816,10 @@ export interface components {
             resolved: boolean;
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
             votes?: components["schemas"]["VoteCount"];
         };
@@ -1650,7 +1838,10 @@ export interface components {
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
             runId: string;
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         ClarificationRequest: {
@@ -1664,7 +1855,10 @@ export interface components {
             kind: "clarification";
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         ClarificationRequestedEvent: {
@@ -1678,8 +1872,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ClarificationRequestedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1707,8 +1905,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ClarificationResolvedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1726,11 +1928,57 @@ export interface components {
             declined?: boolean;
             nodeId: string;
         };
+        /** @description The client is older than minClientVersion. */
+        ClientVersionUnsupportedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "client_version_unsupported";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The resource is in a state that does not allow this. */
+        ConflictError: {
+            details?: components["schemas"]["ConflictErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "conflict";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        ConflictErrorDetails: {
+            /**
+             * Format: int64
+             * @description The limit that is reached.
+             */
+            limit?: number;
+            pausedAt?: components["schemas"]["Timestamp"];
+            /** @description Why a quarantined run cannot continue. */
+            reason?: string;
+            runStatus?: components["schemas"]["RunStatus"];
+            version?: string;
+            workflowId?: string;
+        };
         /**
          * @description Absent means trusted.
          * @enum {string}
          */
         ContentTrust: "trusted" | "untrusted";
+        /** @description The external event is not the one that the run waits for. */
+        CorrelationMismatchError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "correlation_mismatch";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
         CostRollup: {
             model?: string;
             provider?: string;
@@ -1738,29 +1986,66 @@ export interface components {
             usd?: number;
         };
         CostTokens: {
+            /** Format: int64 */
             input: number;
+            /** Format: int64 */
             output: number;
         };
+        /** @description Requests a new run. Metadata: idempotency-key, x-dedup, x-force-engine-version. */
         CreateRunRequest: {
             agentId?: string;
+            /**
+             * Format: uri
+             * @description Receives the questions of the run.
+             */
             callbackUrl?: string;
+            /** @description A JSON object; reserved keys are typed, others pass through. */
             configurable?: components["schemas"]["JsonObject"];
             evalSuiteRef?: unknown;
+            /** @description A JSON object, merged into the workflow's variables by name. */
             inputs?: components["schemas"]["JsonObject"];
+            /** @description A JSON object of depth <= 4 and <= 8192 bytes; never influences execution. */
             metadata?: components["schemas"]["JsonObject"];
             mode?: string;
             residency?: unknown;
+            /** @description With the header X-Dedup, the scope in which one run may be active. */
             scopeId?: string;
+            /** @description At most 100, each of 1..256 characters. */
             tags?: string[];
+            /** @description Must equal the credential's tenant. */
             tenantId?: string;
+            /** @description Id of the workflow. */
             workflowId: string;
         };
+        /** @description The run and where to follow it. */
         CreateRunResult: {
+            /**
+             * Format: uri
+             * @description Absolute URIs.
+             */
             eventsUrl: string;
             runId: string;
             status: components["schemas"]["RunStatus"];
+            /** Format: uri */
             statusUrl: string;
             workflowId: string;
+        };
+        /** @description The provider does not accept the caller's own credential. */
+        CredentialForbiddenError: {
+            details?: components["schemas"]["CredentialForbiddenErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "credential_forbidden";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        CredentialForbiddenErrorDetails: {
+            nodeId?: string;
+            path?: components["schemas"]["ErrorPlace"];
+            provider?: string;
+            reason?: string;
         };
         CustomData: {
             /** @description ui.a2ui-surface for a form: the payload is the surface. */
@@ -1783,7 +2068,10 @@ export interface components {
             resolved: boolean;
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
             votes?: components["schemas"]["VoteCount"];
         };
@@ -1802,7 +2090,10 @@ export interface components {
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
             runId: string;
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         CustomRequest: {
@@ -1816,7 +2107,10 @@ export interface components {
             kind: "custom";
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         DebugBundle: {
@@ -1829,7 +2123,9 @@ export interface components {
                 version: string;
             };
             metrics: {
+                /** Format: int64 */
                 eventCount: number;
+                /** Format: int64 */
                 nodeCount: number;
                 openwopCost?: components["schemas"]["CostRollup"];
             };
@@ -1842,15 +2138,69 @@ export interface components {
             truncatedReason?: string;
             view: components["schemas"]["ViewRun"];
         };
+        /** @description Lists the deleted versions. */
         DeleteWorkflowResult: {
             versions: string[];
             workflowId: string;
         };
         /** @enum {string} */
         DrainPolicy: "immediate" | "drain-current-node";
+        /** @description The run's status. */
         EndQuarantinedRunResult: {
             runId: string;
             status: components["schemas"]["RunStatus"];
+        };
+        /** @description The run was written by a newer engine than this one. */
+        EngineVersionMismatchError: {
+            details?: components["schemas"]["EngineVersionMismatchErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "engine_version_mismatch";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        EngineVersionMismatchErrorDetails: {
+            /** Format: int64 */
+            currentVersion?: number;
+            /** Format: int64 */
+            persistedVersion?: number;
+            retryAfter?: components["schemas"]["RetryAfterSeconds"];
+            runId?: string;
+        };
+        /** @description The node's contract does not accept this kind. */
+        EnvelopeContractViolationError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "envelope_contract_violation";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The correlationId was used in this run by an envelope of another type. */
+        EnvelopeCorrelationConflictError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "envelope_correlation_conflict";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The payload does not satisfy the schema of its kind. */
+        EnvelopeInvalidError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "envelope_invalid";
+            /** @description For people; programs switch on error. */
+            message: string;
         };
         EnvelopeNlToFormatEngagedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -1863,8 +2213,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["EnvelopeNlToFormatEngagedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1876,6 +2230,7 @@ export interface components {
             type: "envelope.nlToFormat.engaged";
         };
         EnvelopeNlToFormatEngagedPayload: {
+            /** Format: int64 */
             fallbackCalls: number;
             nodeId: string;
             originalEnvelopeType: string;
@@ -1891,8 +2246,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["EnvelopeRecoveryAppliedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1904,9 +2263,21 @@ export interface components {
             type: "envelope.recovery.applied";
         };
         EnvelopeRecoveryAppliedPayload: {
+            /** Format: int64 */
             byteOffset: number;
             nodeId: string;
             path: string;
+        };
+        /** @description The model refused the request. Refusals are not retried. */
+        EnvelopeRefusalError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "envelope_refusal";
+            /** @description For people; programs switch on error. */
+            message: string;
         };
         EnvelopeRefusalEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -1919,8 +2290,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["EnvelopeRefusalPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1949,8 +2324,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["EnvelopeRetryAttemptedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1962,6 +2341,7 @@ export interface components {
             type: "envelope.retry.attempted";
         };
         EnvelopeRetryAttemptedPayload: {
+            /** Format: int64 */
             attempt: number;
             nodeId: string;
             previousError?: string;
@@ -1978,8 +2358,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["EnvelopeRetryExhaustedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -1994,6 +2378,7 @@ export interface components {
             finalError?: string;
             finalReason: string;
             nodeId: string;
+            /** Format: int64 */
             totalAttempts: number;
         };
         EnvelopeTruncatedEvent: {
@@ -2007,8 +2392,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["EnvelopeTruncatedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2022,26 +2411,61 @@ export interface components {
         EnvelopeTruncatedPayload: {
             model: string;
             nodeId: string;
+            /** Format: int64 */
             outputTokenCount?: number;
             partialPayloadAvailable?: boolean;
             provider: string;
             stopReason: string;
         };
-        Error: {
-            details?: components["schemas"]["JsonObject"];
-            /** @description one of auth_elevation_required, capability_not_provided, capability_required, client_version_unsupported, conflict, correlation_mismatch, credential_forbidden, engine_version_mismatch, envelope_contract_violation, envelope_correlation_conflict, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, forbidden, force_engine_version_forbidden, fork_invalid_seq, host_capability_missing, idempotency_in_flight, idempotency_key_mismatch, internal_error, interrupt_already_resolved, interrupt_expired, interrupt_gone, interrupt_not_found, invalid_argument, invalid_envelope_shape, key_expired, key_revoked, log_damaged, method_not_allowed, mock_provider_forbidden, not_found, not_quarantined, payload_too_large, prompt_variable_unresolved, provider_policy_denied, rate_limited, residency_unavailable, run_already_active, run_expired, run_forbidden, run_not_found, run_terminal, service_unavailable, subscription_not_found, template_not_found, unauthenticated, unknown_envelope_kind, unknown_schema_version, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, untrusted_content_blocks_approval, validation_error, webhook_url_rejected, workflow_not_found */
-            error: string;
+        /** @description The answer was truncated on every attempt, even with a larger budget. */
+        EnvelopeTruncationUnrecoverableError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "envelope_truncation_unrecoverable";
+            /** @description For people; programs switch on error. */
             message: string;
         };
+        /** @description The body of every answer that is not 2xx; `error` selects the variant. Later releases may add codes. */
+        Error: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CapabilityNotProvidedError"] | components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ClientVersionUnsupportedError"] | components["schemas"]["ConflictError"] | components["schemas"]["CorrelationMismatchError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["EnvelopeContractViolationError"] | components["schemas"]["EnvelopeCorrelationConflictError"] | components["schemas"]["EnvelopeInvalidError"] | components["schemas"]["EnvelopeRefusalError"] | components["schemas"]["EnvelopeTruncationUnrecoverableError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["HostCapabilityMissingError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InternalError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["InterruptNotFoundError"] | components["schemas"]["InvalidEnvelopeShapeError"] | components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["LogDamagedError"] | components["schemas"]["MethodNotAllowedError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["PayloadTooLargeError"] | components["schemas"]["PromptVariableUnresolvedError"] | components["schemas"]["ProviderPolicyDeniedError"] | components["schemas"]["RateLimitedError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunExpiredError"] | components["schemas"]["RunForbiddenError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["ServiceUnavailableError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["TemplateNotFoundError"] | components["schemas"]["UnauthenticatedError"] | components["schemas"]["UnknownEnvelopeKindError"] | components["schemas"]["UnknownSchemaVersionError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["UntrustedContentBlocksApprovalError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"] | components["schemas"]["WorkflowNotFoundError"];
+        /** @description An answer of status 400 Bad Request; `error` selects the variant. */
+        Error400: components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"];
+        /** @description An answer of status 401 Unauthorized; `error` selects the variant. */
+        Error401: components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["UnauthenticatedError"];
+        /** @description An answer of status 403 Forbidden; `error` selects the variant. */
+        Error403: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["ProviderPolicyDeniedError"];
+        /** @description An answer of status 404 Not Found; `error` selects the variant. */
+        Error404: components["schemas"]["InterruptNotFoundError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["WorkflowNotFoundError"];
+        /** @description An answer of status 409 Conflict; `error` selects the variant. */
+        Error409: components["schemas"]["ConflictError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["UntrustedContentBlocksApprovalError"];
+        /** @description An answer of status 410 Gone; `error` selects the variant. */
+        Error410: components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["RunExpiredError"];
+        /** @description An answer of status 422 Unprocessable Entity; `error` selects the variant. */
+        Error422: components["schemas"]["CorrelationMismatchError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["ValidationError"];
+        /** @description An answer of status 500 Internal Server Error; `error` selects the variant. */
+        Error500: components["schemas"]["InternalError"] | components["schemas"]["LogDamagedError"];
+        /** @description An answer of status 503 Service Unavailable; `error` selects the variant. */
+        Error503: components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["ServiceUnavailableError"];
+        ErrorDetails: {
+            retryAfter?: components["schemas"]["RetryAfterSeconds"];
+        };
+        /** @description A JSON pointer into the body, or into the workflow. */
+        ErrorPlace: string;
         Escalation: {
             at: components["schemas"]["Timestamp"];
-            /** @description The level that the question has reached, from 1. */
+            /**
+             * Format: int64
+             * @description The level that the question has reached, from 1.
+             */
             level: number;
         };
         EventDiff: {
             aEvent?: components["schemas"]["RunEvent"];
             bEvent?: components["schemas"]["RunEvent"];
             op: string;
+            /** Format: int64 */
             seq: number;
         };
         /** @enum {string} */
@@ -2067,7 +2491,10 @@ export interface components {
             resolved: boolean;
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
             votes?: components["schemas"]["VoteCount"];
         };
@@ -2086,7 +2513,10 @@ export interface components {
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
             runId: string;
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         ExternalEventRequest: {
@@ -2100,29 +2530,100 @@ export interface components {
             kind: "external-event";
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
+        };
+        /** @description The credential lacks the scope in details.scopeRequired, or names another tenant; or a write of a console session lacks its header. */
+        ForbiddenError: {
+            details?: components["schemas"]["ForbiddenErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "forbidden";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        ForbiddenErrorDetails: {
+            /** @description The header that a change with a console session requires. */
+            headerRequired?: string;
+            /** @description What to do in this case. */
+            remedy?: string;
+            /** @description The scope that the key lacks. */
+            scopeRequired?: string;
+        };
+        /** @description X-Force-Engine-Version needs a test key. */
+        ForceEngineVersionForbiddenError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "force_engine_version_forbidden";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description fromSeq is beyond the last recorded event of the source run. */
+        ForkInvalidSeqError: {
+            details?: components["schemas"]["ForkInvalidSeqErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "fork_invalid_seq";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        ForkInvalidSeqErrorDetails: {
+            /** Format: int64 */
+            fromSeq?: number;
+            /** Format: int64 */
+            lastSequence?: number;
+            sourceRunId?: string;
         };
         /** @enum {string} */
         ForkMode: "replay" | "branch";
+        /** @description The fork and where to follow it. */
         ForkRunResult: {
+            /**
+             * Format: uri
+             * @description An absolute URI.
+             */
             eventsUrl: string;
+            /** Format: int64 */
             fromSeq: number;
             mode: components["schemas"]["ForkMode"];
             runId: string;
             sourceRunId: string;
             status: components["schemas"]["RunStatus"];
         };
+        /** @description The owner of the run. */
         GetRunOwnerResult: {
+            /**
+             * Format: int64
+             * @description Counts the owners of the run; 0: none yet.
+             */
             epoch: number;
-            expiresAt?: string;
+            /** @description Expiry of the lease unless renewed. */
+            expiresAt?: components["schemas"]["Timestamp"];
+            /** @description Host name of that process, if known. */
             host?: string;
+            /** @description The slot or limit that the run waits for; unset: none. */
             limit?: components["schemas"]["RunLimit"];
+            /** @description Id of the dispatcher process; unset: no dispatcher owns the run. */
             owner?: string;
+            /** @description Reason of the quarantine; unset: the run is not quarantined. */
             quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
-            since?: string;
-            /** @enum {string} */
+            /** @description Start of the ownership. */
+            since?: components["schemas"]["Timestamp"];
+            /**
+             * @description none, owned, released or expired.
+             * @enum {string}
+             */
             state: "none" | "owned" | "released" | "expired";
         };
         Health: {
@@ -2130,10 +2631,116 @@ export interface components {
             status: "ok";
             warnings?: string[];
         };
+        /** @description A pack or a node needs a capability that this host does not offer. */
+        HostCapabilityMissingError: {
+            details?: components["schemas"]["HostCapabilityMissingErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "host_capability_missing";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        HostCapabilityMissingErrorDetails: {
+            nodeId?: string;
+            /** @description The node type. */
+            offendingTypeId?: string;
+            path?: components["schemas"]["ErrorPlace"];
+            requiredCapability?: string;
+        };
+        /** @description The first request with this Idempotency-Key is still running. */
+        IdempotencyInFlightError: {
+            details?: components["schemas"]["IdempotencyInFlightErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "idempotency_in_flight";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        IdempotencyInFlightErrorDetails: {
+            retryAfter?: components["schemas"]["RetryAfterSeconds"];
+        };
+        /** @description The Idempotency-Key was used with another request. */
+        IdempotencyKeyMismatchError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "idempotency_key_mismatch";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
         /** @description The question of a token; `kind` selects the variant. */
         InspectedInterrupt: components["schemas"]["ApprovalInterruptInspected"] | components["schemas"]["ClarificationInterruptInspected"] | components["schemas"]["CustomInterruptInspected"] | components["schemas"]["ExternalEventInterruptInspected"] | components["schemas"]["LowConfidenceInterruptInspected"];
+        /** @description An internal error occurred; find it in the logs by details.correlationId. */
+        InternalError: {
+            details?: components["schemas"]["InternalErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "internal_error";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        InternalErrorDetails: {
+            /** @description The id of the error in the log of the host. */
+            correlationId?: string;
+        };
+        /** @description The interrupt was already resolved. */
+        InterruptAlreadyResolvedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "interrupt_already_resolved";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The deadline for an answer has passed. */
+        InterruptExpiredError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "interrupt_expired";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The run has ended, so its interrupts are closed. */
+        InterruptGoneError: {
+            details?: components["schemas"]["InterruptGoneErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "interrupt_gone";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        InterruptGoneErrorDetails: {
+            nodeId?: string;
+            runStatus?: components["schemas"]["RunStatus"];
+        };
         /** @enum {string} */
         InterruptKind: "approval" | "clarification" | "external-event" | "custom" | "low-confidence";
+        /** @description The node has no interrupt, or the token is not valid on this host. */
+        InterruptNotFoundError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "interrupt_not_found";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
         /** @description The question that a run waits for; `kind` selects the variant. */
         InterruptRequest: components["schemas"]["ApprovalRequest"] | components["schemas"]["ClarificationRequest"] | components["schemas"]["CustomRequest"] | components["schemas"]["ExternalEventRequest"] | components["schemas"]["LowConfidenceRequest"];
         InterruptRequestedEvent: {
@@ -2147,8 +2754,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RequestedInterrupt"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2170,8 +2781,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["InterruptResolvedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2196,57 +2811,113 @@ export interface components {
             runId: string;
             standing?: components["schemas"]["ApproverStanding"];
         };
+        /** @description The result of an answer. */
         InterruptResult: {
+            /**
+             * Format: int64
+             * @description Votes, for an approval with a quorum.
+             */
             accepts?: number;
             kind: components["schemas"]["InterruptKind"];
-            /** @enum {string} */
+            /**
+             * @description advanced, refined, rejected, declined, counted (one vote of several) or asked.
+             * @enum {string}
+             */
             outcome?: "advanced" | "refined" | "rejected" | "declined" | "counted" | "asked";
+            /** Format: int64 */
             rejects?: number;
+            /** Format: int64 */
             required?: number;
+        };
+        /** @description The document is not an AI envelope. */
+        InvalidEnvelopeShapeError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "invalid_envelope_shape";
+            /** @description For people; programs switch on error. */
+            message: string;
         };
         /** @description A JSON object. */
         JsonObject: {
             [key: string]: unknown;
         };
+        /** @description The key has expired. */
+        KeyExpiredError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "key_expired";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The key was revoked. */
+        KeyRevokedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "key_revoked";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description Annotation documents, oldest first. */
         ListAnnotationsResult: {
             annotations: components["schemas"]["Annotation"][];
         };
+        /** @description One page of entries, each in the form that the next entry's prevHash covers. */
         ListAuditEntriesResult: {
             entries: components["schemas"]["AuditEntry"][];
             nextCursor?: string;
         };
+        /** @description One page of open questions, by run, newest first. A page may be empty and still have a successor. */
         ListInterruptsResult: {
             interrupts: components["schemas"]["OpenInterrupt"][];
             nextCursor?: string;
         };
+        /** @description Lists the protocol's capabilities first, then the host's own ones that a node type requires. */
         ListModelCapabilitiesResult: {
             capabilities: components["schemas"]["ModelCapability"][];
+            /** @description Unknown model capabilities count as present; otherwise as missing. */
             trustsUnknown: boolean;
         };
+        /** @description Lists the most recently used pair of models first. */
         ListModelSubstitutionsResult: {
-            since: string;
+            /** @description Start of the counted period: later than requested if there were too many substitutions. */
+            since: components["schemas"]["Timestamp"];
             substitutions: components["schemas"]["ModelSubstitution"][];
         };
+        /** @description One page of quarantined runs. */
         ListQuarantinedRunsResult: {
             nextCursor?: string;
             runs: components["schemas"]["QuarantinedRun"][];
         };
+        /** @description One page of runs. */
         ListRunsResult: {
             nextCursor?: string;
             runs: components["schemas"]["RunSummary"][];
         };
+        /** @description One page of deliveries, by run and sequence. */
         ListWebhookDeliveriesResult: {
             deliveries: components["schemas"]["WebhookDelivery"][];
             nextCursor?: string;
         };
+        /** @description One page of webhooks. */
         ListWebhooksResult: {
             nextCursor?: string;
             webhooks: components["schemas"]["Webhook"][];
         };
+        /** @description Lists the versions, the current one first, the others by name. */
         ListWorkflowVersionsResult: {
             versions: components["schemas"]["WorkflowVersion"][];
             workflowId: string;
         };
+        /** @description One page of definitions. */
         ListWorkflowsResult: {
             nextCursor?: string;
             workflows: components["schemas"]["WorkflowSummary"][];
@@ -2262,8 +2933,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["LogAppendedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2280,6 +2955,25 @@ export interface components {
             level: "debug" | "info" | "warn" | "error";
             message: string;
             nodeId?: string;
+        };
+        /** @description The run's log does not match its checksums, so the run can be neither read nor continued. */
+        LogDamagedError: {
+            details?: components["schemas"]["LogDamagedErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "log_damaged";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        LogDamagedErrorDetails: {
+            /**
+             * Format: int64
+             * @description The last event that was recorded.
+             */
+            lastSequence?: number;
+            runId?: string;
         };
         LowConfidenceData: {
             agentId: string;
@@ -2304,7 +2998,10 @@ export interface components {
             resolved: boolean;
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
             votes?: components["schemas"]["VoteCount"];
         };
@@ -2323,7 +3020,10 @@ export interface components {
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
             runId: string;
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
         };
         LowConfidenceRequest: {
@@ -2337,16 +3037,49 @@ export interface components {
             kind: "low-confidence";
             /** @description JSON Schema of valid answers; absent if the kind decides alone. */
             resumeSchema?: components["schemas"]["JsonObject"];
-            /** @description Time limit of the answer; absent for none. */
+            /**
+             * Format: int64
+             * @description Time limit of the answer; absent for none.
+             */
             timeoutMs?: number;
+        };
+        /** @description The address does not support this method; see the Allow header. */
+        MethodNotAllowedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "method_not_allowed";
+            /** @description For people; programs switch on error. */
+            message: string;
         };
         Metrics: {
             openwopCost: components["schemas"]["CostRollup"];
         };
+        /** @description mockProvider needs a test key. */
+        MockProviderForbiddenError: {
+            details?: components["schemas"]["MockProviderForbiddenErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "mock_provider_forbidden";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        MockProviderForbiddenErrorDetails: {
+            requestedProvider?: string;
+            supportedProviders?: string[];
+        };
+        /** @description A capability that nodes may require of a model. */
         ModelCapability: {
+            /** @description If the model lacks it, dispatch is rejected or a fallback model is called. */
             enforced: boolean;
             id: string;
+            /** @description Models known to have it that the tenant may use: the host's own, the fallbacks of nodes, and those of the catalogue. */
             models: components["schemas"]["CapableModel"][];
+            /** @description Node types that require it, sorted. */
             requiredBy: string[];
         };
         ModelCapabilityInsufficientEvent: {
@@ -2360,8 +3093,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ModelCapabilityInsufficientPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2390,8 +3127,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ModelCapabilitySubstitutedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2410,15 +3151,24 @@ export interface components {
             originalModel: string;
             originalProvider: string;
         };
+        /** @description A requested model and its replacement. */
         ModelSubstitution: {
+            /** Format: int64 */
             count: number;
             fallbackModel: string;
+            /** @description Both are "[REDACTED]" if the tenant may not see them. */
             fallbackProvider: string;
-            lastAt: string;
+            lastAt: components["schemas"]["Timestamp"];
+            /** @description Capabilities that the requested model lacked in the latest substitution. */
             missingCapabilities: string[];
             originalModel: string;
             originalProvider: string;
+            /** @description The latest of these runs, at most five. */
             runIds: string[];
+            /**
+             * Format: int64
+             * @description Number of runs.
+             */
             runs: number;
         };
         NodeCancelledEvent: {
@@ -2432,8 +3182,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeCancelledPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2459,8 +3213,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeCompletedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2489,8 +3247,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeDispatchedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2523,8 +3285,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeFailedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2536,6 +3302,7 @@ export interface components {
             type: "node.failed";
         };
         NodeFailedPayload: {
+            /** Format: int64 */
             attempts: number;
             error: components["schemas"]["NodeError"];
             nodeId: string;
@@ -2553,8 +3320,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeResumedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2582,8 +3353,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeRetriedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2595,8 +3370,12 @@ export interface components {
             type: "node.retried";
         };
         NodeRetriedPayload: {
-            /** @description The next attempt, counted from 0. */
+            /**
+             * Format: int64
+             * @description The next attempt, counted from 0.
+             */
             attempt: number;
+            /** Format: int64 */
             delayMs: number;
             lastError?: components["schemas"]["NodeError"];
             nodeId: string;
@@ -2617,8 +3396,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeSkippedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2644,8 +3427,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeStartedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2657,20 +3444,30 @@ export interface components {
             type: "node.started";
         };
         NodeStartedPayload: {
-            /** @description Counts from 0. */
+            /**
+             * Format: int64
+             * @description Counts from 0.
+             */
             attempt: number;
-            /** @description The wait of a delay node. */
+            /**
+             * Format: int64
+             * @description The wait of a delay node.
+             */
             delayMs?: number;
             nodeId: string;
-            /** @description The time limit of the attempt. */
+            /**
+             * Format: int64
+             * @description The time limit of the attempt.
+             */
             timeoutMs?: number;
             typeId: string;
         };
         NodeState: {
+            /** Format: int64 */
             attempts?: number;
             error?: components["schemas"]["SnapshotError"];
             outputs?: components["schemas"]["JsonObject"];
-            since?: string;
+            since?: components["schemas"]["Timestamp"];
             status: components["schemas"]["NodeStatus"];
             typeId?: string;
         };
@@ -2687,8 +3484,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["NodeSuspendedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2706,9 +3507,34 @@ export interface components {
             nodeId: string;
             reason?: string;
         };
+        /** @description The address does not exist. */
+        NotFoundError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "not_found";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description Your tenant has no quarantined run with this id. */
+        NotQuarantinedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "not_quarantined";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description A question that waits for an answer. */
         OpenInterrupt: {
+            /** @description The member interrupt of a RunSnapshot, without a token. */
             interrupt: components["schemas"]["RunInterrupt"];
             runId: string;
+            /** @description Status of the run. */
             status: components["schemas"]["RunStatus"];
             workflowId: string;
         };
@@ -2728,18 +3554,28 @@ export interface components {
                     name: string;
                 }[];
                 usage?: {
+                    /** Format: int64 */
                     completionTokens: number;
+                    /** Format: int64 */
                     promptTokens: number;
-                    /** @description The part of completionTokens that the model used to think; absent if unknown. */
+                    /**
+                     * Format: int64
+                     * @description The part of completionTokens that the model used to think; absent if unknown.
+                     */
                     reasoningTokens?: number;
+                    /** Format: int64 */
                     totalTokens: number;
                 };
             };
             nodeId: string;
             partial?: {
+                /** Format: int64 */
                 index: number;
                 isPartial: boolean;
-                /** @description -1: unknown. */
+                /**
+                 * Format: int64
+                 * @description -1: unknown.
+                 */
                 total: number;
             };
             /** @description The envelope's payload as far as it is complete. */
@@ -2757,8 +3593,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["OutputChunk"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2769,19 +3609,58 @@ export interface components {
              */
             type: "output.chunk";
         };
+        /** @description The time of the pause. */
         PauseRunResult: {
-            pausedAt: string;
+            pausedAt: components["schemas"]["Timestamp"];
             runId: string;
             status: components["schemas"]["RunStatus"];
         };
+        /** @description The body is larger than limits.maxRequestBodyBytes. */
+        PayloadTooLargeError: {
+            details?: components["schemas"]["PayloadTooLargeErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "payload_too_large";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        PayloadTooLargeErrorDetails: {
+            /** Format: int64 */
+            limitBytes?: number;
+            /** Format: int64 */
+            sizeBytes?: number;
+        };
+        /** @description A page of events and the state of the run. */
         PollRunEventsResult: {
             events: components["schemas"]["RunEvent"][];
+            /** @description The run has ended, and no events remain after this page. */
             isComplete: boolean;
             isTerminal: boolean;
+            /** Format: int64 */
             lastEventSeq: number;
+            /** @description What is wrong with a cursor beyond the run's last event; unset otherwise. */
             notice?: string;
             runId: string;
             runStatus: components["schemas"]["RunStatus"];
+        };
+        /** @description One reason why a request is invalid. */
+        Problem: {
+            /** @description The known names or values. */
+            allowed?: string[];
+            /**
+             * @description The part of the request; absent for the body.
+             * @enum {string}
+             */
+            in?: "query" | "header";
+            message: string;
+            /** @description A JSON pointer into the body, or the name of a parameter or header. */
+            path: string;
+            /** @description The rule that is broken, such as a keyword of a JSON Schema. */
+            rule?: string;
+            /** @description The allowed one that was probably meant. */
+            suggestion?: string;
         };
         PromptComposedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -2794,8 +3673,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["PromptComposedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2822,6 +3705,34 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description The prompt uses a variable without a value. */
+        PromptVariableUnresolvedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "prompt_variable_unresolved";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The provider policy of the tenant forbids this call. */
+        ProviderPolicyDeniedError: {
+            details?: components["schemas"]["ProviderPolicyDeniedErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "provider_policy_denied";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        ProviderPolicyDeniedErrorDetails: {
+            nodeId?: string;
+            path?: components["schemas"]["ErrorPlace"];
+            provider?: string;
+            reason?: string;
+        };
         ProviderUsageEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
             causationId?: string;
@@ -2833,8 +3744,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ProviderUsagePayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2846,32 +3761,54 @@ export interface components {
             type: "provider.usage";
         };
         ProviderUsagePayload: {
+            /** Format: int64 */
             cacheReadTokens?: number;
+            /** Format: int64 */
             cacheWriteTokens?: number;
             /** @description Absent if a rate is unknown. */
             costEstimateUsd?: number;
             currency?: string;
+            /** Format: int64 */
             inputTokens: number;
             model: string;
             nodeId: string;
+            /** Format: int64 */
             outputTokens: number;
             provider: string;
+            /** Format: int64 */
             totalTokens?: number;
         };
+        /** @description What was registered. */
         PutWorkflowResult: {
+            /** @description The version is new. REST returns 201 in this case, otherwise 200. */
             created: boolean;
             digest: string;
             version: string;
+            /** @description Valid constructs that are probably mistakes. */
             warnings: components["schemas"]["WorkflowWarning"][];
             workflowId: string;
         };
+        /** @description A run that cannot be loaded or continued. */
         QuarantinedRun: {
+            /**
+             * Format: int64
+             * @description How often it was checked.
+             */
             checks: number;
-            nextCheckAt: string;
-            /** @enum {string} */
+            /** @description When the host checks the run again. */
+            nextCheckAt: components["schemas"]["Timestamp"];
+            /**
+             * @description log_damaged, definition_missing, engine_version, panic or cannot_continue.
+             * @enum {string}
+             */
             reason: "log_damaged" | "definition_missing" | "engine_version" | "panic" | "cannot_continue";
             runId: string;
-            since?: string;
+            /** @description Unset if an older release quarantined the run. */
+            since?: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description How often it was handed to a dispatcher before it was quarantined.
+             */
             tries: number;
             workflowId: string;
         };
@@ -2881,14 +3818,46 @@ export interface components {
             /** @description JSON Schema of the answer. */
             schema?: components["schemas"]["JsonObject"];
         };
-        ReadAnswerRequest: {
-            accepts: string[];
-            kind: string;
-            text: string;
+        /** @description Too many requests; wait Retry-After seconds. */
+        RateLimitedError: {
+            details: components["schemas"]["RateLimitedErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "rate_limited";
+            /** @description For people; programs switch on error. */
+            message: string;
         };
+        RateLimitedErrorDetails: {
+            /** Format: int64 */
+            limit?: number;
+            retryAfter: components["schemas"]["RetryAfterSeconds"];
+            /**
+             * Format: int64
+             * @description Milliseconds until the next request is accepted.
+             */
+            retryAfterMs?: number;
+            /**
+             * @description What the limit applies to.
+             * @enum {string}
+             */
+            scope?: "tenant" | "route" | "global" | "key" | "address";
+        };
+        /** @description The text of a model, and what its node asks for. */
+        ReadAnswerRequest: {
+            /** @description The kinds of the node's contract. */
+            accepts?: string[];
+            /** @description The kind that the node requests; empty: any envelope. */
+            kind?: string;
+            /** @description What the model answered; absent: nothing. */
+            text?: string;
+        };
+        /** @description The documents, or why there are none. */
         ReadAnswerResult: {
             detail: string;
             documents: components["schemas"]["AnswerDocument"][];
+            /** @description The reason for which the model would be called again, and its detail; empty if there are documents. */
             reason: string;
         };
         /** @description The envelope that caused the event. */
@@ -2902,15 +3871,30 @@ export interface components {
             rendering?: components["schemas"]["JsonObject"];
             schemaVersionDrift?: components["schemas"]["SchemaVersionDrift"];
         };
+        /** @description A URL and the events to send to it. */
         RegisterWebhookRequest: {
+            /** @description Event types, at least one. */
             events: string[];
+            /**
+             * @deprecated
+             * @description Rejected if set: the host creates the secret.
+             */
             secret?: string;
+            /** @description Only runs with one of these tags; empty: all runs. */
             tags?: string[];
+            /** @description The tenant of the credential, if it is named. */
             tenantId?: string;
+            /**
+             * Format: uri
+             * @description An https URL with a public address.
+             */
             url: string;
         };
+        /** @description The secret; it is not shown again. */
         RegisterWebhookResult: {
+            /** @description 64 hex digits; the signature's key is this text. */
             secret: string;
+            /** @description The first 8 hex digits of the secret's SHA-256. */
             secretFingerprint: string;
             webhookId: string;
         };
@@ -2925,8 +3909,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["ReplayDivergedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -2938,6 +3926,7 @@ export interface components {
             type: "replay.diverged";
         };
         ReplayDivergedPayload: {
+            /** Format: int64 */
             atSequence: number;
             /** @enum {string} */
             divergenceKind: "output" | "missing" | "extra" | "type-mismatch";
@@ -2949,35 +3938,80 @@ export interface components {
         };
         /** @description The payload of interrupt.requested; `kind` selects the variant. */
         RequestedInterrupt: components["schemas"]["ApprovalInterruptRequested"] | components["schemas"]["ClarificationInterruptRequested"] | components["schemas"]["CustomInterruptRequested"] | components["schemas"]["ExternalEventInterruptRequested"] | components["schemas"]["LowConfidenceInterruptRequested"];
+        /** @description The requested data region is not available. */
+        ResidencyUnavailableError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "residency_unavailable";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The run's status after the answer. */
         ResolveInterruptByRunResult: {
             interrupt: components["schemas"]["InterruptResult"];
             nodeId: string;
             runId: string;
             status: string;
         };
+        /** @description The run's status after the answer. */
         ResolveInterruptByTokenResult: {
             interrupt: components["schemas"]["InterruptResult"];
             nodeId: string;
             runId: string;
             status: string;
         };
+        /** @description The time of the resumption. */
         ResumeRunResult: {
-            resumedAt: string;
+            resumedAt: components["schemas"]["Timestamp"];
             runId: string;
             status: components["schemas"]["RunStatus"];
         };
+        /**
+         * Format: int64
+         * @description The same as the header Retry-After.
+         */
+        RetryAfterSeconds: number;
+        /** @description The outcome of the retry. */
         RetryQuarantinedRunResult: {
-            /** @enum {string} */
+            /**
+             * @description queued or ended.
+             * @enum {string}
+             */
             outcome: "queued" | "ended";
             runId: string;
         };
+        /** @description The new secret; it is not shown again. */
         RotateWebhookSecretResult: {
+            /**
+             * Format: int64
+             * @description 1 for the first secret, incremented by each rotation.
+             */
             generation: number;
             previousSecretFingerprint?: string;
-            previousValidUntil?: string;
+            previousValidUntil?: components["schemas"]["Timestamp"];
             secret: string;
             secretFingerprint: string;
             webhookId: string;
+        };
+        /** @description X-Dedup is enforce, and a run with the same scope is active; details name it. */
+        RunAlreadyActiveError: {
+            details: components["schemas"]["RunAlreadyActiveErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "run_already_active";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        RunAlreadyActiveErrorDetails: {
+            /** @enum {string} */
+            activeHost: "cloud";
+            activeRunId: string;
+            retryAfter: components["schemas"]["RetryAfterSeconds"];
         };
         RunCancelledEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -2990,8 +4024,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RunCancelledPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3019,8 +4057,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RunCompletedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3048,6 +4090,27 @@ export interface components {
         /** @description One recorded fact of a run; `type` selects the variant. Hosts of later releases may record further types: ignore those that you do not know. */
         RunEvent: components["schemas"]["AgentReasonedEvent"] | components["schemas"]["AgentReasoningDeltaEvent"] | components["schemas"]["ApprovalGrantedEvent"] | components["schemas"]["ApprovalOverriddenEvent"] | components["schemas"]["ApprovalReceivedEvent"] | components["schemas"]["ApprovalRejectedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ArtifactCreatedEvent"] | components["schemas"]["CapBreachedEvent"] | components["schemas"]["ChannelWrittenEvent"] | components["schemas"]["ClarificationRequestedEvent"] | components["schemas"]["ClarificationResolvedEvent"] | components["schemas"]["EnvelopeNlToFormatEngagedEvent"] | components["schemas"]["EnvelopeRecoveryAppliedEvent"] | components["schemas"]["EnvelopeRefusalEvent"] | components["schemas"]["EnvelopeRetryAttemptedEvent"] | components["schemas"]["EnvelopeRetryExhaustedEvent"] | components["schemas"]["EnvelopeTruncatedEvent"] | components["schemas"]["InterruptRequestedEvent"] | components["schemas"]["InterruptResolvedEvent"] | components["schemas"]["LogAppendedEvent"] | components["schemas"]["ModelCapabilityInsufficientEvent"] | components["schemas"]["ModelCapabilitySubstitutedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeDispatchedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeResumedEvent"] | components["schemas"]["NodeRetriedEvent"] | components["schemas"]["NodeSkippedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeSuspendedEvent"] | components["schemas"]["OutputChunkEvent"] | components["schemas"]["PromptComposedEvent"] | components["schemas"]["ProviderUsageEvent"] | components["schemas"]["ReplayDivergedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunPausedEvent"] | components["schemas"]["RunResumedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["VariableChangedEvent"] | components["schemas"]["VersionPinnedEvent"] | components["schemas"]["WaybillApprovalEscalatedEvent"] | components["schemas"]["WorkflowLoopbackLimitEvent"];
         RunEvents: components["schemas"]["RunEvent"][];
+        /** @description The requested events are no longer retained; details give the first retained sequence. */
+        RunExpiredError: {
+            details?: components["schemas"]["RunExpiredErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "run_expired";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        RunExpiredErrorDetails: {
+            /**
+             * Format: int64
+             * @description The first sequence that is kept.
+             */
+            boundary?: number;
+            /** Format: int64 */
+            fromSeq?: number;
+            sourceRunId?: string;
+        };
         RunFailedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
             causationId?: string;
@@ -3059,8 +4122,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RunFailedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3074,6 +4141,17 @@ export interface components {
         RunFailedPayload: {
             error: components["schemas"]["NodeError"];
             failedNodeId?: string;
+        };
+        /** @description The run belongs to another workspace of the tenant. */
+        RunForbiddenError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "run_forbidden";
+            /** @description For people; programs switch on error. */
+            message: string;
         };
         /** @description An open interrupt of a run. */
         RunInterrupt: {
@@ -3090,16 +4168,48 @@ export interface components {
             requestedAt: components["schemas"]["Timestamp"];
             votes?: components["schemas"]["VoteCount"];
         };
+        /** @description A slot or a limit that a run waits for. */
         RunLimit: {
+            /** @description The limit holds for each value of the workflow's key. */
             keyed: boolean;
+            /**
+             * Format: int64
+             * @description The number of slots, runs or starts; unset for retry.
+             */
             limit?: number;
+            /**
+             * Format: int64
+             * @description The period of a rate limit.
+             */
             periodMs?: number;
-            /** @enum {string} */
+            /**
+             * @description capacity: no slot is free; concurrency; rate; retry: an earlier attempt failed.
+             * @enum {string}
+             */
             reason: "capacity" | "concurrency" | "rate" | "retry";
-            /** @enum {string} */
+            /**
+             * @description Where the limit is set: dispatcher, tenant or workflow.
+             * @enum {string}
+             */
             scope: "dispatcher" | "tenant" | "workflow";
-            since: string;
-            until?: string;
+            /** @description Start of the wait. */
+            since: components["schemas"]["Timestamp"];
+            /** @description Earliest start; unset: depends on other runs. */
+            until?: components["schemas"]["Timestamp"];
+        };
+        /** @description Your tenant has no run with this id. */
+        RunNotFoundError: {
+            details?: components["schemas"]["RunNotFoundErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "run_not_found";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        RunNotFoundErrorDetails: {
+            runId?: string;
         };
         RunOwner: {
             /** @description Id of the API key. */
@@ -3118,8 +4228,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RunPausedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3145,8 +4259,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RunResumedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3163,11 +4281,12 @@ export interface components {
         RunSnapshot: {
             channels?: components["schemas"]["JsonObject"];
             childRuns?: components["schemas"]["ChildRun"][];
-            completedAt?: string;
+            completedAt?: components["schemas"]["Timestamp"];
             configurable?: components["schemas"]["JsonObject"];
-            createdAt?: string;
+            createdAt?: components["schemas"]["Timestamp"];
             currentNodeId?: string;
             error?: components["schemas"]["SnapshotError"];
+            /** Format: int64 */
             eventLogSchemaVersion: number;
             fork?: components["schemas"]["SnapshotFork"];
             inputs: components["schemas"]["JsonObject"];
@@ -3183,7 +4302,7 @@ export interface components {
             parentRunId?: string;
             runId: string;
             sourceRunId?: string;
-            startedAt?: string;
+            startedAt?: components["schemas"]["Timestamp"];
             status: components["schemas"]["RunStatus"];
             tags?: string[];
             variables: components["schemas"]["JsonObject"];
@@ -3208,8 +4327,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["RunStartedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3232,42 +4355,107 @@ export interface components {
         };
         /** @enum {string} */
         RunStatus: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "cancelling" | "completed" | "failed" | "cancelled";
+        /** @description A row of the run list. */
         RunSummary: {
-            completedAt?: string;
-            createdAt: string;
+            completedAt?: components["schemas"]["Timestamp"];
+            createdAt: components["schemas"]["Timestamp"];
             errorCode?: string;
-            lastEventAt?: string;
+            /** @description Time of the last event, or of the run's creation. */
+            lastEventAt?: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Sequence of the last event; -1: none yet.
+             */
             lastSequence: number;
+            /** @description Reason of the quarantine; unset: the run is not quarantined. */
             quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
+            /** @description No event for longer than the stall limit, although the host itself has to act. */
             stalled: boolean;
-            stallsAt?: string;
-            startedAt?: string;
+            /** @description When the run counts as stalled if no event arrives; unset: never, or it has ended. */
+            stallsAt?: components["schemas"]["Timestamp"];
+            startedAt?: components["schemas"]["Timestamp"];
             status: components["schemas"]["RunStatus"];
             tags: string[];
+            /** @description What the run waits for; unset once it has ended. */
             waits?: components["schemas"]["RunWait"];
             workflowId: string;
         };
+        /** @description The run has already ended. */
+        RunTerminalError: {
+            details?: components["schemas"]["RunTerminalErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "run_terminal";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        RunTerminalErrorDetails: {
+            /**
+             * Format: int64
+             * @description The limit that is reached.
+             */
+            limit?: number;
+            pausedAt?: components["schemas"]["Timestamp"];
+            /** @description Why a quarantined run cannot continue. */
+            reason?: string;
+            runStatus?: components["schemas"]["RunStatus"];
+            version?: string;
+            workflowId?: string;
+        };
+        /** @description What a run waits for. */
         RunWait: {
+            /**
+             * Format: int64
+             * @description Number of the node's attempt, from 1.
+             */
             attempt?: number;
-            dueAt?: string;
-            /** @enum {string} */
+            dueAt?: components["schemas"]["Timestamp"];
+            /**
+             * @description dispatcher, node, timer, approval, input, form, external, run, resume or cancellation.
+             * @enum {string}
+             */
             for: "dispatcher" | "node" | "timer" | "approval" | "input" | "form" | "external" | "run" | "resume" | "cancellation";
+            /** @description The dispatcher that executes the run: the last writer of its log. */
             heldBy?: string;
+            /** @description The slot or limit that the run waits for before a dispatcher executes it. */
             limit?: components["schemas"]["RunLimit"];
             nodeId?: string;
+            /**
+             * Format: int64
+             * @description Number of open questions.
+             */
             questions?: number;
-            since?: string;
+            since?: components["schemas"]["Timestamp"];
         };
         /** @description The envelope has a lower version of its kind than the one that it was validated against. */
         SchemaVersionDrift: {
+            /** Format: int64 */
             advertised: number;
+            /** Format: int64 */
             sent: number;
+        };
+        /** @description The host cannot process the request now; wait Retry-After seconds. */
+        ServiceUnavailableError: {
+            details?: components["schemas"]["ServiceUnavailableErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "service_unavailable";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        ServiceUnavailableErrorDetails: {
+            retryAfter?: components["schemas"]["RetryAfterSeconds"];
         };
         Signal: {
             correction?: string;
             kind: string;
             label?: string;
+            /** Format: int64 */
             rating?: number;
         };
         SnapshotError: {
@@ -3276,12 +4464,35 @@ export interface components {
             message: string;
         };
         SnapshotFork: {
+            /** Format: int64 */
             fromSeq: number;
             mode: components["schemas"]["ForkMode"];
             sourceRunId: string;
         };
         /** @description The data of one server-sent event: a RunEvent, or for the event name state.snapshot a RunSnapshot, ai.message.chunk an OutputChunk, batch an array of RunEvents, run.annotated an Annotation. */
         StreamData: components["schemas"]["RunEvent"] | components["schemas"]["RunSnapshot"] | components["schemas"]["OutputChunk"] | components["schemas"]["RunEvents"] | components["schemas"]["Annotation"];
+        /** @description Your tenant has no webhook with this id. */
+        SubscriptionNotFoundError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "subscription_not_found";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The host does not have this prompt template or version. */
+        TemplateNotFoundError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "template_not_found";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
         /**
          * Format: date-time
          * @description RFC 3339, UTC, with milliseconds.
@@ -3296,16 +4507,142 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["JsonObject"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
+            /** Format: int64 */
             sequence: number;
             sourceTime?: components["schemas"]["Timestamp"];
             timestamp: components["schemas"]["Timestamp"];
             type: string;
         };
+        /** @description No valid credential: send Authorization: Bearer <key>. */
+        UnauthenticatedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "unauthenticated";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The host does not advertise this envelope kind. */
+        UnknownEnvelopeKindError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "unknown_envelope_kind";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The envelope's schemaVersion is not the advertised one. */
+        UnknownSchemaVersionError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "unknown_schema_version";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description X-Force-Engine-Version is outside the advertised range. */
+        UnsupportedForceEngineVersionError: {
+            details?: components["schemas"]["UnsupportedForceEngineVersionErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "unsupported_force_engine_version";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        UnsupportedForceEngineVersionErrorDetails: {
+            /** Format: int64 */
+            max?: number;
+            /** Format: int64 */
+            min?: number;
+        };
+        /** @description configurable.mockProvider.id is not in the catalogue. */
+        UnsupportedMockProviderError: {
+            details?: components["schemas"]["UnsupportedMockProviderErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "unsupported_mock_provider";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        UnsupportedMockProviderErrorDetails: {
+            requestedProvider?: string;
+            supportedProviders?: string[];
+        };
+        /** @description streamMode names a mode this host does not support, or combines values with another mode. */
+        UnsupportedStreamModeError: {
+            details?: components["schemas"]["UnsupportedStreamModeErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "unsupported_stream_mode";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        UnsupportedStreamModeErrorDetails: {
+            supported?: ("values" | "updates" | "messages" | "debug")[];
+        };
+        /** @description Untrusted content never advances an approval. */
+        UntrustedContentBlocksApprovalError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "untrusted_content_blocks_approval";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        /** @description The result of the check. */
         ValidateWorkflowResult: {
+            /** @description Constructs that cannot run. */
             problems: components["schemas"]["WorkflowWarning"][];
+            /** @description There are no problems: the definition could be registered. */
             valid: boolean;
+            /** @description Valid constructs that are probably mistakes. */
             warnings: components["schemas"]["WorkflowWarning"][];
+        };
+        /** @description The request does not have the shape or the values it must have; details name the members. */
+        ValidationError: {
+            details: components["schemas"]["ValidationErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "validation_error";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        ValidationErrorDetails: {
+            /**
+             * Format: int64
+             * @description The limit of runIds, if there are more.
+             */
+            maxRunIds?: number;
+            /** @description The node of the workflow. */
+            nodeId?: string;
+            problems: components["schemas"]["Problem"][];
+            /** @description A capability that is switched off. */
+            requiredCapability?: string;
+            supportedDrainPolicies?: components["schemas"]["DrainPolicy"][];
+            /**
+             * @description Status 422: the request is well-formed, but does not fit what it answers.
+             * @enum {boolean}
+             */
+            unprocessable?: true;
+            unsupportedDrainPolicy?: string;
         };
         ValueDiff: {
             a?: unknown;
@@ -3322,8 +4659,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["VariableChangedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3342,12 +4683,16 @@ export interface components {
             /** @description Absent for a new variable. */
             previous?: unknown;
         };
+        /** @description Reports whether the window is intact. */
         VerifyAuditLogResult: {
             anomalies: components["schemas"]["AuditAnomaly"][];
+            /** @description The chain is unbroken, and every checkpoint of the window is valid. */
             chainValid: boolean;
             checkpoints: components["schemas"]["AuditCheckpoint"][];
             checkpointsValid: boolean;
+            /** Format: int64 */
             fromSeq: number;
+            /** Format: int64 */
             toSeq: number;
         };
         VersionPinnedEvent: {
@@ -3361,8 +4706,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["VersionPinnedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3375,38 +4724,52 @@ export interface components {
         };
         VersionPinnedPayload: {
             changeId: string;
+            /** Format: int64 */
             version: number;
         };
         ViewBar: {
+            /** Format: int64 */
             attempt: number;
+            /** Format: int64 */
             ended?: number;
+            /** Format: int64 */
             from: number;
             parts: components["schemas"]["ViewPart"][];
+            /** Format: int64 */
             sequence: number;
             status: string;
+            /** Format: int64 */
             to?: number;
             usage?: components["schemas"]["ViewSum"];
         };
         ViewCall: {
+            /** Format: int64 */
             attempt: number;
             because?: components["schemas"]["ViewFailure"];
+            /** Format: int64 */
             call: number;
             /** @enum {string} */
             cause: "first" | "retry" | "prose-fallback" | "next-turn" | "after-answer" | "handed-in";
             end: string;
             envelopes: components["schemas"]["ViewEnvelope"][];
             failure?: components["schemas"]["ViewFailure"];
+            /** Format: int64 */
             firstMs?: number;
+            /** Format: int64 */
             from: number;
+            /** Format: int64 */
             partial?: number;
+            /** Format: int64 */
             prompt?: number;
             recovery?: components["schemas"]["ViewRecovery"];
             refusal?: components["schemas"]["ViewRefusal"];
             thoughts?: number[];
+            /** Format: int64 */
             to: number;
             tokensPerSecond?: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
+            /** Format: int64 */
             tookMs?: number;
             truncated?: components["schemas"]["ViewTruncation"];
             usage?: components["schemas"]["ViewUsage"];
@@ -3417,6 +4780,7 @@ export interface components {
             total: components["schemas"]["ViewSum"];
         };
         ViewCostCall: {
+            /** Format: int64 */
             attempt: number;
             cachedTokens?: number;
             cost?: number;
@@ -3428,6 +4792,7 @@ export interface components {
             provider?: string;
             reasoningTokens?: number;
             retry: boolean;
+            /** Format: int64 */
             sequence: number;
         };
         ViewEnvelope: {
@@ -3441,11 +4806,13 @@ export interface components {
             form: "envelope" | "value";
             gates: components["schemas"]["ViewGate"][];
             headline: string;
+            /** Format: int64 */
             index?: number;
             key: string;
             kind?: string;
             /** @enum {string} */
             outcome: "accepted" | "cached" | "refused" | "discarded";
+            /** Format: int64 */
             size?: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
@@ -3457,6 +4824,7 @@ export interface components {
         };
         ViewEventRef: {
             eventId: string;
+            /** Format: int64 */
             sequence: number;
             type: string;
         };
@@ -3466,8 +4834,11 @@ export interface components {
             code?: string;
             detail?: string;
             error?: components["schemas"]["ViewError"];
+            /** Format: int64 */
             execution: number;
+            /** Format: int64 */
             exhaustedAfter?: number;
+            /** Format: int64 */
             from: number;
             headline: string;
             insufficient?: components["schemas"]["ViewInsufficient"];
@@ -3475,6 +4846,7 @@ export interface components {
             /** @enum {string} */
             result: "open" | "waiting" | "completed" | "failed" | "retried" | "branched" | "cancelled";
             substitution?: components["schemas"]["ViewSubstitution"];
+            /** Format: int64 */
             to: number;
             /** @enum {string} */
             tone: "good" | "bad" | "open" | "note";
@@ -3515,7 +4887,9 @@ export interface components {
             typeId?: string;
         };
         ViewMark: {
+            /** Format: int64 */
             at: number;
+            /** Format: int64 */
             sequence: number;
             sign: string;
             tone: string;
@@ -3532,14 +4906,17 @@ export interface components {
             nodeId: string;
             request?: unknown;
             runId: string;
+            /** Format: int64 */
             sequence: number;
             typeId: string;
             untrusted: string[];
         };
         ViewPart: {
+            /** Format: int64 */
             from: number;
             /** @enum {string} */
             kind: "wait" | "call" | "work";
+            /** Format: int64 */
             to?: number;
         };
         ViewProblem: {
@@ -3548,11 +4925,14 @@ export interface components {
             schemaPointer?: string;
         };
         ViewQuestion: {
+            /** Format: int64 */
             requested: number;
+            /** Format: int64 */
             resolved?: number;
             votes?: number[];
         };
         ViewRecovery: {
+            /** Format: int64 */
             byteOffset?: number;
             path: string;
             words: string;
@@ -3564,8 +4944,9 @@ export interface components {
         ViewRun: {
             answers: components["schemas"]["ViewExecution"][];
             cost: components["schemas"]["ViewCost"];
-            createdAt: string;
+            createdAt: components["schemas"]["Timestamp"];
             runId: string;
+            /** Format: int64 */
             sequence: number;
             timeline: components["schemas"]["ViewTimeline"];
         };
@@ -3578,23 +4959,29 @@ export interface components {
         };
         ViewSum: {
             cachedTokens?: number;
+            /** Format: int64 */
             calls: number;
             cost?: number;
             currency?: string;
             inputTokens?: number;
             outputTokens?: number;
             reasoningTokens?: number;
+            /** Format: int64 */
             unknown: number;
         };
         ViewTimeline: {
             lanes: components["schemas"]["ViewLane"][];
+            /** Format: int64 */
             last: number;
             marks: components["schemas"]["ViewMark"][];
+            /** Format: int64 */
             retries: number;
             run: components["schemas"]["ViewBar"];
+            /** Format: int64 */
             waitedMs: number;
         };
         ViewTruncation: {
+            /** Format: int64 */
             outputTokens?: number;
             partial: boolean;
             stopReason: string;
@@ -3611,8 +4998,11 @@ export interface components {
         };
         /** @description The votes so far; present if a decision needs several. */
         VoteCount: {
+            /** Format: int64 */
             accepts: number;
+            /** Format: int64 */
             rejects: number;
+            /** Format: int64 */
             required: number;
         };
         WaybillApprovalEscalatedEvent: {
@@ -3626,8 +5016,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["WaybillApprovalEscalatedPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3643,45 +5037,79 @@ export interface components {
             approverRoleRefs?: string[];
             approversList?: string[];
             interruptId: string;
+            /** Format: int64 */
             level: number;
             nodeId: string;
         };
+        /** @description A webhook as shown to its tenant. */
         Webhook: {
+            /**
+             * Format: int64
+             * @description Failures since the last success, and within the last seven days.
+             */
             consecutiveFailures: number;
-            createdAt: string;
+            createdAt: components["schemas"]["Timestamp"];
             events: string[];
-            openUntil?: string;
+            openUntil?: components["schemas"]["Timestamp"];
+            /** @description The previous secret, while it still signs. */
             previousSecretFingerprint?: string;
-            previousValidUntil?: string;
+            previousValidUntil?: components["schemas"]["Timestamp"];
+            /** Format: int64 */
             recentFailures: number;
             secretFingerprint: string;
-            /** @enum {string} */
+            /**
+             * @description active, open (nothing is sent until open_until), half-open (one delivery is attempted) or failed (nothing is sent any more).
+             * @enum {string}
+             */
             status: "active" | "open" | "half-open" | "failed";
             tags: string[];
+            /** Format: uri */
             url: string;
             webhookId: string;
         };
+        /** @description An event that was not delivered. */
         WebhookDelivery: {
+            /** Format: int64 */
             attempts: number;
-            failedAt?: string;
-            nextAttemptAt?: string;
+            failedAt?: components["schemas"]["Timestamp"];
+            /** @description The earliest time of the next attempt; unset: it is being made, or waits for a free slot only. */
+            nextAttemptAt?: components["schemas"]["Timestamp"];
+            /** @description Reason of the last failure. */
             reason?: string;
             runId: string;
+            /**
+             * Format: int64
+             * @description The event's; for a pending delivery, the first remaining event.
+             */
             sequence: number;
             /** @enum {string} */
             status: "failed" | "pending";
             type?: string;
         };
+        /** @description The webhook URL is not allowed: it needs https and a public address. */
+        WebhookUrlRejectedError: {
+            details?: components["schemas"]["ErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "webhook_url_rejected";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
         WorkflowChannel: {
             access?: unknown;
             compatibleWith?: number[];
             default?: unknown;
+            /** Format: int64 */
             maxSize?: number;
             options?: components["schemas"]["JsonObject"];
             reducer: string;
             schema?: components["schemas"]["JsonObject"];
+            /** Format: int64 */
             schemaVersion?: number;
             sensitive?: boolean;
+            /** Format: int64 */
             ttlMs?: number;
         };
         /** @description A workflow, as its author wrote it. /schemas/workflow.schema.json validates all of it. */
@@ -3736,8 +5164,12 @@ export interface components {
             nodeId?: string;
             payload: components["schemas"]["WorkflowLoopbackLimitPayload"];
             runId: string;
+            /** Format: int64 */
             schemaVersion: number;
-            /** @description Position in the run, from 0 and without a gap. */
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
             sequence: number;
             /** @description In a replay, the time of the source's event. */
             sourceTime?: components["schemas"]["Timestamp"];
@@ -3749,7 +5181,9 @@ export interface components {
             type: "workflow.loopback-limit";
         };
         WorkflowLoopbackLimitPayload: {
+            /** Format: int64 */
             iterations: number;
+            /** Format: int64 */
             limit: number;
             nodeId: string;
         };
@@ -3777,6 +5211,20 @@ export interface components {
             settings?: components["schemas"]["JsonObject"];
             typeId: string;
         };
+        /** @description Your tenant has no workflow with this id. */
+        WorkflowNotFoundError: {
+            details?: components["schemas"]["WorkflowNotFoundErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "workflow_not_found";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        WorkflowNotFoundErrorDetails: {
+            workflowId?: string;
+        };
         /** @description Where the value of an input port comes from. */
         WorkflowPort: {
             /** @enum {string} */
@@ -3784,12 +5232,16 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description A row of the workflow list. */
         WorkflowSummary: {
             digest: string;
+            /** @description The name of the file of a shared workflow. */
             file?: string;
             name: string;
+            /** @description tenant: registered by the caller's tenant. shared: the host's, for all tenants. */
             origin: string;
             version: string;
+            /** @description What is probably wrong, such as another definition of the id that is hidden. */
             warnings: string[];
             workflowId: string;
         };
@@ -3813,148 +5265,54 @@ export interface components {
             /** @enum {string} */
             type: "string" | "number" | "boolean" | "object" | "array";
         };
+        /** @description A version of a workflow. */
         WorkflowVersion: {
+            /** @description New runs use this version. */
             current: boolean;
             digest: string;
             version: string;
         };
+        /** @description A probable mistake in a definition. */
         WorkflowWarning: {
             message: string;
+            /** @description A JSON pointer into the definition. */
             path: string;
             rule: string;
         };
     };
-    responses: {
-        /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, unsupported_stream_mode, validation_error, webhook_url_rejected */
-        Error400: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description key_expired, key_revoked, unauthenticated */
-        Error401: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description auth_elevation_required, credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied, run_forbidden */
-        Error403: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description interrupt_not_found, not_found, not_quarantined, run_not_found, subscription_not_found, template_not_found, workflow_not_found */
-        Error404: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description method_not_allowed */
-        Error405: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description conflict, envelope_correlation_conflict, idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, run_already_active, run_terminal, untrusted_content_blocks_approval */
-        Error409: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description interrupt_expired, interrupt_gone, run_expired */
-        Error410: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description payload_too_large */
-        Error413: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description correlation_mismatch, envelope_contract_violation, envelope_invalid, envelope_refusal, envelope_truncation_unrecoverable, fork_invalid_seq, host_capability_missing, invalid_envelope_shape, prompt_variable_unresolved, unknown_envelope_kind, unknown_schema_version */
-        Error422: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description client_version_unsupported */
-        Error426: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description rate_limited */
-        Error429: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description internal_error, log_damaged */
-        Error500: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description capability_not_provided */
-        Error501: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-        /** @description engine_version_mismatch, service_unavailable */
-        Error503: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["Error"];
-            };
-        };
-    };
+    responses: never;
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description Parts can be requested. */
+        "Accept-Ranges": "bytes";
+        /** @description Browsers of all origins may read it. */
+        "Access-Control-Allow-Origin": string;
+        /** @description How long the answer may be used again. */
+        "Cache-Control": string;
+        /** @description ETag without its quotes. */
+        "Capabilities-Etag": string;
+        /** @description The name of a file that is to be saved. */
+        "Content-Disposition": string;
+        /** @description The part that the answer has. */
+        "Content-Range": string;
+        /** @description What a browser may do with the content. */
+        "Content-Security-Policy": string;
+        /** @description The version of the document, for If-None-Match. */
+        ETag: string;
+        /** @description What each limit has left, and the seconds until the whole burst is available again: "key";r=9;t=1. */
+        RateLimit: string;
+        /** @description The limits that apply to the request: "key";q=50;w=1 is 50 in 1 second. Absent without limits. */
+        "RateLimit-Policy": string;
+        /** @description The address is a credential. */
+        "Referrer-Policy": string;
+        /** @description Seconds after which the request may be repeated. */
+        "Retry-After": number;
+        /** @description How to authenticate. */
+        "WWW-Authenticate": string;
+        /** @description The answer is that of an earlier request with the same Idempotency-Key. */
+        "openwop-Idempotent-Replay": "true";
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -3962,40 +5320,275 @@ export interface operations {
     getCapabilities: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description ETags that the caller has: if one is current, the answer is 304 without a body. */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The discovery document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    /** @description ETag without its quotes. */
+                    "Capabilities-Etag": string;
+                    /** @description The version of the document, for If-None-Match. */
+                    ETag: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "agents": {
+                     *         "reasoning": {
+                     *           "streaming": true,
+                     *           "tokenLimit": 512,
+                     *           "verbosity": "full"
+                     *         }
+                     *       },
+                     *       "aiProviders": {
+                     *         "maxInlineMediaBytes": 262144,
+                     *         "policies": {
+                     *           "modes": [
+                     *             "disabled",
+                     *             "optional"
+                     *           ],
+                     *           "scopes": [
+                     *             "tenant"
+                     *           ]
+                     *         },
+                     *         "supported": [
+                     *           "sample"
+                     *         ]
+                     *       },
+                     *       "auth": {
+                     *         "auditLogIntegrity": {
+                     *           "checkpointIntervalEntries": 1000,
+                     *           "checkpointIntervalSeconds": 300,
+                     *           "checkpointPublicKey": "MCowBQYDK2VwAyEAZ+tWimHKbs6J7DcHvf7oCFc6S+8bQf7Glhd7zkdb9yQ=",
+                     *           "checkpointSignatureAlgorithm": "ed25519",
+                     *           "hashChain": true
+                     *         },
+                     *         "profiles": [
+                     *           "openwop-audit-log-integrity"
+                     *         ]
+                     *       },
+                     *       "compliance": {
+                     *         "defaultMode": "mask"
+                     *       },
+                     *       "debugBundle": {
+                     *         "supported": true
+                     *       },
+                     *       "engineVersion": 1,
+                     *       "envelopeContracts": {
+                     *         "advertised": true
+                     *       },
+                     *       "envelopeStrictness": "warn",
+                     *       "envelopes": {
+                     *         "reasoning": {
+                     *           "promptDirective": "advisory",
+                     *           "supported": true
+                     *         },
+                     *         "reliability": {
+                     *           "completion": {
+                     *             "distinguishesTruncation": true,
+                     *             "truncationBudgetMultiplier": 2
+                     *           },
+                     *           "events": [
+                     *             "envelope.retry.attempted",
+                     *             "envelope.retry.exhausted"
+                     *           ],
+                     *           "maxRetryAttempts": 3,
+                     *           "supported": true
+                     *         },
+                     *         "tierOneSubsetCompliance": "warn"
+                     *       },
+                     *       "eventLogSchemaVersion": 2,
+                     *       "feedback": {
+                     *         "signals": [
+                     *           "rating",
+                     *           "correction"
+                     *         ],
+                     *         "supported": true,
+                     *         "targets": [
+                     *           "run",
+                     *           "event"
+                     *         ]
+                     *       },
+                     *       "grpc": {
+                     *         "endpoint": "grpcs://waybill.example:42057",
+                     *         "service": "openwop.v1.Engine",
+                     *         "supported": true,
+                     *         "tls": "disabled"
+                     *       },
+                     *       "idempotency": {
+                     *         "crossRegion": "single-region",
+                     *         "layer1RetentionSeconds": 86400,
+                     *         "supported": true
+                     *       },
+                     *       "implementation": {
+                     *         "name": "waybill",
+                     *         "version": "0.1.0-dev"
+                     *       },
+                     *       "interrupt": {
+                     *         "approverRouting": {
+                     *           "refKinds": [
+                     *             "group",
+                     *             "role"
+                     *           ],
+                     *           "supported": true
+                     *         }
+                     *       },
+                     *       "interrupts": {
+                     *         "kinds": [
+                     *           "approval",
+                     *           "clarification"
+                     *         ],
+                     *         "profiles": [
+                     *           "openwop-interrupt-quorum",
+                     *           "openwop-interrupt-auth-required"
+                     *         ],
+                     *         "supported": true
+                     *       },
+                     *       "limits": {
+                     *         "clarificationRounds": 3,
+                     *         "envelopesPerTurn": 5,
+                     *         "maxNodeExecutions": 1000,
+                     *         "maxRequestBodyBytes": 1048576,
+                     *         "maxRunDurationMs": 86400000,
+                     *         "schemaRounds": 2
+                     *       },
+                     *       "modelCapabilities": {
+                     *         "advertised": [],
+                     *         "substitutionSupported": true,
+                     *         "supported": true
+                     *       },
+                     *       "protocolVersion": "1.1",
+                     *       "protocolVersions": [
+                     *         "1.1"
+                     *       ],
+                     *       "providerUsage": {
+                     *         "costEstimates": true,
+                     *         "currency": "USD",
+                     *         "supported": true
+                     *       },
+                     *       "replay": {
+                     *         "modes": [
+                     *           "replay",
+                     *           "branch"
+                     *         ],
+                     *         "sideEffectSuppression": "recorded-outcome",
+                     *         "supported": true
+                     *       },
+                     *       "restTransport": {
+                     *         "conditionalRunGet": true
+                     *       },
+                     *       "runs": {
+                     *         "pauseResume": {
+                     *           "drainPolicies": [
+                     *             "immediate",
+                     *             "drain-current-node"
+                     *           ],
+                     *           "supported": true
+                     *         }
+                     *       },
+                     *       "schemaVersions": {
+                     *         "clarification.request": 1,
+                     *         "error": 1,
+                     *         "media.audio": 1,
+                     *         "media.file": 1,
+                     *         "media.image": 1,
+                     *         "schema.request": 1,
+                     *         "schema.response": 1,
+                     *         "ui.a2ui-surface": 1,
+                     *         "vendor.waybill.ticket.triage": 1
+                     *       },
+                     *       "subWorkflow": {
+                     *         "inputMapping": true
+                     *       },
+                     *       "supportedEnvelopes": [
+                     *         "clarification.request",
+                     *         "error"
+                     *       ],
+                     *       "supportedTransports": [
+                     *         "rest",
+                     *         "grpc"
+                     *       ],
+                     *       "webhooks": {
+                     *         "durable": true,
+                     *         "signatureAlgorithms": [
+                     *           "v1"
+                     *         ],
+                     *         "supported": true
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Capabilities"];
                 };
             };
-            /** @description the version of If-None-Match is still valid */
+            /** @description The version of If-None-Match is still valid. */
             304: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    /** @description ETag without its quotes. */
+                    "Capabilities-Etag": string;
+                    /** @description The version of the document, for If-None-Match. */
+                    ETag: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getHealth: {
@@ -4007,27 +5600,22 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The process runs. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
         };
     };
     getReadiness: {
@@ -4039,27 +5627,34 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The host can process requests; with warnings, if there are any. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ok"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getConfigSchema: {
@@ -4067,33 +5662,45 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description The name of the schema, which ends in .schema.json.
+                 * @example workflow.schema.json
+                 */
                 file: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The JSON Schema of the config of a node type. */
             200: {
                 headers: {
+                    /** @description Browsers of all origins may read it. */
+                    "Access-Control-Allow-Origin": string;
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "object"
+                     *     }
+                     */
                     "application/schema+json": components["schemas"]["JsonObject"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
         };
     };
     getEnvelopeSchema: {
@@ -4101,33 +5708,117 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description The name of the schema, which ends in .schema.json.
+                 * @example workflow.schema.json
+                 */
                 file: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The schema document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "$schema": "https://json-schema.org/draft/2020-12/schema",
+                     *       "additionalProperties": false,
+                     *       "description": "The model says that it could not do it. A turn that went well: the node does not fail.",
+                     *       "properties": {
+                     *         "code": {
+                     *           "description": "snake_case, as validation_failed, tool_call_refused, context_exhausted or ambiguous_intent; a vendor's own as <vendor>.<code>.",
+                     *           "maxLength": 128,
+                     *           "minLength": 1,
+                     *           "type": "string"
+                     *         },
+                     *         "details": {
+                     *           "description": "More for programs; readers tolerate members they do not know.",
+                     *           "type": "object"
+                     *         },
+                     *         "message": {
+                     *           "minLength": 1,
+                     *           "type": "string"
+                     *         },
+                     *         "reasoning": {
+                     *           "description": "Why it could not. Informational.",
+                     *           "type": "string"
+                     *         }
+                     *       },
+                     *       "required": [
+                     *         "code",
+                     *         "message"
+                     *       ],
+                     *       "title": "error payload",
+                     *       "type": "object"
+                     *     }
+                     */
                     "application/schema+json": components["schemas"]["JsonObject"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getFileSchema: {
@@ -4135,123 +5826,307 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description The name of the schema, which ends in .schema.json.
+                 * @example workflow.schema.json
+                 */
                 file: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The JSON Schema of a kind of file. */
             200: {
                 headers: {
+                    /** @description Browsers of all origins may read it. */
+                    "Access-Control-Allow-Origin": string;
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "type": "object"
+                     *     }
+                     */
                     "application/schema+json": components["schemas"]["JsonObject"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
         };
     };
     readAnswer: {
         parameters: {
             query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "text": "```json\n{\"type\":\"error\"}\n```"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ReadAnswerRequest"];
             };
         };
         responses: {
-            /** @description done */
+            /** @description The documents, or why there are none. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "detail": "its JSON document is not an envelope with type and payload",
+                     *       "documents": [],
+                     *       "reason": "parse-error"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ReadAnswerResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getAsset: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The part of the content to return, such as bytes=0-1023. */
+                Range?: string;
+            };
             path: {
+                /** @description A token that this host made. */
                 token: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description An image, a sound or a file that a model produced. The token is the credential. */
             200: {
                 headers: {
+                    /** @description Parts can be requested. */
+                    "Accept-Ranges": "bytes";
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    /** @description What a browser may do with the content. */
+                    "Content-Security-Policy": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description The address is a credential. */
+                    "Referrer-Policy": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "*/*": components["schemas"]["Bytes"];
                 };
             };
-            /** @description the requested range */
+            /** @description The requested part. */
             206: {
                 headers: {
+                    /** @description Parts can be requested. */
+                    "Accept-Ranges": "bytes";
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    "Content-Disposition": components["headers"]["Content-Disposition"];
+                    /** @description The part that the answer has. */
+                    "Content-Range": string;
+                    /** @description What a browser may do with the content. */
+                    "Content-Security-Policy": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description The address is a credential. */
+                    "Referrer-Policy": string;
                     [name: string]: unknown;
                 };
                 content: {
                     "*/*": components["schemas"]["Bytes"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            /** @description the requested range is outside the asset */
-            416: {
+            /** @description not_found. */
+            404: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
             };
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description The requested part is outside the asset. */
+            416: {
+                headers: {
+                    "Content-Range": components["headers"]["Content-Range"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getAsyncapi: {
@@ -4263,34 +6138,32 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description What the host sends: streams, webhooks and the run log. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "asyncapi": "3.0.0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JsonObject"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
         };
     };
     listAuditEntries: {
         parameters: {
             query?: {
+                /** @description The size of a page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
+                /** @description The first sequence to return; excludes a cursor. */
                 fromSeq?: number;
             };
             header?: never;
@@ -4299,35 +6172,143 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of entries, each in the form that the next entry's prevHash covers. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "entries": [
+                     *         {
+                     *           "action": "key.created",
+                     *           "actor": "host",
+                     *           "atSequence": 0,
+                     *           "details": {
+                     *             "scopes": [
+                     *               "*"
+                     *             ]
+                     *           },
+                     *           "occurredAt": "2026-11-27T09:43:55.390Z",
+                     *           "prevHash": null,
+                     *           "target": "keys/key_ed1d1904"
+                     *         }
+                     *       ],
+                     *       "nextCursor": "MQ"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListAuditEntriesResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     verifyAuditLog: {
         parameters: {
             query?: {
+                /** @description The first entry. */
                 fromSeq?: number;
+                /** @description The last entry; absent: the last one of the log. */
                 toSeq?: number;
             };
             header?: never;
@@ -4336,38 +6317,139 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Reports whether the window is intact. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "anomalies": [],
+                     *       "chainValid": true,
+                     *       "checkpoints": [],
+                     *       "checkpointsValid": true,
+                     *       "fromSeq": 0,
+                     *       "toSeq": 7
+                     *     }
+                     */
                     "application/json": components["schemas"]["VerifyAuditLogResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listInterrupts: {
         parameters: {
             query?: {
+                /** @description The size of a page. All questions of a run are on the same page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
+                /** @description Only questions of this workflow. */
                 workflowId?: string;
-                kind?: string;
+                /** @description Only questions of this kind. */
+                kind?: components["schemas"]["InterruptKind"];
+                /** @description Only questions that the caller may answer. */
                 eligible?: boolean;
             };
             header?: never;
@@ -4376,29 +6458,135 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of open questions, by run, newest first. A page may be empty and still have a successor. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "interrupts": [
+                     *         {
+                     *           "interrupt": {
+                     *             "interruptId": "int_691591e3d6298e007f829db254712f21",
+                     *             "kind": "approval",
+                     *             "nodeId": "gate",
+                     *             "payload": {
+                     *               "data": {
+                     *                 "actions": [
+                     *                   "accept",
+                     *                   "reject"
+                     *                 ],
+                     *                 "artifactId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj:gate",
+                     *                 "artifactType": "approval",
+                     *                 "override": {
+                     *                   "requiredRole": "chief"
+                     *                 },
+                     *                 "title": "Ship it?"
+                     *               },
+                     *               "key": "run_06f2m8k4v9q3x7b1c5d0e8g2hj:gate:0",
+                     *               "kind": "approval"
+                     *             },
+                     *             "requestedAt": "2026-11-27T09:43:55.719Z"
+                     *           },
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "status": "waiting-approval",
+                     *           "workflowId": "small-gate"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListInterruptsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     inspectInterruptByToken: {
@@ -4406,49 +6594,152 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /** @description A token that this host made. */
                 token: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description {kind, key, data, resumeSchema?, timeoutMs?, requestedAt, expiresAt, resolved}. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "data": {
+                     *         "actions": [
+                     *           "accept",
+                     *           "reject"
+                     *         ],
+                     *         "artifactId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj:gate",
+                     *         "artifactType": "approval",
+                     *         "override": {
+                     *           "requiredRole": "chief"
+                     *         },
+                     *         "title": "Ship it?"
+                     *       },
+                     *       "expiresAt": "2026-11-27T10:10:00.000Z",
+                     *       "key": "run_06f2m8k4v9q3x7b1c5d0e8g2hj:gate:0",
+                     *       "kind": "approval",
+                     *       "requestedAt": "2026-11-27T09:43:55.719Z",
+                     *       "resolved": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["InspectedInterrupt"];
                 };
             };
-            400: components["responses"]["Error400"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description interrupt_not_found, run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description interrupt_expired. */
+            410: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InterruptExpiredError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     resolveInterruptByToken: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /** @description A token that this host made. */
                 token: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "resumeValue": {
+                 *         "action": "accept"
+                 *       }
+                 *     }
+                 */
                 "application/json": {
                     /** @description The answer: {"action": "accept"} for an approval, {"answers": {…}} for a clarification, else what resumeSchema allows. */
                     resumeValue: unknown;
@@ -4456,28 +6747,173 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description The run's status after the answer. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "interrupt": {
+                     *         "kind": "approval",
+                     *         "outcome": "advanced"
+                     *       },
+                     *       "nodeId": "gate",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "completed"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResolveInterruptByTokenResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description auth_elevation_required, forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error403"];
+                };
+            };
+            /** @description interrupt_not_found, run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, untrusted_content_blocks_approval. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone. */
+            410: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error410"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description correlation_mismatch, validation_error. */
+            422: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error422"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listModelCapabilities: {
@@ -4489,35 +6925,150 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Lists the protocol's capabilities first, then the host's own ones that a node type requires. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "capabilities": [
+                     *         {
+                     *           "enforced": false,
+                     *           "id": "structured-output",
+                     *           "models": [
+                     *             {
+                     *               "model": "sample-1",
+                     *               "ownKey": false,
+                     *               "provider": "sample"
+                     *             },
+                     *             {
+                     *               "model": "sample-strays",
+                     *               "ownKey": false,
+                     *               "provider": "sample"
+                     *             }
+                     *           ],
+                     *           "requiredBy": []
+                     *         },
+                     *         {
+                     *           "enforced": false,
+                     *           "id": "discriminator-enum",
+                     *           "models": [
+                     *             {
+                     *               "model": "sample-1",
+                     *               "ownKey": false,
+                     *               "provider": "sample"
+                     *             },
+                     *             {
+                     *               "model": "sample-strays",
+                     *               "ownKey": false,
+                     *               "provider": "sample"
+                     *             }
+                     *           ],
+                     *           "requiredBy": []
+                     *         }
+                     *       ],
+                     *       "trustsUnknown": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListModelCapabilitiesResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listModelSubstitutions: {
         parameters: {
             query?: {
-                since?: string;
+                /** @description Start of the period, RFC 3339, at most a day ago; unset: an hour ago. */
+                since?: components["schemas"]["Timestamp"];
             };
             header?: never;
             path?: never;
@@ -4525,29 +7076,108 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Lists the most recently used pair of models first. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "since": "2026-11-27T08:43:59.439Z",
+                     *       "substitutions": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListModelSubstitutionsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getOpenapi: {
@@ -4559,34 +7189,32 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description This document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "openapi": "3.1.0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["JsonObject"];
                 };
             };
-            400: components["responses"]["Error400"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
         };
     };
     listQuarantinedRuns: {
         parameters: {
             query?: {
+                /** @description The size of a page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
+                /** @description Only this run; the list is empty if it is not quarantined. */
                 runId?: string;
             };
             header?: never;
@@ -4595,125 +7223,490 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of quarantined runs. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "runs": [
+                     *         {
+                     *           "checks": 3,
+                     *           "nextCheckAt": "2026-11-27T10:00:00.000Z",
+                     *           "reason": "log_damaged",
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "since": "2026-11-27T09:00:00.000Z",
+                     *           "tries": 2,
+                     *           "workflowId": "triage"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListQuarantinedRunsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     endQuarantinedRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "its log is lost"
+                 *     }
+                 */
                 "application/json": {
+                    /** @description Recorded with the event. */
                     reason?: string;
                 };
             };
         };
         responses: {
-            /** @description done */
+            /** @description The run's status. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "cancelled"
+                     *     }
+                     */
                     "application/json": components["schemas"]["EndQuarantinedRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_quarantined. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotQuarantinedError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     retryQuarantinedRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /** @example {} */
                 "application/json": Record<string, never>;
             };
         };
         responses: {
-            /** @description done */
+            /** @description The outcome of the retry. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "outcome": "queued",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RetryQuarantinedRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_quarantined. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotQuarantinedError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listRuns: {
         parameters: {
             query?: {
+                /** @description The size of a page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
-                status?: string;
+                /** @description Only runs with this status. */
+                status?: components["schemas"]["RunStatus"];
+                /** @description Only runs of this workflow. */
                 workflowId?: string;
+                /** @description Only runs with this tag. */
                 tag?: string;
+                /** @description Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:, provider:, since:. */
                 filter?: string;
             };
             header?: never;
@@ -4722,148 +7715,741 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of runs. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "nextCursor": "MjAyNi0xMS0yN1QwOTo0Mzo1OC44NTNaIHJ1bl8wNmgxcnJ6NmdoeHE1MTZqdnJoZGpjdzZyMA",
+                     *       "runs": [
+                     *         {
+                     *           "completedAt": "2026-11-27T09:43:59.370Z",
+                     *           "createdAt": "2026-11-27T09:43:58.853Z",
+                     *           "lastEventAt": "2026-11-27T09:43:59.370Z",
+                     *           "lastSequence": 6,
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "stalled": false,
+                     *           "startedAt": "2026-11-27T09:43:58.853Z",
+                     *           "status": "cancelled",
+                     *           "tags": [],
+                     *           "workflowId": "small-gate"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListRunsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     createRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
+                /** @description enforce: at most one active run with the same scopeId. */
+                "X-Dedup"?: "enforce";
+                /** @description The engine version of the run; only with a test key. */
+                "X-Force-Engine-Version"?: number;
             };
             path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "inputs": {
+                 *         "mail": "I was charged twice for order 1234."
+                 *       },
+                 *       "tags": [
+                 *         "support"
+                 *       ],
+                 *       "workflowId": "triage"
+                 *     }
+                 */
                 "application/json": components["schemas"]["CreateRunRequest"];
             };
         };
         responses: {
-            /** @description done */
+            /** @description The run and where to follow it. */
             201: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "eventsUrl": "https://waybill.example/v1/runs/run_06f2m8k4v9q3x7b1c5d0e8g2hj/events",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "pending",
+                     *       "statusUrl": "https://waybill.example/v1/runs/run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "workflowId": "triage"
+                     *     }
+                     */
                     "application/json": components["schemas"]["CreateRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description capability_required, residency_unavailable, unsupported_force_engine_version, unsupported_mock_provider, validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error400"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description credential_forbidden, forbidden, force_engine_version_forbidden, mock_provider_forbidden, provider_policy_denied. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error403"];
+                };
+            };
+            /** @description workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowNotFoundError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch, run_already_active. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getRun: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description ETags that the caller has: if one is current, the answer is 304 without a body. */
+                "If-None-Match"?: string;
+            };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The RunSnapshot document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    /** @description The version of the document, for If-None-Match. */
+                    ETag: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "completedAt": "2026-11-27T09:43:55.820Z",
+                     *       "createdAt": "2026-11-27T09:43:55.713Z",
+                     *       "eventLogSchemaVersion": 2,
+                     *       "inputs": {
+                     *         "mail": "I was charged twice for order 1234."
+                     *       },
+                     *       "metrics": {
+                     *         "openwopCost": {
+                     *           "model": "sample-1",
+                     *           "provider": "sample",
+                     *           "tokens": {
+                     *             "input": 810,
+                     *             "output": 51
+                     *           },
+                     *           "usd": 0
+                     *         }
+                     *       },
+                     *       "nodeStates": {
+                     *         "classify": {
+                     *           "attempts": 1,
+                     *           "outputs": {
+                     *             "envelopes": [
+                     *               {
+                     *                 "envelopeId": "env_f6e01372863febf086c54955",
+                     *                 "payload": {
+                     *                   "action": {
+                     *                     "kind": "refund",
+                     *                     "orderId": "1234",
+                     *                     "reason": "I was charged twice for order 1234"
+                     *                   },
+                     *                   "category": "billing",
+                     *                   "language": "en",
+                     *                   "priority": "high",
+                     *                   "reasoning": "I was charged twice for order 1234",
+                     *                   "summary": "Triage the mail above"
+                     *                 },
+                     *                 "type": "vendor.waybill.ticket.triage"
+                     *               }
+                     *             ],
+                     *             "output": {
+                     *               "action": {
+                     *                 "kind": "refund",
+                     *                 "orderId": "1234",
+                     *                 "reason": "I was charged twice for order 1234"
+                     *               },
+                     *               "category": "billing",
+                     *               "language": "en",
+                     *               "priority": "high",
+                     *               "reasoning": "I was charged twice for order 1234",
+                     *               "summary": "Triage the mail above"
+                     *             }
+                     *           },
+                     *           "since": "2026-11-27T09:43:55.819Z",
+                     *           "status": "completed",
+                     *           "typeId": "core.ai.callPrompt"
+                     *         },
+                     *         "file": {
+                     *           "attempts": 1,
+                     *           "outputs": {
+                     *             "ticket": {
+                     *               "action": {
+                     *                 "kind": "refund",
+                     *                 "orderId": "1234",
+                     *                 "reason": "I was charged twice for order 1234"
+                     *               },
+                     *               "category": "billing",
+                     *               "language": "en",
+                     *               "priority": "high",
+                     *               "reasoning": "I was charged twice for order 1234",
+                     *               "summary": "Triage the mail above"
+                     *             }
+                     *           },
+                     *           "since": "2026-11-27T09:43:55.820Z",
+                     *           "status": "completed",
+                     *           "typeId": "core.identity"
+                     *         }
+                     *       },
+                     *       "outputs": {
+                     *         "ticket": {
+                     *           "action": {
+                     *             "kind": "refund",
+                     *             "orderId": "1234",
+                     *             "reason": "I was charged twice for order 1234"
+                     *           },
+                     *           "category": "billing",
+                     *           "language": "en",
+                     *           "priority": "high",
+                     *           "reasoning": "I was charged twice for order 1234",
+                     *           "summary": "Triage the mail above"
+                     *         }
+                     *       },
+                     *       "owner": {
+                     *         "principal": "key_ed1d1904",
+                     *         "tenant": "default"
+                     *       },
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "startedAt": "2026-11-27T09:43:55.718Z",
+                     *       "status": "completed",
+                     *       "tags": [
+                     *         "support"
+                     *       ],
+                     *       "variables": {
+                     *         "mail": "I was charged twice for order 1234.",
+                     *         "ticket": {
+                     *           "action": {
+                     *             "kind": "refund",
+                     *             "orderId": "1234",
+                     *             "reason": "I was charged twice for order 1234"
+                     *           },
+                     *           "category": "billing",
+                     *           "language": "en",
+                     *           "priority": "high",
+                     *           "reasoning": "I was charged twice for order 1234",
+                     *           "summary": "Triage the mail above"
+                     *         }
+                     *       },
+                     *       "waybill": {
+                     *         "lastEventAt": "2026-11-27T09:43:55.820Z"
+                     *       },
+                     *       "workflowId": "triage"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunSnapshot"];
                 };
             };
-            /** @description the version of If-None-Match is still valid */
+            /** @description The version of If-None-Match is still valid. */
             304: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    /** @description The version of the document, for If-None-Match. */
+                    ETag: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     deleteRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Done. */
             204: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description conflict. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConflictError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     listAnnotations: {
@@ -4871,51 +8457,191 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Annotation documents, oldest first. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "annotations": [
+                     *         {
+                     *           "actor": {
+                     *             "principalRef": "key_ed1d1904"
+                     *           },
+                     *           "annotationId": "ann_01a21c63e8b67da8bf82710a87dad251",
+                     *           "createdAt": "2026-11-27T09:43:59.414Z",
+                     *           "note": "right queue",
+                     *           "signal": {
+                     *             "kind": "rating",
+                     *             "rating": 4
+                     *           },
+                     *           "target": {
+                     *             "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *           }
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListAnnotationsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     createAnnotation: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "note": "right queue",
+                 *       "signal": {
+                 *         "kind": "rating",
+                 *         "rating": 4
+                 *       },
+                 *       "target": {}
+                 *     }
+                 */
                 "application/json": {
+                    /** @description A remark. */
                     note?: string;
                     signal: components["schemas"]["AnnotationSignal"];
                     target?: components["schemas"]["AnnotationTarget"];
@@ -4923,217 +8649,990 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description The Annotation document. */
             201: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "actor": {
+                     *         "principalRef": "key_ed1d1904"
+                     *       },
+                     *       "annotationId": "ann_01a21c63e8b67da8bf82710a87dad251",
+                     *       "createdAt": "2026-11-27T09:43:59.414Z",
+                     *       "note": "right queue",
+                     *       "signal": {
+                     *         "kind": "rating",
+                     *         "rating": 4
+                     *       },
+                     *       "target": {
+                     *         "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["Annotation"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     cancelRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "no longer needed"
+                 *     }
+                 */
                 "application/json": {
+                    /** @description Recorded with the event. */
                     reason?: string;
                 };
             };
         };
         responses: {
-            /** @description done */
+            /** @description The current status of the run. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "cancelled"
+                     *     }
+                     */
                     "application/json": components["schemas"]["CancelRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     getDebugBundle: {
         parameters: {
             query?: {
+                /** @description Maximum number of events; unset: as many as fit into 8 MiB. */
                 maxEvents?: number;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description A debug bundle. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "bundleVersion": "1.0",
+                     *       "events": [
+                     *         {
+                     *           "engineVersion": "1",
+                     *           "eventId": "ev_run_06f2m8k4v9q3x7b1c5d0e8g2hj_9",
+                     *           "payload": {},
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "schemaVersion": 1,
+                     *           "sequence": 9,
+                     *           "timestamp": "2026-11-27T09:43:57.815Z",
+                     *           "type": "run.completed"
+                     *         }
+                     *       ],
+                     *       "generatedAt": "2026-11-27T09:43:59.437Z",
+                     *       "host": {
+                     *         "name": "waybill",
+                     *         "version": "0.1.0-dev"
+                     *       },
+                     *       "metrics": {
+                     *         "eventCount": 10,
+                     *         "nodeCount": 1
+                     *       },
+                     *       "redactionApplied": true,
+                     *       "redactionMode": "omit",
+                     *       "run": {
+                     *         "completedAt": "2026-11-27T09:43:57.815Z",
+                     *         "createdAt": "2026-11-27T09:43:55.718Z",
+                     *         "eventLogSchemaVersion": 2,
+                     *         "inputs": {},
+                     *         "nodeStates": {
+                     *           "gate": {
+                     *             "attempts": 1,
+                     *             "since": "2026-11-27T09:43:57.815Z",
+                     *             "status": "completed",
+                     *             "typeId": "core.approvalGate"
+                     *           }
+                     *         },
+                     *         "owner": {
+                     *           "principal": "key_ed1d1904",
+                     *           "tenant": "default"
+                     *         },
+                     *         "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *         "startedAt": "2026-11-27T09:43:55.719Z",
+                     *         "status": "completed",
+                     *         "variables": {},
+                     *         "workflowId": "small-gate"
+                     *       },
+                     *       "spans": [
+                     *         {
+                     *           "attributes": {
+                     *             "gen_ai.operation.name": "invoke_workflow",
+                     *             "gen_ai.workflow.name": "small-gate",
+                     *             "openwop.protocol_version": "1.1",
+                     *             "openwop.run_id": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *             "openwop.tenant_id": "default",
+                     *             "openwop.workflow_id": "small-gate"
+                     *           },
+                     *           "endedAt": "2026-11-27T09:43:57.815Z",
+                     *           "kind": "internal",
+                     *           "name": "openwop.run",
+                     *           "parentSpanId": null,
+                     *           "spanId": "76cde726271a484d",
+                     *           "startedAt": "2026-11-27T09:43:55.718Z",
+                     *           "status": {
+                     *             "code": "ok"
+                     *           },
+                     *           "traceId": "8a767d4428fa8348c15e0d08cef0bb9e"
+                     *         },
+                     *         {
+                     *           "attributes": {
+                     *             "openwop.event_seq": 1,
+                     *             "openwop.node_attempt": 0,
+                     *             "openwop.node_id": "gate",
+                     *             "openwop.node_type": "core.approvalGate",
+                     *             "openwop.run_id": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *           },
+                     *           "endedAt": "2026-11-27T09:43:57.815Z",
+                     *           "kind": "internal",
+                     *           "name": "openwop.node.core.approvalGate",
+                     *           "parentSpanId": "76cde726271a484d",
+                     *           "spanId": "579a30599e021c9d",
+                     *           "startedAt": "2026-11-27T09:43:55.719Z",
+                     *           "status": {
+                     *             "code": "ok"
+                     *           },
+                     *           "traceId": "8a767d4428fa8348c15e0d08cef0bb9e"
+                     *         }
+                     *       ],
+                     *       "truncated": true,
+                     *       "truncatedReason": "events_truncated_to_max_events",
+                     *       "view": {
+                     *         "answers": [],
+                     *         "cost": {
+                     *           "calls": [],
+                     *           "retries": {
+                     *             "calls": 0,
+                     *             "unknown": 0
+                     *           },
+                     *           "total": {
+                     *             "calls": 0,
+                     *             "unknown": 0
+                     *           }
+                     *         },
+                     *         "createdAt": "2026-11-27T09:43:55.718Z",
+                     *         "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *         "sequence": -1,
+                     *         "timeline": {
+                     *           "lanes": [],
+                     *           "last": 0,
+                     *           "marks": [],
+                     *           "retries": 0,
+                     *           "run": {
+                     *             "attempt": 0,
+                     *             "from": 0,
+                     *             "parts": [],
+                     *             "sequence": 0,
+                     *             "status": "pending"
+                     *           },
+                     *           "waitedMs": 0
+                     *         }
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["DebugBundle"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found, run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     streamRunEvents: {
         parameters: {
             query?: {
-                /** @description values, or any of updates, messages and debug, separated by commas */
+                /** @description values, or any of updates, messages and debug, separated by commas. */
                 streamMode?: string;
+                /** @description Milliseconds in which events are collected and sent as one; 0 sends each at once. */
                 bufferMs?: number;
             };
             header?: {
+                /** @description Id of the last event that was received: the stream continues after it. */
                 "Last-Event-ID"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description the run's events, as server-sent events whose data has the schema. Callers that accept JSON only get one document, as from poll */
+            /** @description The run's events, as server-sent events whose data has the schema. The id of an event is its sequence. Callers whose Accept has application/json and no text/event-stream get the events so far as one document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "engineVersion": "1",
+                     *       "eventId": "ev_run_06f2m8k4v9q3x7b1c5d0e8g2hj_0",
+                     *       "payload": {
+                     *         "engineVersion": "1",
+                     *         "inputs": {
+                     *           "mail": "I was charged twice for order 1234."
+                     *         },
+                     *         "owner": {
+                     *           "principal": "key_ed1d1904",
+                     *           "tenant": "default"
+                     *         },
+                     *         "tags": [
+                     *           "support"
+                     *         ],
+                     *         "transport": "rest",
+                     *         "workflowId": "triage"
+                     *       },
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "schemaVersion": 1,
+                     *       "sequence": 0,
+                     *       "timestamp": "2026-11-27T09:43:55.718Z",
+                     *       "type": "run.started"
+                     *     }
+                     */
                     "text/event-stream": components["schemas"]["StreamData"];
+                    "application/*": components["schemas"]["PollRunEventsResult"];
                 };
             };
-            /** @description the run has ended, and no event follows the one of Last-Event-ID */
+            /** @description The run has ended, and no event follows the one of Last-Event-ID. */
             204: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description unsupported_stream_mode, validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error400"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     pollRunEvents: {
         parameters: {
             query?: {
+                /** @description Events with a greater sequence; -1 or absent: from the start. */
                 lastSequence?: number;
+                /** @description An older name of lastSequence; ignored beside it. */
                 since?: number;
+                /** @description Seconds to wait for an event if there is none. */
                 timeout?: number;
+                /** @description The size of a page. */
                 limit?: number;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description A page of events and the state of the run. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "engineVersion": "1",
+                     *           "eventId": "ev_run_06f2m8k4v9q3x7b1c5d0e8g2hj_0",
+                     *           "payload": {
+                     *             "engineVersion": "1",
+                     *             "inputs": {
+                     *               "mail": "I was charged twice for order 1234."
+                     *             },
+                     *             "owner": {
+                     *               "principal": "key_ed1d1904",
+                     *               "tenant": "default"
+                     *             },
+                     *             "tags": [
+                     *               "support"
+                     *             ],
+                     *             "transport": "rest",
+                     *             "workflowId": "triage"
+                     *           },
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "schemaVersion": 1,
+                     *           "sequence": 0,
+                     *           "timestamp": "2026-11-27T09:43:55.718Z",
+                     *           "type": "run.started"
+                     *         }
+                     *       ],
+                     *       "isComplete": false,
+                     *       "isTerminal": true,
+                     *       "lastEventSeq": 0,
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "runStatus": "completed"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PollRunEventsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     resolveInterruptByRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
+                /**
+                 * @description Id of the node in its workflow.
+                 * @example gate
+                 */
                 nodeId: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "resumeValue": {
+                 *         "action": "accept"
+                 *       }
+                 *     }
+                 */
                 "application/json": {
                     /** @description The answer: {"action": "accept"} for an approval, {"answers": {…}} for a clarification, else what resumeSchema allows. */
                     resumeValue: unknown;
@@ -5141,152 +9640,716 @@ export interface operations {
             };
         };
         responses: {
-            /** @description done */
+            /** @description The run's status after the answer. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "interrupt": {
+                     *         "kind": "approval",
+                     *         "outcome": "advanced"
+                     *       },
+                     *       "nodeId": "gate",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "completed"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResolveInterruptByRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description interrupt_not_found, run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch, interrupt_already_resolved, untrusted_content_blocks_approval. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description interrupt_expired, interrupt_gone. */
+            410: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error410"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description correlation_mismatch, validation_error. */
+            422: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error422"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     getNodeInput: {
         parameters: {
             query?: {
+                /** @description The attempt is the last one that started at or before this event; unset: the last one. */
                 at?: number;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
+                /**
+                 * @description Id of the node in its workflow.
+                 * @example gate
+                 */
                 nodeId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The NodeInput document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "config": {
+                     *         "actions": [
+                     *           "accept",
+                     *           "reject"
+                     *         ],
+                     *         "override": {
+                     *           "requiredRole": "chief"
+                     *         },
+                     *         "title": "Ship it?"
+                     *       },
+                     *       "inputs": {},
+                     *       "nodeId": "gate",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "sequence": 1,
+                     *       "typeId": "core.approvalGate",
+                     *       "untrusted": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ViewNodeInput"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found, run_not_found, workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     diffRuns: {
         parameters: {
-            query?: {
-                against?: string;
+            query: {
+                /** @description Id of the run to compare with. */
+                against: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The RunDiffResponse document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "a": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "b": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "divergedAtSeq": null,
+                     *       "eventDiffs": [],
+                     *       "stateDiff": {}
+                     *     }
+                     */
                     "application/json": components["schemas"]["RunDiff"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     forkRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "fromSeq": 2,
+                 *       "mode": "branch"
+                 *     }
+                 */
                 "application/json": {
+                    /**
+                     * Format: int64
+                     * @description The first sequence that the fork produces itself; earlier events are copied. A replay without it starts at 0.
+                     */
                     fromSeq?: number;
+                    /** @description replay or branch. */
                     mode: components["schemas"]["ForkMode"];
+                    /** @description {configurable?, tags?, metadata?}; only for a branch. */
                     runOptionsOverlay?: components["schemas"]["BranchOverlay"];
                 };
             };
         };
         responses: {
-            /** @description done */
+            /** @description The fork and where to follow it. */
             201: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "eventsUrl": "https://waybill.example/v1/runs/run_06f2m8k4v9q3x7b1c5d0e8g2hj/events",
+                     *       "fromSeq": 2,
+                     *       "mode": "branch",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "sourceRunId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "pending"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ForkRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description capability_required, unsupported_mock_provider, validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error400"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description credential_forbidden, forbidden, mock_provider_forbidden, provider_policy_denied. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error403"];
+                };
+            };
+            /** @description run_not_found, workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description run_expired. */
+            410: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunExpiredError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description fork_invalid_seq. */
+            422: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForkInvalidSeqError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     getRunOwner: {
@@ -5294,168 +10357,750 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The owner of the run. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "epoch": 1,
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "state": "none"
+                     *     }
+                     */
                     "application/json": components["schemas"]["GetRunOwnerResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     pauseRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "drainPolicy": "drain-current-node",
+                 *       "reason": "maintenance"
+                 *     }
+                 */
                 "application/json": {
+                    /** @description immediate or drain-current-node, the default. */
                     drainPolicy?: components["schemas"]["DrainPolicy"];
+                    /** @description Recorded with the event. */
                     reason?: string;
                 };
             };
         };
         responses: {
-            /** @description done */
+            /** @description The time of the pause. */
             202: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "pausedAt": "2026-11-27T09:00:00.000Z",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "paused"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PauseRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch, run_terminal. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description validation_error. */
+            422: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     resumeRun: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "maintenance is over"
+                 *     }
+                 */
                 "application/json": {
+                    /** @description Recorded with the event. */
                     reason?: string;
                 };
             };
         };
         responses: {
-            /** @description done */
+            /** @description The time of the resumption. */
             202: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "resumedAt": "2026-11-27T10:00:00.000Z",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "running"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ResumeRunResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch, run_terminal. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     getRunView: {
         parameters: {
             query?: {
+                /** @description The last event to include, by its sequence; unset: the last one recorded. */
                 at?: number;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 runId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The RunView document. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "answers": [],
+                     *       "cost": {
+                     *         "calls": [],
+                     *         "retries": {
+                     *           "calls": 0,
+                     *           "unknown": 0
+                     *         },
+                     *         "total": {
+                     *           "calls": 0,
+                     *           "unknown": 0
+                     *         }
+                     *       },
+                     *       "createdAt": "2026-11-27T09:43:55.718Z",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "sequence": 9,
+                     *       "timeline": {
+                     *         "lanes": [
+                     *           {
+                     *             "bars": [
+                     *               {
+                     *                 "attempt": 0,
+                     *                 "from": 1,
+                     *                 "parts": [
+                     *                   {
+                     *                     "from": 1,
+                     *                     "kind": "work",
+                     *                     "to": 1
+                     *                   }
+                     *                 ],
+                     *                 "sequence": 1,
+                     *                 "status": "completed",
+                     *                 "to": 1
+                     *               },
+                     *               {
+                     *                 "attempt": 0,
+                     *                 "from": 1,
+                     *                 "parts": [
+                     *                   {
+                     *                     "from": 1,
+                     *                     "kind": "wait",
+                     *                     "to": 2097
+                     *                   }
+                     *                 ],
+                     *                 "sequence": 2,
+                     *                 "status": "suspended",
+                     *                 "to": 2097
+                     *               }
+                     *             ],
+                     *             "marks": [
+                     *               {
+                     *                 "at": 1,
+                     *                 "sequence": 3,
+                     *                 "sign": "?",
+                     *                 "tone": "ask",
+                     *                 "words": "waiting for approval"
+                     *               }
+                     *             ],
+                     *             "nodeId": "gate",
+                     *             "questions": [
+                     *               {
+                     *                 "requested": 3,
+                     *                 "resolved": 5,
+                     *                 "votes": [
+                     *                   6
+                     *                 ]
+                     *               }
+                     *             ],
+                     *             "status": "completed",
+                     *             "typeId": "core.approvalGate"
+                     *           }
+                     *         ],
+                     *         "last": 2097,
+                     *         "marks": [],
+                     *         "retries": 0,
+                     *         "run": {
+                     *           "attempt": 0,
+                     *           "from": 0,
+                     *           "parts": [
+                     *             {
+                     *               "from": 0,
+                     *               "kind": "wait",
+                     *               "to": 1
+                     *             },
+                     *             {
+                     *               "from": 1,
+                     *               "kind": "work",
+                     *               "to": 1
+                     *             }
+                     *           ],
+                     *           "sequence": 0,
+                     *           "status": "completed",
+                     *           "to": 2097
+                     *         },
+                     *         "waitedMs": 2096
+                     *       }
+                     *     }
+                     */
                     "application/json": components["schemas"]["ViewRun"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
         };
     };
     bulkCancelRuns: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -5463,33 +11108,169 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "cleanup",
+                 *       "runIds": [
+                 *         "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                 *         "run_none"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["BulkCancelRunsRequest"];
             };
         };
         responses: {
-            /** @description done */
+            /** @description One result per requested id, in request order. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "ok": true,
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "status": "cancelled"
+                     *         },
+                     *         {
+                     *           "error": {
+                     *             "code": "not_found",
+                     *             "error": "not_found",
+                     *             "message": "no run of this id in your tenant"
+                     *           },
+                     *           "ok": false,
+                     *           "runId": "run_none"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["BulkCancelRunsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     watchRuns: {
@@ -5501,35 +11282,124 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description server-sent events, from when the headers are there: event run, with a RunSummary as its data, for each run that is created or whose row changes. Events have no ids; who connects again lists the runs */
+            /** @description Server-sent events, from when the headers are there: event run, with a RunSummary as its data, for each run that is created or whose row changes. Events have no ids; a client that reconnects lists the runs. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "completedAt": "2026-11-27T09:43:59.370Z",
+                     *       "createdAt": "2026-11-27T09:43:58.853Z",
+                     *       "lastEventAt": "2026-11-27T09:43:59.370Z",
+                     *       "lastSequence": 6,
+                     *       "runId": "run_06h1rrz6ghxq516jvrhdjcw6r0",
+                     *       "stalled": false,
+                     *       "startedAt": "2026-11-27T09:43:58.853Z",
+                     *       "status": "cancelled",
+                     *       "tags": [],
+                     *       "workflowId": "small-gate"
+                     *     }
+                     */
                     "text/event-stream": components["schemas"]["RunSummary"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listWebhooks: {
         parameters: {
             query?: {
+                /** @description The size of a page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
             };
             header?: never;
@@ -5538,35 +11408,141 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of webhooks. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "webhooks": [
+                     *         {
+                     *           "consecutiveFailures": 0,
+                     *           "createdAt": "2026-11-27T09:43:59.425Z",
+                     *           "events": [
+                     *             "run.dead_lettered"
+                     *           ],
+                     *           "recentFailures": 0,
+                     *           "secretFingerprint": "01234567",
+                     *           "status": "active",
+                     *           "tags": [],
+                     *           "url": "https://1.1.1.1/waybill",
+                     *           "webhookId": "wh_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListWebhooksResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     registerWebhook: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -5574,161 +11550,665 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "events": [
+                 *         "run.dead_lettered"
+                 *       ],
+                 *       "url": "https://1.1.1.1/waybill"
+                 *     }
+                 */
                 "application/json": components["schemas"]["RegisterWebhookRequest"];
             };
         };
         responses: {
-            /** @description done */
+            /** @description The secret; it is not shown again. */
             201: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "secret": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                     *       "secretFingerprint": "01234567",
+                     *       "webhookId": "wh_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RegisterWebhookResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error, webhook_url_rejected. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error400"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     unregisterWebhook: {
         parameters: {
             query?: {
+                /** @description The tenant of the credential, if it is named. */
                 tenantId?: string;
             };
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the webhook.
+                 * @example wh_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 webhookId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Done. */
             204: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found, subscription_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listWebhookDeliveries: {
         parameters: {
             query?: {
-                status?: string;
+                /** @description failed: given up; pending: waiting, the next event of each run. */
+                status?: "failed" | "pending";
+                /** @description The size of a page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the webhook.
+                 * @example wh_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 webhookId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of deliveries, by run and sequence. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "deliveries": [
+                     *         {
+                     *           "attempts": 24,
+                     *           "failedAt": "2026-11-27T09:00:00.000Z",
+                     *           "reason": "status 503",
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "sequence": 4,
+                     *           "status": "failed",
+                     *           "type": "run.completed"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListWebhookDeliveriesResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found, subscription_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     rotateWebhookSecret: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the webhook.
+                 * @example wh_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
                 webhookId: string;
             };
             cookie?: never;
         };
         requestBody?: {
             content: {
+                /**
+                 * @example {
+                 *       "overlapSeconds": 3600
+                 *     }
+                 */
                 "application/json": {
+                    /**
+                     * Format: int64
+                     * @description How long the previous secret also signs, in seconds; absent: a day.
+                     */
                     overlapSeconds?: number;
                 };
             };
         };
         responses: {
-            /** @description done */
+            /** @description The new secret; it is not shown again. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "generation": 2,
+                     *       "previousSecretFingerprint": "01234567",
+                     *       "previousValidUntil": "2026-11-27T10:43:59.428Z",
+                     *       "secret": "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                     *       "secretFingerprint": "01234567",
+                     *       "webhookId": "wh_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *     }
+                     */
                     "application/json": components["schemas"]["RotateWebhookSecretResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found, subscription_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listWorkflows: {
         parameters: {
             query?: {
+                /** @description The size of a page. */
                 limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
             };
             header?: never;
@@ -5737,35 +12217,124 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description One page of definitions. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "nextCursor": "b3JkZXI",
+                     *       "workflows": [
+                     *         {
+                     *           "digest": "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                     *           "name": "Order check",
+                     *           "origin": "shared",
+                     *           "version": "1.0.0",
+                     *           "warnings": [],
+                     *           "workflowId": "order"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListWorkflowsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     putWorkflow: {
         parameters: {
             query?: never;
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -5773,120 +12342,490 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "hello",
+                 *       "name": "Hello",
+                 *       "nodes": [
+                 *         {
+                 *           "id": "a",
+                 *           "name": "A",
+                 *           "typeId": "core.noop"
+                 *         }
+                 *       ],
+                 *       "version": "1.0.0"
+                 *     }
+                 */
                 "application/json": components["schemas"]["WorkflowDefinition"];
             };
         };
         responses: {
-            /** @description done */
+            /** @description What was registered. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "created": true,
+                     *       "digest": "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                     *       "version": "1.0.0",
+                     *       "warnings": [],
+                     *       "workflowId": "hello"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PutWorkflowResult"];
                 };
             };
-            /** @description done */
+            /** @description What was registered. */
             201: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "created": true,
+                     *       "digest": "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                     *       "version": "1.0.0",
+                     *       "warnings": [],
+                     *       "workflowId": "hello"
+                     *     }
+                     */
                     "application/json": components["schemas"]["PutWorkflowResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description capability_required, validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error400"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     getWorkflow: {
         parameters: {
             query?: {
+                /** @description Absent: the current version. */
                 version?: string;
             };
             header?: never;
             path: {
+                /**
+                 * @description Id of the workflow.
+                 * @example triage
+                 */
                 workflowId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description The definition as it was registered, verbatim. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "id": "hello",
+                     *       "name": "Hello",
+                     *       "nodes": [
+                     *         {
+                     *           "id": "a",
+                     *           "name": "A",
+                     *           "typeId": "core.noop"
+                     *         }
+                     *       ],
+                     *       "version": "1.0.0"
+                     *     }
+                     */
                     "application/json": components["schemas"]["WorkflowDefinition"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     deleteWorkflow: {
         parameters: {
             query?: {
+                /** @description A version that is not the current one; absent: all versions. */
                 version?: string;
             };
             header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
             };
             path: {
+                /**
+                 * @description Id of the workflow.
+                 * @example triage
+                 */
                 workflowId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Lists the deleted versions. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "versions": [
+                     *         "1.0.0"
+                     *       ],
+                     *       "workflowId": "hello"
+                     *     }
+                     */
                     "application/json": components["schemas"]["DeleteWorkflowResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowNotFoundError"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     listWorkflowVersions: {
@@ -5894,75 +12833,282 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
+                /**
+                 * @description Id of the workflow.
+                 * @example triage
+                 */
                 workflowId: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description done */
+            /** @description Lists the versions, the current one first, the others by name. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "versions": [
+                     *         {
+                     *           "current": true,
+                     *           "digest": "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                     *           "version": "1.0.0"
+                     *         }
+                     *       ],
+                     *       "workflowId": "hello"
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListWorkflowVersionsResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
     validateWorkflow: {
         parameters: {
             query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
+            header?: never;
             path?: never;
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "hello",
+                 *       "name": "Hello",
+                 *       "nodes": [
+                 *         {
+                 *           "id": "a",
+                 *           "name": "A",
+                 *           "typeId": "core.noop"
+                 *         }
+                 *       ],
+                 *       "version": "1.0.0"
+                 *     }
+                 */
                 "application/json": components["schemas"]["JsonObject"];
             };
         };
         responses: {
-            /** @description done */
+            /** @description The result of the check. */
             200: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "problems": [],
+                     *       "valid": true,
+                     *       "warnings": []
+                     *     }
+                     */
                     "application/json": components["schemas"]["ValidateWorkflowResult"];
                 };
             };
-            400: components["responses"]["Error400"];
-            401: components["responses"]["Error401"];
-            403: components["responses"]["Error403"];
-            404: components["responses"]["Error404"];
-            405: components["responses"]["Error405"];
-            409: components["responses"]["Error409"];
-            410: components["responses"]["Error410"];
-            413: components["responses"]["Error413"];
-            422: components["responses"]["Error422"];
-            426: components["responses"]["Error426"];
-            429: components["responses"]["Error429"];
-            500: components["responses"]["Error500"];
-            501: components["responses"]["Error501"];
-            503: components["responses"]["Error503"];
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
         };
     };
 }

@@ -540,8 +540,9 @@ type WebhookDelivery struct {
 	Attempts int32   `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Type     *string `protobuf:"bytes,5,opt,name=type,proto3,oneof" json:"type,omitempty"`
 	// Reason of the last failure.
-	Reason        *string `protobuf:"bytes,6,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
-	FailedAt      *string `protobuf:"bytes,7,opt,name=failed_at,json=failedAt,proto3,oneof" json:"failed_at,omitempty"`
+	Reason   *string `protobuf:"bytes,6,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	FailedAt *string `protobuf:"bytes,7,opt,name=failed_at,json=failedAt,proto3,oneof" json:"failed_at,omitempty"`
+	// The earliest time of the next attempt; unset: it is being made, or waits for a free slot only.
 	NextAttemptAt *string `protobuf:"bytes,8,opt,name=next_attempt_at,json=nextAttemptAt,proto3,oneof" json:"next_attempt_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1,0 +1,164 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/suggest"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// parameter is a query parameter of a route.
+type parameter struct {
+	name string
+	kind protoreflect.Kind
+}
+
+// eventsQuery are the parameters of an event stream. The engine checks their values after it has found
+// the run (OpenWOP host contract §4.1), so all are strings here.
+var eventsQuery = []parameter{{"streamMode", protoreflect.StringKind}, {"bufferMs", protoreflect.StringKind}}
+
+// checkQuery checks the query of a request. Public documents have no parameters and ignore all: clients
+// add their own to avoid caches.
+func (r *Route) checkQuery(req *http.Request) error {
+	if scopes, _ := auth.ScopesOf(r.Method); len(scopes) == 0 && !r.ByToken() {
+		return nil
+	}
+	return checkQuery(req, queries[r.Method])
+}
+
+// queries are the parameters of the routes, by method.
+var queries = func() map[string][]parameter {
+	out := map[string][]parameter{}
+	for i := range Routes {
+		r := &Routes[i]
+		for _, f := range r.QueryFields() {
+			out[r.Method] = append(out[r.Method], parameter{f.JSONName(), f.Kind()})
+		}
+	}
+	return out
+}()
+
+// QueryFields returns the fields of the request that are query parameters: all those of a route without
+// a body that are not in its path.
+func (r *Route) QueryFields() (out []protoreflect.FieldDescriptor) {
+	if r.Body != nil {
+		return nil
+	}
+	fields := r.Input().Fields()
+	for i := range fields.Len() {
+		if f := fields.Get(i); !strings.Contains(r.Path, "{"+string(f.Name())+"}") {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Input returns the descriptor of the request's message.
+func (r *Route) Input() protoreflect.MessageDescriptor { return MethodOf(r.Method).Input() }
+
+// MethodOf returns the descriptor of a full method name. A name that is not registered panics.
+func MethodOf(full string) protoreflect.MethodDescriptor {
+	service, name, _ := strings.Cut(strings.TrimPrefix(full, "/"), "/")
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + name))
+	if err != nil {
+		panic(fmt.Errorf("rest: %s: %w", full, err)) // covered by the table of routes
+	}
+	return d.(protoreflect.MethodDescriptor) //nolint:forcetypeassert // as above
+}
+
+// maxQueryProblems limits the problems that an error lists.
+const maxQueryProblems = 20
+
+// checkQuery checks that a query has known parameters only, each once and with a value of its type. A
+// misspelt filter that were ignored would return what it was meant to leave out.
+func checkQuery(r *http.Request, known []parameter) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // it quotes the query
+		return fault.InvalidQuery("", "want name=value pairs, separated by & and percent-encoded")
+	}
+	var found []fault.Problem
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if p := queryProblem(name, values[name], known); p != nil && len(found) < maxQueryProblems {
+			found = append(found, *p)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return fault.Invalid(found[0], found[1:]...)
+}
+
+// queryProblem returns what is wrong with a parameter; nil if nothing.
+func queryProblem(name string, values []string, known []parameter) *fault.Problem {
+	p := &fault.Problem{In: fault.Query, Path: strings.ToValidUTF8(name, "�")}
+	i := slices.IndexFunc(known, func(k parameter) bool { return k.name == name })
+	switch {
+	case i < 0:
+		describeUnknown(p, known)
+	case len(values) > 1:
+		p.Message = fmt.Sprintf("the parameter is there %d times; send it once", len(values))
+	default:
+		p.Message = wantOf(known[i].kind, values[0])
+	}
+	if p.Message == "" {
+		return nil
+	}
+	return p
+}
+
+// describeUnknown describes a parameter that the route does not have.
+func describeUnknown(p *fault.Problem, known []parameter) {
+	for _, k := range known {
+		p.Allowed = append(p.Allowed, k.name)
+	}
+	if len(known) == 0 {
+		p.Message = "unknown parameter; this path has none"
+		return
+	}
+	p.Message = "unknown parameter; known are " + strings.Join(p.Allowed, ", ")
+	if near := suggest.Names(p.Path, p.Allowed, 1); len(near) > 0 {
+		p.Suggestion = near[0]
+		p.Message += "; did you mean " + near[0] + "?"
+	}
+}
+
+// integer is a decimal integer as in JSON. The translation would read a leading 0 as octal.
+var integer = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
+
+// wantOf says what a parameter's value should be; empty if it is valid.
+func wantOf(kind protoreflect.Kind, value string) string {
+	switch kind {
+	case protoreflect.BoolKind:
+		if value != "true" && value != "false" {
+			return "want true or false"
+		}
+	case protoreflect.Int32Kind, protoreflect.Int64Kind:
+		bits := 64
+		if kind == protoreflect.Int32Kind {
+			bits = 32
+		}
+		if _, err := strconv.ParseInt(value, 10, bits); err != nil || !integer.MatchString(value) {
+			return "want an integer of " + strconv.Itoa(bits) + " bits"
+		}
+	default:
+		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+			return "want text in UTF-8, without NUL"
+		}
+	}
+	return ""
+}
