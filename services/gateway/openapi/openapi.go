@@ -440,6 +440,8 @@ func (b *builder) single(f protoreflect.FieldDescriptor) object {
 		return object{"type": "boolean"}
 	case protoreflect.StringKind:
 		return object{"type": "string"}
+	case protoreflect.DoubleKind:
+		return object{"type": "number"}
 	default:
 		return object{"type": "integer"}
 	}
