@@ -667,6 +667,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs:bulk-annotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk annotate runs
+         * @description Needs the scope runs:read.
+         */
+        post: operations["bulkAnnotateRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs:bulk-cancel": {
         parameters: {
             query?: never;
@@ -681,6 +701,66 @@ export interface paths {
          * @description Needs the scope runs:cancel.
          */
         post: operations["bulkCancelRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:bulk-delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk delete runs
+         * @description Needs the scope runs:delete.
+         */
+        post: operations["bulkDeleteRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:bulk-retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk retry runs
+         * @description Needs the scope runs:create and the scope runs:read.
+         */
+        post: operations["bulkRetryRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count runs
+         * @description Needs the scope runs:read.
+         */
+        get: operations["countRuns"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1288,6 +1368,11 @@ export interface components {
             metadata?: components["schemas"]["JsonObject"];
             tags?: string[];
         };
+        BulkAnnotateRunsRequest: {
+            note?: string;
+            runIds: string[];
+            signal: components["schemas"]["AnnotationSignal"];
+        };
         BulkCancelError: {
             code: string;
             error: string;
@@ -1305,6 +1390,25 @@ export interface components {
         };
         BulkCancelRunsResult: {
             results: components["schemas"]["BulkCancelResult"][];
+        };
+        BulkDeleteRunsRequest: {
+            runIds: string[];
+        };
+        BulkRetryRunsRequest: {
+            runIds: string[];
+        };
+        BulkRunError: {
+            code: string;
+            message: string;
+        };
+        BulkRunResult: {
+            error?: components["schemas"]["BulkRunError"];
+            newRunId?: string;
+            ok: boolean;
+            runId: string;
+        };
+        BulkRunsResult: {
+            results: components["schemas"]["BulkRunResult"][];
         };
         BundleAsset: {
             artifactId?: string;
@@ -1740,6 +1844,11 @@ export interface components {
         CostTokens: {
             input: number;
             output: number;
+        };
+        CountRunsResult: {
+            counts: components["schemas"]["RunCount"][];
+            total: number;
+            truncated: boolean;
         };
         CreateRunRequest: {
             agentId?: string;
@@ -3035,6 +3144,10 @@ export interface components {
             /** @description Outputs of the workflow's last nodes. */
             outputs?: components["schemas"]["JsonObject"];
         };
+        RunCount: {
+            count: number;
+            status: components["schemas"]["RunStatus"];
+        };
         RunDiff: {
             a: string;
             b: string;
@@ -3234,10 +3347,17 @@ export interface components {
         RunStatus: "pending" | "running" | "paused" | "waiting-approval" | "waiting-input" | "waiting-external" | "cancelling" | "completed" | "failed" | "cancelled";
         RunSummary: {
             completedAt?: string;
+            costUsd?: number;
             createdAt: string;
+            durationMs?: number;
             errorCode?: string;
+            inputPreview?: string;
+            inputTokens?: number;
             lastEventAt?: string;
+            lastNode?: string;
             lastSequence: number;
+            model?: string;
+            outputTokens?: number;
             quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
             stalled: boolean;
@@ -3245,6 +3365,7 @@ export interface components {
             startedAt?: string;
             status: components["schemas"]["RunStatus"];
             tags: string[];
+            waitingSince?: string;
             waits?: components["schemas"]["RunWait"];
             workflowId: string;
         };
@@ -4715,6 +4836,8 @@ export interface operations {
                 workflowId?: string;
                 tag?: string;
                 filter?: string;
+                sort?: "created" | "model" | "lastNode" | "tokens" | "cost" | "duration" | "waitingSince";
+                order?: "asc" | "desc";
             };
             header?: never;
             path?: never;
@@ -5452,6 +5575,46 @@ export interface operations {
             503: components["responses"]["Error503"];
         };
     };
+    bulkAnnotateRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkAnnotateRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkRunsResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
     bulkCancelRuns: {
         parameters: {
             query?: never;
@@ -5474,6 +5637,122 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BulkCancelRunsResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    bulkDeleteRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkDeleteRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkRunsResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    bulkRetryRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkRetryRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkRunsResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    countRuns: {
+        parameters: {
+            query?: {
+                filter?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountRunsResult"];
                 };
             };
             400: components["responses"]["Error400"];
