@@ -2,6 +2,7 @@ import { useState, type ReactNode } from "react";
 import { consolePath } from "../../api/base";
 import { isTerminal, type RunRow } from "../../api/model";
 import { Ago } from "../../ui/Ago";
+import { escapeHidden } from "../../ui/escape";
 import { Name } from "../../ui/Text";
 import { duration, useNow } from "../../ui/time";
 import { count, money } from "../run/usage";
@@ -11,16 +12,26 @@ import type { Sort } from "./query";
 export type Column = { id: string; name: string; sort: Sort; num: boolean; cell: (row: RunRow) => ReactNode };
 
 export const columns: readonly Column[] = [
-  { id: "node", name: "Last node", sort: "lastNode", num: false, cell: (row) => (row.lastNode ? <Name text={row.lastNode} /> : "–") },
-  { id: "model", name: "Model", sort: "model", num: false, cell: (row) => (row.model ? <Name text={row.model} /> : "–") },
+  { id: "node", name: "Last node", sort: "lastNode", num: false, cell: (row) => text(row.lastNode) },
+  { id: "model", name: "Model", sort: "model", num: false, cell: (row) => text(row.model) },
   { id: "tokens", name: "Tokens", sort: "tokens", num: true, cell: tokens },
-  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => money(row.costUsd, undefined).replace(" USD", " $") },
+  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? "–" : `$${money(row.costUsd, "USD").replace(" USD", "")}`) },
   { id: "waiting", name: "Waiting since", sort: "waitingSince", num: true, cell: (row) => (row.waitingSince ? <Ago at={row.waitingSince} /> : "–") },
   { id: "created", name: "Created", sort: "created", num: true, cell: (row) => <Ago at={row.createdAt} /> },
   { id: "took", name: "Took", sort: "duration", num: true, cell: (row) => <Took row={row} /> },
 ];
 
 const standard = ["model", "tokens", "cost", "created", "took"];
+
+// The whole text is in the title: a narrow column cuts it.
+function text(value: string | undefined): ReactNode {
+  if (!value) return "–";
+  return (
+    <span title={escapeHidden(value)}>
+      <Name text={value} />
+    </span>
+  );
+}
 
 function tokens(row: RunRow): ReactNode {
   if (row.inputTokens === undefined || row.outputTokens === undefined) return "–";
@@ -35,7 +46,12 @@ function Took({ row }: { row: RunRow }): ReactNode {
 }
 
 function Growing({ since }: { since: string }): ReactNode {
-  return `${duration(Math.max(0, useNow() - Date.parse(since)))}…`;
+  return (
+    <>
+      {duration(Math.max(0, useNow() - Date.parse(since)))}
+      <span className="unseen"> so far</span>
+    </>
+  );
 }
 
 const key = `waybill.run-columns ${consolePath}`;
