@@ -6,7 +6,7 @@ import { Id, shortId } from "../../ui/Id";
 import { Status } from "../../ui/Status";
 import { Name } from "../../ui/Text";
 import { waitWords } from "../../ui/wait";
-import type { Column } from "./columns";
+import { none, type Column } from "./columns";
 import { formatFilter } from "./filter";
 import { isNewestFirst, sortedBy, sorts, viewURL, type View } from "./query";
 import type { Selection } from "./selection";
@@ -40,7 +40,7 @@ export function RunTable({ rows, view, columns, body, selection }: Props): React
         {rows.map((row) => (
           <tr key={row.runId}>
             {selection.on && (
-              <td>
+              <td className="pick">
                 <input
                   type="checkbox"
                   checked={selection.has(row.runId)}
@@ -49,7 +49,7 @@ export function RunTable({ rows, view, columns, body, selection }: Props): React
                 />
               </td>
             )}
-            <td>
+            <td className="status-cell">
               <Status status={row.status} stalled={row.stalled} quarantined={row.quarantine !== undefined} />
             </td>
             <td className="run-cell">
@@ -62,14 +62,21 @@ export function RunTable({ rows, view, columns, body, selection }: Props): React
               <Details row={row} view={view} />
             </td>
             {columns.map((c) => (
-              <td key={c.id} className={c.num ? "num nowrap fact" : "fact"} data-label={c.name}>
-                {c.cell(row)}
-              </td>
+              <Fact key={c.id} column={c} row={row} />
             ))}
           </tr>
         ))}
       </tbody>
     </table>
+  );
+}
+
+function Fact({ column, row }: { column: Column; row: RunRow }): ReactNode {
+  const value = column.cell(row);
+  return (
+    <td className={`fact${column.num ? " num nowrap" : ""}${value === none ? " none" : ""}`} data-label={column.name}>
+      {value}
+    </td>
   );
 }
 

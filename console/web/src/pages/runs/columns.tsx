@@ -8,6 +8,9 @@ import { duration, useNow } from "../../ui/time";
 import { count, money } from "../run/usage";
 import type { Sort } from "./query";
 
+/** The value of a column that a run does not have. */
+export const none = "–";
+
 /** A column that can be hidden, and by which the list can be sorted. */
 export type Column = { id: string; name: string; sort: Sort; num: boolean; cell: (row: RunRow) => ReactNode };
 
@@ -15,17 +18,17 @@ export const columns: readonly Column[] = [
   { id: "node", name: "Last node", sort: "lastNode", num: false, cell: (row) => text(row.lastNode) },
   { id: "model", name: "Model", sort: "model", num: false, cell: (row) => text(row.model) },
   { id: "tokens", name: "Tokens", sort: "tokens", num: true, cell: tokens },
-  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? "–" : `$${money(row.costUsd, "USD").replace(" USD", "")}`) },
-  { id: "waiting", name: "Waiting since", sort: "waitingSince", num: true, cell: (row) => (row.waitingSince ? <Ago at={row.waitingSince} /> : "–") },
+  { id: "cost", name: "Cost", sort: "cost", num: true, cell: (row) => (row.costUsd === undefined ? none : `$${money(row.costUsd, "USD").replace(" USD", "")}`) },
+  { id: "waiting", name: "Waiting since", sort: "waitingSince", num: true, cell: (row) => (row.waitingSince ? <Ago at={row.waitingSince} /> : none) },
   { id: "created", name: "Created", sort: "created", num: true, cell: (row) => <Ago at={row.createdAt} /> },
-  { id: "took", name: "Took", sort: "duration", num: true, cell: (row) => <Took row={row} /> },
+  { id: "took", name: "Took", sort: "duration", num: true, cell: (row) => (row.startedAt && (row.completedAt || !isTerminal(row.status)) ? <Took row={row} from={row.startedAt} /> : none) },
 ];
 
 const standard = ["model", "tokens", "cost", "created", "took"];
 
 // The whole text is in the title: a narrow column cuts it.
 function text(value: string | undefined): ReactNode {
-  if (!value) return "–";
+  if (!value) return none;
   return (
     <span title={escapeHidden(value)}>
       <Name text={value} />
@@ -34,15 +37,13 @@ function text(value: string | undefined): ReactNode {
 }
 
 function tokens(row: RunRow): ReactNode {
-  if (row.inputTokens === undefined || row.outputTokens === undefined) return "–";
+  if (row.inputTokens === undefined || row.outputTokens === undefined) return none;
   const words = `${count(row.inputTokens)} in, ${count(row.outputTokens)} out`;
   return <span title={words}>{count(Number(row.inputTokens) + Number(row.outputTokens))}</span>;
 }
 
-function Took({ row }: { row: RunRow }): ReactNode {
-  if (!row.startedAt) return "–";
-  if (row.completedAt) return duration(Date.parse(row.completedAt) - Date.parse(row.startedAt));
-  return isTerminal(row.status) ? "–" : <Growing since={row.startedAt} />;
+function Took({ row, from }: { row: RunRow; from: string }): ReactNode {
+  return row.completedAt ? duration(Date.parse(row.completedAt) - Date.parse(from)) : <Growing since={from} />;
 }
 
 function Growing({ since }: { since: string }): ReactNode {
