@@ -123,7 +123,7 @@ func (c Config) statements(id int64) statements {
 		// Not EXISTS: the planner would join all runs of the mark, while a page needs few of them.
 		marked: in.Replace(`(SELECT true FROM {g}.marks AS m WHERE m.tenant = p.tenant AND m.created_at = p.created_at AND m.run_id = p.run_id`),
 		tagged: in.Replace(`(SELECT true FROM {g}.tags AS t WHERE t.tenant = p.tenant AND t.created_at = p.created_at AND t.run_id = p.run_id`),
-		// One statement, so that a run that is erased meanwhile gets no marks.
+		// One statement, so that a run that is erased at the same time gets no marks.
 		fillFacts: in.Replace(`WITH filled AS (
 				UPDATE {g}.runs AS r SET facts = f.facts, model = f.model, last_node = f.last_node, tokens_in = f.tokens_in,
 					tokens_out = f.tokens_out, tokens = f.tokens, cost = f.cost, duration_ms = f.duration_ms,

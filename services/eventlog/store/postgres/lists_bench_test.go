@@ -94,3 +94,24 @@ func BenchmarkList_Sorted(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkApply_Facts is BenchmarkApply of runs that have ended and called no model: what facts cost
+// every run.
+func BenchmarkApply_Facts(b *testing.B) {
+	ms := int64(12)
+	for name, known := range map[string]bool{"none": false, "facts": true} {
+		b.Run(name, func(b *testing.B) {
+			each(b, func(b *testing.B, s store.Store) {
+				for done := 0; b.Loop(); done += 50 {
+					one := merged(done, 50, 4)
+					for i := range one.Runs {
+						if known {
+							one.Runs[i].Facts = store.Facts{Known: true, LastNode: "n1", DurationMs: &ms, Inputs: "topic: tea"}
+						}
+					}
+					require.NoError(b, s.Apply(b.Context(), one))
+				}
+			})
+		})
+	}
+}
