@@ -63,8 +63,12 @@ func TestBulkRetry_StartsEachRunAgainOnceForAKey(t *testing.T) {
 func TestBulkDelete_AnswersForEachRun(t *testing.T) {
 	t.Parallel()
 	r, b := withBook(t)
-	r.log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) { return &eventlogv1.GetRunResponse{}, nil }
-	r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) { return &eventlogv1.ListRunsResponse{}, nil }
+	r.log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+		return &eventlogv1.GetRunResponse{}, nil
+	}
+	r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+		return &eventlogv1.ListRunsResponse{}, nil
+	}
 	r.dispatcher.erase = func(q *dispatcherv1.EraseRunRequest) (*dispatcherv1.EraseRunResponse, error) {
 		if q.GetRunId() == "run_active" {
 			return nil, fault.New(fault.Conflict, "the run has not ended")

@@ -117,8 +117,11 @@ func (w *selection) reset(sql *statements, q store.Query) {
 		w.add(sql.marked + " AND m.name = " + name + " AND m.value = " + value + " LIMIT 1)")
 	}
 	for _, f := range []struct{ cond, value string }{
-		{w.columns + ".status = ", string(q.Status)}, {w.columns + ".workflow_id = ", q.WorkflowID},
-		{w.columns + ".error_code = ", q.ErrorCode}, {"p.created_at >= ", q.Since}, {"p.created_at < ", q.Until},
+		{w.columns + ".status = ", string(q.Status)},
+		{w.columns + ".workflow_id = ", q.WorkflowID},
+		{w.columns + ".error_code = ", q.ErrorCode},
+		{"p.created_at >= ", q.Since},
+		{"p.created_at < ", q.Until},
 		{w.columns + ".waiting_since <= ", q.WaitingSince},
 	} {
 		if f.value != "" {
