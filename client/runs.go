@@ -120,8 +120,11 @@ type RunQuery struct {
 	Status, WorkflowID, Tag string
 	// Filter is in the host's grammar: status:failed workflow:x since:2h.
 	Filter string
-	Limit  int
-	Cursor string
+	// Sort is the order: created, model, lastNode, tokens, cost, duration or waitingSince; empty means
+	// created. Order is asc or desc; empty means desc.
+	Sort, Order string
+	Limit       int
+	Cursor      string
 }
 
 // RunSummary is a row of the list of runs.
@@ -142,6 +145,19 @@ type RunSummary struct {
 	Waits *Wait `json:"waits"`
 	// Quarantine is why the run is quarantined; nil if it is not.
 	Quarantine *QuarantinedRun `json:"quarantine"`
+	// Model is the model of the last call, LastNode the node of the last event of a node.
+	Model    string `json:"model"`
+	LastNode string `json:"lastNode"`
+	// InputTokens and OutputTokens are nil without a model call, CostUSD is nil if it is unknown.
+	InputTokens  *int64   `json:"inputTokens"`
+	OutputTokens *int64   `json:"outputTokens"`
+	CostUSD      *float64 `json:"costUsd"`
+	// DurationMs is nil until the run has ended.
+	DurationMs *int64 `json:"durationMs"`
+	// WaitingSince is the start of a wait for a person or another system; empty if there is none.
+	WaitingSince string `json:"waitingSince"`
+	// InputPreview is the beginning of the redacted inputs.
+	InputPreview string `json:"inputPreview"`
 	// Doc is the original row.
 	Doc json.RawMessage `json:"-"`
 }
@@ -185,7 +201,7 @@ func (s *RunSummary) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// RunPage is one page of runs, newest first.
+// RunPage is one page of runs in the order of the query.
 type RunPage struct {
 	Runs       []RunSummary    `json:"runs"`
 	NextCursor string          `json:"nextCursor"`
@@ -197,8 +213,31 @@ func (c *Client) Runs(ctx context.Context, q RunQuery) (*RunPage, error) {
 	out := &RunPage{}
 	a, err := c.list(ctx, request{path: "/v1/runs", feature: "a list of runs", query: values(
 		"status", q.Status, "workflowId", q.WorkflowID, "tag", q.Tag,
-		"filter", q.Filter, "limit", number(q.Limit), "cursor", q.Cursor,
+		"filter", q.Filter, "sort", q.Sort, "order", q.Order, "limit", number(q.Limit), "cursor", q.Cursor,
 	)}, "runs", out)
+	if err != nil {
+		return nil, err
+	}
+	out.Doc = a.Body
+	return out, nil
+}
+
+// RunCounts are the numbers of runs per status.
+type RunCounts struct {
+	Counts []struct {
+		Status wire.Status `json:"status"`
+		Count  int64       `json:"count"`
+	} `json:"counts"`
+	Total int64 `json:"total"`
+	// Truncated means that more runs match: each number is a lower bound.
+	Truncated bool            `json:"truncated"`
+	Doc       json.RawMessage `json:"-"`
+}
+
+// CountRuns counts the runs that match a filter.
+func (c *Client) CountRuns(ctx context.Context, filter string) (*RunCounts, error) {
+	out := &RunCounts{}
+	a, err := c.list(ctx, request{path: "/v1/runs:count", feature: "counts of runs", query: values("filter", filter)}, "counts", out)
 	if err != nil {
 		return nil, err
 	}
@@ -231,6 +270,13 @@ func (c *Client) CancelAll(ctx context.Context, runIDs []string, reason string) 
 	body := members("reason", reason)
 	body["runIds"] = runIDs
 	return c.write(ctx, request{path: "/v1/runs:bulk-cancel", feature: "cancelling several runs in one request"}, body)
+}
+
+// RetryAll starts up to 100 runs again, each as a fork from its first event. The same key starts each
+// run once; empty generates one.
+func (c *Client) RetryAll(ctx context.Context, runIDs []string, key string) (*Answer, error) {
+	r := request{path: "/v1/runs:bulk-retry", feature: "retrying several runs in one request", key: key}
+	return c.write(ctx, r, map[string]any{"runIds": runIDs})
 }
 
 // Delete erases a run that has ended. If it was erased before, Delete does nothing and returns no

@@ -19,7 +19,7 @@ func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterr
 		Limit:      pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
 	var err error
-	if q.After, err = after(req.GetCursor()); err != nil {
+	if q.After, err = after(store.Query{}, req.GetCursor()); err != nil {
 		return nil, err
 	}
 	if err := s.caughtUp(ctx); err != nil {
@@ -35,7 +35,7 @@ func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterr
 			return nil, err
 		}
 		if len(resp.GetInterrupts()) >= q.Limit && i < len(rows)-1 {
-			resp.NextCursor = cursorAfter(r)
+			resp.NextCursor = encodeCursor(store.Query{}, store.PlaceOf(&r, store.SortCreated))
 			break
 		}
 	}

@@ -42,8 +42,8 @@ func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
 	}
 }
 
-// ListRuns lists a tenant's runs, newest first. The list includes every run whose creation was
-// acknowledged before the call.
+// ListRuns lists a tenant's runs. The list includes every run whose creation was acknowledged before
+// the call.
 func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
 	q, err := listQuery(req)
 	if err != nil {
@@ -78,44 +78,56 @@ func (s *Service) rows(ctx context.Context, q store.Query) (rows []store.Run, ne
 	}
 	if len(rows) > limit {
 		rows = rows[:limit]
-		next = cursorAfter(rows[limit-1])
+		next = encodeCursor(q, store.PlaceOf(&rows[limit-1], q.Sort))
 	}
 	return rows, next, nil
-}
-
-func cursorAfter(r store.Run) string {
-	return encodeCursor(store.Place{CreatedAt: r.CreatedAt, RunID: r.RunID})
 }
 
 func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 	q := store.Query{
 		Tenant: req.GetTenant(), Status: wire.Status(req.GetStatus()), WorkflowID: req.GetWorkflowId(), Tag: req.GetTag(),
 		ErrorCode: req.GetErrorCode(), Kind: req.GetKind(), Provider: req.GetProvider(), Since: req.GetSince(),
+		Model: req.GetModel(), Until: req.GetUntil(), MinCost: req.MinCost, WaitingSince: req.GetWaitingSince(),
+		Sort: store.Sort(req.GetSort()), Ascending: req.GetAscending(),
 		Limit: pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
 	if q.Status != "" && !slices.Contains(wire.Statuses(), q.Status) {
 		return q, fault.OneOf("status", wire.Statuses())
 	}
-	if q.Since != "" {
-		at, err := time.Parse(time.RFC3339, q.Since)
-		if err != nil {
-			return q, fault.InvalidQuery("since", "want a time of RFC 3339")
+	if q.Sort != store.SortCreated && !slices.Contains(store.Sorts(), q.Sort) {
+		return q, fault.OneOf("sort", store.Sorts())
+	}
+	for name, at := range map[string]*string{"since": &q.Since, "until": &q.Until, "waitingSince": &q.WaitingSince} {
+		if err := instant(name, at); err != nil {
+			return q, err
 		}
-		q.Since = wire.FormatTime(at) // the layout of the rows
 	}
 	var err error
-	q.After, err = after(req.GetCursor())
+	q.After, err = after(q, req.GetCursor())
 	return q, err
 }
 
+// instant converts a time to the layout of the rows; empty stays empty.
+func instant(name string, at *string) error {
+	if *at == "" {
+		return nil
+	}
+	t, err := time.Parse(time.RFC3339, *at)
+	if err != nil {
+		return fault.InvalidQuery(name, "want a time of RFC 3339")
+	}
+	*at = wire.FormatTime(t)
+	return nil
+}
+
 // after returns the position of a cursor; an empty cursor is the start.
-func after(cursor string) (store.Place, error) {
+func after(q store.Query, cursor string) (store.Place, error) {
 	if cursor == "" {
 		return store.Place{}, nil
 	}
-	p, ok := decodeCursor(cursor)
+	p, ok := decodeCursor(q, cursor)
 	if !ok {
-		return p, fault.InvalidQuery("cursor", "not a cursor that a list has returned")
+		return p, fault.InvalidQuery("cursor", "not a cursor that a list in this order has returned")
 	}
 	return p, nil
 }
@@ -133,6 +145,7 @@ func summary(r store.Run) *eventlogv1.RunSummary {
 		RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(r.Status), CreatedAt: r.CreatedAt,
 		StartedAt: r.StartedAt, CompletedAt: r.CompletedAt, Tags: r.Tags, ErrorCode: r.ErrorCode,
 		LastEventAt: r.LastEventAt, LastSequence: int32(r.Head), Waits: wait(project.ParseWaits(r.Waits)), Owner: owner(r.Owner), //nolint:gosec // G115: sequences are far below 2^31
+		Facts: facts(&r.Facts),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -124,6 +125,11 @@ func (s *Service) Register(r grpc.ServiceRegistrar) { eventlogv1.RegisterEventLo
 // Run follows the log until ctx ends, then ends the streams. A service runs once.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.hub.Close()
+	var rest sync.WaitGroup
+	defer rest.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rest.Go(func() { s.backfill(ctx) })
 	return s.ingest.Run(ctx)
 }
 

@@ -338,3 +338,34 @@ func TestL2i_CtrlCEndsWith130(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	require.Equal(t, 130, ended.ExitCode())
 }
+
+// Runs that have the value come in its order, the others last and newest first, page by page.
+func TestRunList_SortsAsTheHostDoes(t *testing.T) {
+	t.Parallel()
+	u := member(t)
+	var ids []string
+	for range 3 {
+		ids = append(ids, document(t, u.ok("run", "start", "noop", "--tag", "sorted", "--wait", "-o", "json").out)["runId"].(string)) //nolint:forcetypeassert // an id
+	}
+	waits := document(t, u.run("run", "start", "approve", "--tag", "sorted", "--wait", "-o", "json").out)["runId"].(string) //nolint:forcetypeassert // an id
+	list := func(args ...string) []string {
+		t.Helper()
+		return strings.Fields(u.ok(append([]string{"run", "list", "--tag", "sorted", "-o", "name"}, args...)...).out)
+	}
+	require.Equal(t, []string{ids[0], ids[1], ids[2], waits}, list("--order", "asc"))
+	require.Equal(t, []string{waits, ids[2], ids[1], ids[0]}, list("--sort", "waitingSince", "--order", "asc"))
+	require.Equal(t, []string{waits}, list("--filter", "waiting:any"))
+	require.Equal(t, waits, list("--sort", "duration", "--all")[3], "it has not ended")
+	require.Contains(t, u.ok("run", "list", "--tag", "sorted", "--sort", "waitingSince").out, "WAITING")
+	require.Contains(t, u.ok("run", "list", "--tag", "sorted", "-o", "wide").out, "TOKENS")
+
+	first := u.ok("run", "list", "--tag", "sorted", "--sort", "lastNode", "--limit", "2")
+	_, cursor, found := strings.Cut(first.err, "--cursor ")
+	require.True(t, found, first.err)
+	require.Contains(t, first.err, `--sort "lastNode"`, "the command for the next page keeps the order")
+	require.Len(t, list("--sort", "lastNode", "--cursor", strings.TrimSpace(cursor)), 2)
+	r := u.run("run", "list", "--sort", "bogus")
+	require.Equal(t, 2, r.status)
+	require.Contains(t, r.err, "waitingSince")
+	require.Equal(t, 2, u.run("run", "list", "--sort", "cost", "--cursor", strings.TrimSpace(cursor)).status)
+}

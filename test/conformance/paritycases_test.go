@@ -260,6 +260,23 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("by tag", false, false, call{query: query("tag", "no-such-tag")}),
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),
 			fixed("by a strange status", false, true, call{query: query("status", "asleep")}),
+			fixed("by a strange value", false, true, call{query: query("sort", "colour")}),
+		},
+		hostv1.Host_CountRuns_FullMethodName: {
+			fixed("by tag", true, false, call{query: query("filter", "tag:no-such-tag")}),
+			fixed("by a strange filter", false, true, call{query: query("filter", "color:x")}),
+		},
+		hostv1.Host_BulkRetryRuns_FullMethodName: {
+			fixed("one that is not there", false, false, call{body: `{"runIds":["ghost"]}`}),
+			fixed("none", false, true, call{body: `{"runIds":[]}`}),
+		},
+		hostv1.Host_BulkDeleteRuns_FullMethodName: {
+			fixed("one that is not there", false, false, call{body: `{"runIds":["ghost"]}`}),
+			fixed("one twice", false, true, call{body: `{"runIds":["ghost","ghost"]}`}),
+		},
+		hostv1.Host_BulkAnnotateRuns_FullMethodName: {
+			fixed("several", false, false, call{body: `{"runIds":["` + done + `","ghost"],"signal":{"kind":"flag"}}`}),
+			fixed("nothing", false, true, call{body: `{"runIds":["` + done + `"]}`}),
 		},
 		hostv1.Host_ListInterrupts_FullMethodName: {
 			fixed("those of a workflow", true, false, call{query: query("workflowId", "no-such-workflow")}),

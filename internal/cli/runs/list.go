@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,10 +28,15 @@ func listCommand(s *session.Session) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List runs, newest first",
-		Long: `Lists the runs of the tenant, newest first. --filter has the syntax of the console's filter:
-status:failed workflow:triage code:envelope_invalid tag:night kind:error provider:openai since:2h.
-The error for an unknown term lists the terms that the host supports.`,
+		Long: `Lists the runs of the tenant, newest first, or in the order of --sort. --filter has the syntax of the
+console's filter: status:failed workflow:triage code:envelope_invalid tag:night kind:error
+provider:openai model:gpt-5 since:2h until:2026-11-22 cost:0.05 waiting:1h.
+The error for an unknown term lists the terms that the host supports.
+
+Runs without the value that --sort names come last, newest first.`,
 		Example: `  waybill run list --status failed
+  waybill run list --sort cost --filter since:1d --limit 5
+  waybill run list --sort waitingSince --order asc --filter waiting:any
   waybill run list --filter 'workflow:triage since:2h' -o json
   waybill run list -o name --limit 10 | xargs -n1 waybill run get`,
 		Args: cobra.NoArgs,
@@ -46,6 +52,8 @@ The error for an unknown term lists the terms that the host supports.`,
 	f.IntVar(&q.Limit, "limit", 50, "runs per page, 1 to 200")
 	f.StringVar(&q.Cursor, "cursor", "", "cursor of the previous page")
 	f.BoolVar(&all, "all", false, "list all pages")
+	f.StringVar(&q.Sort, "sort", "", "order: created, model, lastNode, tokens, cost, duration or waitingSince")
+	f.StringVar(&q.Order, "order", "", "asc or desc (default desc)")
 	return c
 }
 
@@ -58,8 +66,9 @@ func queryFlags(c *cobra.Command, q *client.RunQuery) {
 	f.StringVar(&q.Tag, "tag", "", "only runs with this tag")
 }
 
-// columns returns the columns of a list of runs.
-func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
+// columns returns the columns of a list of runs. The value that the list is sorted by has a column in
+// the usual form, too.
+func columns(now time.Time, glyphs bool, sort string) []render.Column[client.RunSummary] {
 	word := func(r client.RunSummary) string { return string(r.Status) }
 	return []render.Column[client.RunSummary]{
 		{Name: "RUN", Value: func(r client.RunSummary) string { return r.RunID }},
@@ -72,10 +81,32 @@ func columns(now time.Time, glyphs bool) []render.Column[client.RunSummary] {
 		{Name: "WORKFLOW", Flex: true, Value: func(r client.RunSummary) string { return r.WorkflowID }},
 		{Name: "AGE", Value: func(r client.RunSummary) string { return show.Age(r.CreatedAt, now) }},
 		{Name: "TOOK", Value: func(r client.RunSummary) string { return show.Took(r.StartedAt, r.CompletedAt, now) }},
+		{Name: "MODEL", Wide: sort != "model", Value: func(r client.RunSummary) string { return r.Model }},
+		{Name: "NODE", Wide: sort != "lastNode", Value: func(r client.RunSummary) string { return r.LastNode }},
+		{Name: "TOKENS", Wide: sort != "tokens", Value: tokens},
+		{Name: "COST", Wide: sort != "cost", Value: cost},
+		{Name: "WAITING", Wide: sort != "waitingSince", Value: func(r client.RunSummary) string { return show.Age(r.WaitingSince, now) }},
 		{Name: "DETAIL", Flex: true, Value: detail},
 		{Name: "CREATED", Wide: true, Value: func(r client.RunSummary) string { return r.CreatedAt }},
 		{Name: "TAGS", Wide: true, Flex: true, Value: func(r client.RunSummary) string { return strings.Join(r.Tags, ",") }},
+		{Name: "INPUT", Wide: true, Flex: true, Value: func(r client.RunSummary) string { return r.InputPreview }},
 	}
+}
+
+// tokens returns the tokens of a run; empty without a model call.
+func tokens(r client.RunSummary) string {
+	if r.InputTokens == nil || r.OutputTokens == nil {
+		return ""
+	}
+	return strconv.FormatInt(*r.InputTokens, 10) + "+" + strconv.FormatInt(*r.OutputTokens, 10)
+}
+
+// cost returns the cost of a run in US dollars; empty if it is unknown.
+func cost(r client.RunSummary) string {
+	if r.CostUSD == nil {
+		return ""
+	}
+	return "$" + strconv.FormatFloat(*r.CostUSD, 'f', -1, 64)
 }
 
 // detail returns the error of a run, or what it waits for.
@@ -150,7 +181,7 @@ func list(cmd *cobra.Command, s *session.Session, q client.RunQuery, all bool) e
 		return err
 	}
 	err = render.Rows(p, page.Doc, page.Runs, func(r client.RunSummary) []byte { return r.Doc },
-		func(r client.RunSummary) string { return r.RunID }, columns(s.Now(), term.IsTTY(p.Out)))
+		func(r client.RunSummary) string { return r.RunID }, columns(s.Now(), term.IsTTY(p.Out), q.Sort))
 	if err != nil {
 		return err
 	}
@@ -173,7 +204,7 @@ func emptyHint(q client.RunQuery) string {
 // cmdline returns the command with its selecting flags.
 func cmdline(cmd *cobra.Command) []string {
 	out := []string{"run", "list"}
-	for _, name := range []string{"filter", "status", "workflow", "tag", "limit"} {
+	for _, name := range []string{"filter", "status", "workflow", "tag", "sort", "order", "limit"} {
 		if f := cmd.Flags().Lookup(name); f.Changed {
 			out = append(out, fmt.Sprintf("--%s %q", name, f.Value.String()))
 		}
@@ -181,7 +212,7 @@ func cmdline(cmd *cobra.Command) []string {
 	return out
 }
 
-// noFilter is an invalid filter. A host that accepts it ignores filters.
+// noFilter is an invalid filter, and an invalid order. A host that accepts it ignores them.
 const noFilter = ":"
 
 // filters returns an error if the host ignores filters and would return every run.
@@ -196,10 +227,27 @@ func filters(ctx context.Context, c *client.Client) error {
 	return err
 }
 
+// sorts returns an error if the host ignores the order of a list.
+func sorts(ctx context.Context, c *client.Client) error {
+	_, err := c.Runs(ctx, client.RunQuery{Sort: noFilter, Limit: 1})
+	if err == nil {
+		return exit.With(exit.Refused, errors.New("the host does not support --sort and --order"))
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusBadRequest {
+		return nil
+	}
+	return err
+}
+
 // pages reads one page, or all of them as one.
 func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*client.RunPage, error) {
 	if q.Filter != "" {
 		if err := filters(cmd.Context(), c); err != nil {
+			return nil, err
+		}
+	}
+	if q.Sort+q.Order != "" {
+		if err := sorts(cmd.Context(), c); err != nil {
 			return nil, err
 		}
 	}

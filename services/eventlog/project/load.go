@@ -123,6 +123,7 @@ func (r *Run) replayFrame(f store.Frame, head int) error {
 		if e.Sequence <= head {
 			r.State.Apply(e) // ignores repeated events
 			r.note(e)
+			r.noteFact(e)
 			r.noteSubstitution(e)
 			r.givenSubstituted = len(r.substituted) // every store has them
 		}

@@ -127,6 +127,7 @@ func TestLoad_OfADamagedRunWithoutRecordWorks(t *testing.T) {
 		Head:       -1,
 		Damage:     "no record",
 		Status:     wire.StatusPending,
+		Facts:      store.Facts{Known: true},
 	}
 	r, err := project.Load(t.Context(), &shelf{}, row)
 	require.NoError(t, err)

@@ -41,7 +41,7 @@ func TestFound_MarksARunWithWhatItsEventsTell(t *testing.T) {
 	}{
 		"usage": {
 			event(wire.EventProviderUsage, "", `{"provider":"openai","model":"m"}`),
-			[]string{"provider:openai"},
+			[]string{"provider:openai", "model:m"},
 		},
 		"refusal": {
 			event(wire.EventEnvelopeRefusal, "", `{"provider":"gemini","model":"m"}`),

@@ -26,7 +26,9 @@ func (r *Run) Row() store.Run {
 	}
 	row.Asks = len(s.Questions())
 	row.Owner = r.Owner()
-	row.LastEventAt, row.Waits = r.LastEventAt(), r.Waits().text()
+	waits := r.Waits()
+	row.LastEventAt, row.Waits = r.LastEventAt(), waits.text()
+	row.Facts = r.facts(waits)
 	return row
 }
 

@@ -42,6 +42,8 @@ type Run struct {
 
 	createdAt string
 	owner     store.Owner
+	// lastNode and model are the latest of the run's events; inputs is the preview of its inputs.
+	lastNode, model, inputs string
 
 	// Marks by which lists find the run; Found has returned the first given of them.
 	marks       []store.Mark
@@ -73,6 +75,7 @@ func Begin(f *frame.Frame) (*Run, error) {
 func (r *Run) begin(rec *wire.RunRecord, body []byte) {
 	r.State = runstate.New(rec)
 	r.Bytes += len(body)
+	r.inputs = preview(rec.Inputs)
 	if at, err := time.Parse(time.RFC3339, rec.CreatedAt); err == nil {
 		// One layout for all, because lists are sorted by this text.
 		r.createdAt = wire.FormatTime(at)
@@ -104,6 +107,7 @@ func (r *Run) Apply(f *frame.Frame) (err error) {
 	for _, e := range events {
 		r.State.Apply(e)
 		r.note(e)
+		r.noteFact(e)
 		r.noteSubstitution(e)
 	}
 	r.Head = f.Head()

@@ -44,7 +44,9 @@ func TestRow_FollowsTheRun(t *testing.T) {
 	base := store.Run{
 		Key: store.Key{Tenant: logtest.Tenant, RunID: "run-1"}, WorkflowID: "flow",
 		CreatedAt: wire.FormatTime(logtest.Epoch), Tags: []string{"nightly"},
+		Facts: store.Facts{Known: true, Inputs: "topic: tea"},
 	}
+	took := func(ms int64) *int64 { return &ms }
 	for _, tt := range []struct {
 		name  string
 		write func(w *logtest.Writer)
@@ -65,15 +67,18 @@ func TestRow_FollowsTheRun(t *testing.T) {
 		}, `{"for":"dispatcher","since":"2026-03-01T12:00:00.000Z"}`},
 		{"paused", func(w *logtest.Writer) { w.Step(logtest.RunStarted, logtest.RunPaused) }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusPaused, 1, at(0)
+			r.Facts.WaitingSince = at(1)
 		}, `{"for":"resume","since":"2026-03-01T12:00:00.001Z"}`},
 		{"failed", func(w *logtest.Writer) { w.End(logtest.RunStarted, logtest.RunFailed) }, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.CompletedAt, r.ErrorCode = wire.StatusFailed, 1, at(0), at(1), "run_timeout"
+			r.Facts.DurationMs = took(1)
 		}, ``},
 		{"waiting for a retry", func(w *logtest.Writer) {
 			w.Step(append([]wire.Draft{logtest.RunStarted}, logtest.Retry("n1", time.Minute)...)...)
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt = wire.StatusRunning, 2, at(0)
 			r.DueMs = logtest.Epoch.Add(2*time.Millisecond + time.Minute).UnixMilli()
+			r.Facts.LastNode = "n1"
 		}, `{"for":"timer","nodeId":"n1","attempt":2,"since":"2026-03-01T12:00:00.002Z","dueAt":"2026-03-01T12:01:00.002Z"}`},
 		{"asking", func(w *logtest.Writer) {
 			w.Step(logtest.RunStarted, wire.Draft{
@@ -83,12 +88,14 @@ func TestRow_FollowsTheRun(t *testing.T) {
 			})
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.Asks = wire.StatusWaitingExternal, 1, at(0), 1
+			r.Facts.LastNode = "n1"
 		}, `{"for":"external","nodeId":"n1","questions":1}`},
 		{"ended while a timer was set", func(w *logtest.Writer) {
 			w.Step(append([]wire.Draft{logtest.RunStarted}, logtest.Retry("n1", time.Minute)...)...)
 			w.End(logtest.RunCompleted)
 		}, func(r *store.Run) {
 			r.Status, r.Head, r.StartedAt, r.CompletedAt = wire.StatusCompleted, 3, at(0), at(3)
+			r.Facts.LastNode, r.Facts.DurationMs = "n1", took(3)
 		}, ``},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

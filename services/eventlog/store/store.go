@@ -56,6 +56,7 @@ type Run struct {
 	LastEventAt, Waits string
 	// Owner is the dispatcher process that owns the run; zero if the run has ended.
 	Owner Owner
+	Facts Facts
 	// Damage describes the damage of the run's log; empty if none. The row and its frames then cover
 	// the log up to the damage.
 	Damage string
@@ -100,6 +101,7 @@ type MarkName string
 const (
 	MarkKind     MarkName = "kind"     // of an envelope in the run
 	MarkProvider MarkName = "provider" // whose model was called
+	MarkModel    MarkName = "model"    // that was called
 )
 
 // Substitution is a call for which the model gate replaced the model (OpenWOP envelope contract
@@ -180,7 +182,7 @@ type Timer struct {
 
 // Lister reads across runs.
 type Lister interface {
-	// List returns rows of a tenant, newest first. Errors: ErrDamaged.
+	// List returns rows of a tenant in the order of the query. Errors: ErrDamaged.
 	List(ctx context.Context, q Query) ([]Run, error)
 	// Due returns runs of all tenants with a timer due before an instant in Unix milliseconds, in
 	// the order of their timers, starting after one. Errors: ErrDamaged.
@@ -200,12 +202,20 @@ type Query struct {
 	WorkflowID string
 	Tag        string
 	ErrorCode  string
-	// Kind and Provider select runs with such a mark.
-	Kind, Provider string
-	// Since selects runs created then or later; in wire.TimeLayout.
-	Since string
+	// Kind, Provider and Model select runs with such a mark.
+	Kind, Provider, Model string
+	// Since selects runs created then or later, Until those created before; in wire.TimeLayout.
+	Since, Until string
+	// MinCost selects runs that cost at least this many US dollars; nil does not filter.
+	MinCost *float64
+	// WaitingSince selects runs that have been waiting since this time or longer; in
+	// wire.TimeLayout.
+	WaitingSince string
 	// Asking selects runs with an open question.
 	Asking bool
+	// Sort is the order of the list: descending unless Ascending.
+	Sort      Sort
+	Ascending bool
 	// After is the last row of the previous page; the zero Place is the start.
 	After Place
 	Limit int
@@ -214,7 +224,9 @@ type Query struct {
 // Marks returns the marks that runs must have, by name.
 func (q Query) Marks() []Mark {
 	var out []Mark
-	for _, m := range []Mark{{Name: MarkKind, Value: q.Kind}, {Name: MarkProvider, Value: q.Provider}} {
+	for _, m := range []Mark{
+		{Name: MarkKind, Value: q.Kind}, {Name: MarkProvider, Value: q.Provider}, {Name: MarkModel, Value: q.Model},
+	} {
 		if m.Value != "" {
 			out = append(out, m)
 		}
@@ -222,14 +234,21 @@ func (q Query) Marks() []Mark {
 	return out
 }
 
-// Place is a row's position in a tenant's list. New runs come before every position, so paging
-// visits each run once.
-type Place struct{ CreatedAt, RunID string }
+// Place is a row's position in a tenant's list. In a list by creation time new runs come before every
+// position, so paging visits each run once. In others a run may move while a reader pages.
+type Place struct {
+	CreatedAt, RunID string
+	// Value is the value that the list is ordered by, as a string, int64 or float64; nil if the run
+	// has none.
+	Value any
+}
 
 // Store combines all interfaces of this package.
 type Store interface {
 	Writer
 	Reader
 	Lister
+	FactsWriter
+	Counter
 	Close() error
 }

@@ -37,6 +37,7 @@ type dispatcher struct {
 	lists     []*dispatcherv1.ListWorkflowsRequest
 	start     func(*dispatcherv1.StartRunRequest) (*dispatcherv1.StartRunResponse, error)
 	cancel    func(*dispatcherv1.CancelRunRequest) (*dispatcherv1.CancelRunResponse, error)
+	fork      func(*dispatcherv1.ForkRunRequest) (*dispatcherv1.ForkRunResponse, error)
 	erase     func(*dispatcherv1.EraseRunRequest) (*dispatcherv1.EraseRunResponse, error)
 	put       func(*dispatcherv1.PutWorkflowRequest) (*dispatcherv1.PutWorkflowResponse, error)
 	list      func(*dispatcherv1.ListWorkflowsRequest) (*dispatcherv1.ListWorkflowsResponse, error)
@@ -46,6 +47,10 @@ type dispatcher struct {
 	workflows map[string]string                     // by tenant/id
 	blocked   map[string]*dispatcherv1.BlockedRun   // by tenant/id
 	away      bool                                  // no dispatcher says which runs are blocked
+}
+
+func (d *dispatcher) ForkRun(_ context.Context, r *dispatcherv1.ForkRunRequest, _ ...grpc.CallOption) (*dispatcherv1.ForkRunResponse, error) {
+	return d.fork(r)
 }
 
 func (d *dispatcher) StartRun(_ context.Context, r *dispatcherv1.StartRunRequest, _ ...grpc.CallOption) (*dispatcherv1.StartRunResponse, error) {
@@ -103,6 +108,7 @@ type eventLog struct {
 	get     func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error)
 	read    func(context.Context, *eventlogv1.ReadEventsRequest) (*eventlogv1.ReadEventsResponse, error)
 	list    func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error)
+	count   func(*eventlogv1.CountRunsRequest) (*eventlogv1.CountRunsResponse, error)
 	view    func(*eventlogv1.ViewRunRequest) (*eventlogv1.ViewRunResponse, error)
 	follow  func(context.Context, *eventlogv1.FollowRequest) *feed
 	mu      sync.Mutex // guards follows
@@ -119,6 +125,10 @@ func (l *eventLog) ReadEvents(ctx context.Context, r *eventlogv1.ReadEventsReque
 
 func (l *eventLog) ListRuns(_ context.Context, r *eventlogv1.ListRunsRequest, _ ...grpc.CallOption) (*eventlogv1.ListRunsResponse, error) {
 	return l.list(r)
+}
+
+func (l *eventLog) CountRuns(_ context.Context, r *eventlogv1.CountRunsRequest, _ ...grpc.CallOption) (*eventlogv1.CountRunsResponse, error) {
+	return l.count(r)
 }
 
 func (l *eventLog) ViewRun(_ context.Context, r *eventlogv1.ViewRunRequest, _ ...grpc.CallOption) (*eventlogv1.ViewRunResponse, error) {

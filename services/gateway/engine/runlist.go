@@ -13,7 +13,33 @@ import (
 	"waybill.dev/waybill/services/gateway/runview"
 )
 
-// ListRuns lists runs, newest first.
+// sortCreated is the order of a list that the request does not sort.
+const sortCreated = "created"
+
+// RunSorts lists the values by which runs can be ordered.
+func RunSorts() []string {
+	return []string{sortCreated, "model", "lastNode", "tokens", "cost", "duration", "waitingSince"}
+}
+
+// RunOrders lists the directions of an order.
+func RunOrders() []string { return []string{"asc", "desc"} }
+
+// order sets the order of a list.
+func order(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsRequest) error {
+	if req.Sort != nil && !slices.Contains(RunSorts(), req.GetSort()) {
+		return fault.OneOf("sort", RunSorts())
+	}
+	if req.Order != nil && !slices.Contains(RunOrders(), req.GetOrder()) {
+		return fault.OneOf("order", RunOrders())
+	}
+	if req.GetSort() != sortCreated {
+		list.Sort = req.GetSort()
+	}
+	list.Ascending = req.GetOrder() == "asc"
+	return nil
+}
+
+// ListRuns lists runs, newest first unless the request sorts them.
 func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*hostv1.ListRunsResponse, error) {
 	limit, err := pageSize(req.Limit)
 	if err != nil {
@@ -24,6 +50,9 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 	}
 	list := &eventlogv1.ListRunsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, Cursor: req.GetCursor()}
 	if err := s.filter(list, req); err != nil {
+		return nil, err
+	}
+	if err := order(list, req); err != nil {
 		return nil, err
 	}
 	res, err := s.deps.EventLog.ListRuns(ctx, list)
@@ -63,11 +92,46 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 		}
 		*p.into = max(p.own, p.word) // one is empty, or both are equal
 	}
-	list.ErrorCode, list.Kind, list.Provider = f.Code, f.Kind, f.Provider
-	if !f.Since.IsZero() {
-		list.Since = f.Since.UTC().Format(time.RFC3339Nano)
+	list.ErrorCode, list.Kind, list.Provider, list.Model, list.MinCost = f.Code, f.Kind, f.Provider, f.Model, f.MinCost
+	for _, t := range []struct {
+		at   time.Time
+		into *string
+	}{{f.Since, &list.Since}, {f.Until, &list.Until}, {f.Waiting, &list.WaitingSince}} {
+		if !t.at.IsZero() {
+			*t.into = t.at.UTC().Format(time.RFC3339Nano)
+		}
 	}
 	return nil
+}
+
+// CountRuns counts runs per status.
+func (s *Service) CountRuns(ctx context.Context, req *hostv1.CountRunsRequest) (*hostv1.CountRunsResponse, error) {
+	list := &eventlogv1.ListRunsRequest{Tenant: auth.From(ctx).Tenant}
+	if err := s.filter(list, &hostv1.ListRunsRequest{Filter: req.Filter}); err != nil {
+		return nil, err
+	}
+	res, err := s.deps.EventLog.CountRuns(ctx, &eventlogv1.CountRunsRequest{Filters: list})
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.CountRunsResponse{Truncated: !res.GetComplete()}
+	for _, status := range wire.Statuses() {
+		if n := res.GetCounts()[string(status)]; n > 0 {
+			out.Counts = append(out.Counts, &hostv1.RunCount{Status: string(status), Count: n})
+			out.Total += n
+		}
+	}
+	return out, nil
+}
+
+// addFacts adds what lists show of a run and sort by.
+func addFacts(to *hostv1.RunSummary, f *eventlogv1.RunFacts) {
+	if f == nil {
+		return
+	}
+	to.Model, to.LastNode = stringOrNil(f.GetModel()), stringOrNil(f.GetLastNode())
+	to.InputTokens, to.OutputTokens, to.CostUsd, to.DurationMs = f.InputTokens, f.OutputTokens, f.Cost, f.DurationMs
+	to.WaitingSince, to.InputPreview = stringOrNil(f.GetWaitingSince()), stringOrNil(f.GetInputPreview())
 }
 
 // runSummary converts a row of the run list. A blocked run is not stalled.
@@ -84,6 +148,7 @@ func (s *Service) runSummary(r *eventlogv1.RunSummary, b blocked) *hostv1.RunSum
 		LastEventAt:  stringOrNil(r.GetLastEventAt()),
 		LastSequence: r.GetLastSequence(),
 	}
+	addFacts(out, r.GetFacts())
 	out.Waits, out.Quarantine = runWait(r.GetWaits(), b.limit), b.quarantine
 	if stalls, ok := s.stallsAt(r.GetWaits(), r.GetLastEventAt()); ok && !b.any() {
 		out.Stalled = !s.deps.Clock().Before(stalls)

@@ -13,6 +13,7 @@ import (
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/wirejson"
 )
 
 func TestListRuns_TakesAFilterOfWords(t *testing.T) {
@@ -24,7 +25,7 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 		return &eventlogv1.ListRunsResponse{}, nil
 	}
 	_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{
-		Filter: proto.String("status:failed workflow:wf code:cap_breached kind:error provider:openai since:2026-11-20"),
+		Filter: proto.String("status:failed workflow:wf code:cap_breached kind:error provider:openai since:2026-11-20 until:2026-11-21 model:m cost:0.05 waiting:any"),
 		Tag:    proto.String("t"),
 	})
 	require.NoError(t, err)
@@ -38,6 +39,11 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 		Kind:       "error",
 		Provider:   "openai",
 		Since:      "2026-11-20T00:00:00Z",
+		Until:      "2026-11-21T00:00:00Z",
+		Model:      "m",
+		MinCost:    proto.Float64(0.05),
+
+		WaitingSince: "2023-11-14T22:13:20Z", // now
 	}
 	require.True(t, proto.Equal(want, asked), "%v", asked)
 
@@ -50,6 +56,79 @@ func TestListRuns_TakesAFilterOfWords(t *testing.T) {
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), filter)
 		require.ErrorContains(t, err, says)
 	}
+}
+
+func TestListRuns_Sorts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var asked *eventlogv1.ListRunsRequest
+	r.log.list = func(q *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+		asked = q
+		return &eventlogv1.ListRunsResponse{}, nil
+	}
+	for _, tt := range []struct {
+		sort, order *string
+		want        string
+		ascending   bool
+	}{
+		{nil, nil, "", false},
+		{proto.String("created"), proto.String("asc"), "", true},
+		{proto.String("cost"), nil, "cost", false},
+		{proto.String("waitingSince"), proto.String("asc"), "waitingSince", true},
+		{proto.String("tokens"), proto.String("desc"), "tokens", false},
+	} {
+		_, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{Sort: tt.sort, Order: tt.order})
+		require.NoError(t, err)
+		require.Equal(t, tt.want, asked.GetSort())
+		require.Equal(t, tt.ascending, asked.GetAscending())
+	}
+	for _, req := range []*hostv1.ListRunsRequest{
+		{Sort: proto.String("status")}, {Sort: proto.String("")}, {Order: proto.String("up")}, {Order: proto.String("")},
+	} {
+		_, err := r.ListRuns(as(t, liveKey), req)
+		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", req)
+	}
+}
+
+func TestListRuns_ShowsFacts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+		return &eventlogv1.ListRunsResponse{Runs: []*eventlogv1.RunSummary{
+			{RunId: "run_1", Status: "completed", Facts: &eventlogv1.RunFacts{
+				Model: "m", LastNode: "n", InputTokens: proto.Int64(0), OutputTokens: proto.Int64(2), Cost: proto.Float64(0.5),
+				DurationMs: proto.Int64(7), WaitingSince: "w", InputPreview: "a: b",
+			}},
+			{RunId: "run_2", Status: "completed", Facts: &eventlogv1.RunFacts{}},
+			{RunId: "run_3", Status: "completed"},
+		}}, nil
+	}
+	res, err := r.ListRuns(as(t, liveKey), &hostv1.ListRunsRequest{})
+	require.NoError(t, err)
+	doc, err := wirejson.Append(nil, res)
+	require.NoError(t, err)
+	const rest = `"workflowId":"","status":"completed","createdAt":"","tags":[],"lastSequence":0,"stalled":false`
+	require.JSONEq(t, `{"runs":[{"runId":"run_1",`+rest+`,"model":"m","lastNode":"n","inputTokens":0,"outputTokens":2,"costUsd":0.5,
+		"durationMs":7,"waitingSince":"w","inputPreview":"a: b"},{"runId":"run_2",`+rest+`},{"runId":"run_3",`+rest+`}]}`, string(doc))
+}
+
+func TestCountRuns_CountsByStatus(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var asked *eventlogv1.CountRunsRequest
+	r.log.count = func(q *eventlogv1.CountRunsRequest) (*eventlogv1.CountRunsResponse, error) {
+		asked = q
+		return &eventlogv1.CountRunsResponse{Counts: map[string]int64{"failed": 2, "running": 3}, Complete: true}, nil
+	}
+	res, err := r.CountRuns(as(t, liveKey), &hostv1.CountRunsRequest{Filter: proto.String("workflow:x")})
+	require.NoError(t, err)
+	require.Equal(t, "acme", asked.GetFilters().GetTenant())
+	require.Equal(t, "x", asked.GetFilters().GetWorkflowId())
+	require.Equal(t, int64(5), res.GetTotal())
+	require.False(t, res.GetTruncated())
+	require.Len(t, res.GetCounts(), 2)
+	_, err = r.CountRuns(as(t, liveKey), &hostv1.CountRunsRequest{Filter: proto.String("color:x")})
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 }
 
 // C3d: runs that the host must advance, without an event for too long.

@@ -99,6 +99,8 @@ func (b *builder) single(f protoreflect.FieldDescriptor) object {
 		return object{"type": "boolean"}
 	case protoreflect.StringKind:
 		return textSchema(f.JSONName())
+	case protoreflect.DoubleKind:
+		return object{"type": "number"}
 	default:
 		return object{"type": "integer"}
 	}

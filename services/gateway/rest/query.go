@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/suggest"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -47,6 +48,9 @@ var queries = func() map[string][]parameter {
 			out[r.Method] = append(out[r.Method], parameter{f.JSONName(), f.Kind()})
 		}
 	}
+	// Clients that poll because their stream failed send the parameters of the stream, too.
+	poll := hostv1.Host_PollRunEvents_FullMethodName
+	out[poll] = append(out[poll], eventsQuery...)
 	return out
 }()
 

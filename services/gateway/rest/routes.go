@@ -228,6 +228,19 @@ var Routes = []Route{
 		Success:  200,
 	},
 	{HTTP: http.MethodGet, Path: "/v1/runs", Method: hostv1.Host_ListRuns_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/runs:count", Method: hostv1.Host_CountRuns_FullMethodName, Success: 200},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs:bulk-delete", Method: hostv1.Host_BulkDeleteRuns_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.BulkDeleteRunsRequest{} },
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs:bulk-retry", Method: hostv1.Host_BulkRetryRuns_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.BulkRetryRunsRequest{} },
+	},
+	{
+		HTTP: http.MethodPost, Path: "/v1/runs:bulk-annotate", Method: hostv1.Host_BulkAnnotateRuns_FullMethodName, Success: 200,
+		Body: func() proto.Message { return &hostv1.BulkAnnotateRunsRequest{} },
+	},
 	{HTTP: http.MethodGet, Path: "/v1/interrupts", Method: hostv1.Host_ListInterrupts_FullMethodName, Success: 200},
 	{
 		HTTP:    http.MethodGet,

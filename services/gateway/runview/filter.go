@@ -3,6 +3,7 @@ package runview
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,8 +27,15 @@ type Filter struct {
 	// Kind is the kind of an envelope that a model produced in the run. Provider is the
 	// provider of a model call, made or substituted.
 	Kind, Provider string
-	// Since selects runs created at that time or later.
-	Since time.Time
+	// Model is the model of a call.
+	Model string
+	// Since selects runs created at that time or later, Until those created before.
+	Since, Until time.Time
+	// MinCost selects runs that cost at least this many US dollars; nil does not filter.
+	MinCost *float64
+	// Waiting selects runs that have been waiting for a person or another system since that time or
+	// longer.
+	Waiting time.Time
 }
 
 // The names before the colon.
@@ -38,11 +46,18 @@ const (
 	nameCode     = "code"
 	nameKind     = "kind"
 	nameProvider = "provider"
+	nameModel    = "model"
 	nameSince    = "since"
+	nameUntil    = "until"
+	nameCost     = "cost"
+	nameWaiting  = "waiting"
 )
 
+// anyWait is the value of waiting: for runs that wait, however long.
+const anyWait = "any"
+
 // FilterNames are the valid names.
-var FilterNames = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameSince}
+var FilterNames = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameModel, nameSince, nameUntil, nameCost, nameWaiting}
 
 // MaxFilterBytes is the maximum length of a filter.
 const MaxFilterBytes = 1024
@@ -123,12 +138,33 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 		f.Kind = value
 	case nameProvider:
 		f.Provider = value
+	case nameModel:
+		f.Model = value
 	case nameSince:
-		if f.Since, err = instant(value, now); err != nil {
-			return fmt.Errorf("%s: %q: %w", name, value, err)
+		f.Since, err = instant(value, now)
+	case nameUntil:
+		f.Until, err = instant(value, now)
+	case nameCost:
+		f.MinCost, err = dollars(value)
+	case nameWaiting:
+		if f.Waiting = now; value != anyWait {
+			f.Waiting, err = instant(value, now)
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("%s: %q: %w", name, value, err)
+	}
 	return nil
+}
+
+var errDollars = errors.New("want the least cost in US dollars, such as 0.05")
+
+func dollars(text string) (*float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || n < 0 {
+		return nil, errDollars
+	}
+	return &n, nil
 }
 
 // units are the units of time spans.

@@ -12,6 +12,8 @@ import (
 
 var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
+func dollars(n float64) *float64 { return &n }
+
 func TestParse_ReadsAllTerms(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]runview.Filter{
@@ -20,6 +22,9 @@ func TestParse_ReadsAllTerms(t *testing.T) {
 		"status:failed":                    {Status: wire.StatusFailed},
 		" workflow:triage  status:paused ": {WorkflowID: "triage", Status: wire.StatusPaused},
 		`tag:"order 7" code:cap_breached`:  {Tag: "order 7", Code: "cap_breached"},
+		"model:gpt until:2026-11-20":       {Model: "gpt", Until: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
+		"cost:0.05 waiting:2h":             {MinCost: dollars(0.05), Waiting: now.Add(-2 * time.Hour)},
+		"cost:0 waiting:any":               {MinCost: dollars(0), Waiting: now},
 		"kind:clarification.request provider:openai": {Kind: "clarification.request", Provider: "openai"},
 		`tag:a:b`:                    {Tag: "a:b"},
 		`tag:"say \"x\""`:            {Tag: `say "x"`},
@@ -39,7 +44,13 @@ func TestParse_ReadsAllTerms(t *testing.T) {
 func TestParse_ReportsInvalidTerms(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, since`,
+		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, model, since, until, cost, waiting`,
+		"cost:-1":                  "want the least cost in US dollars",
+		"cost:NaN":                 "want the least cost",
+		"cost:1e999":               "want the least cost",
+		"cost:$5":                  "want the least cost",
+		"until:x":                  "want a duration",
+		"waiting:yes":              "want a duration",
 		"failed":                   `"failed": want NAME:VALUE`,
 		"status:failed triage":     `"triage": want NAME:VALUE`,
 		"status:done":              `status: "done": want one of [pending`,

@@ -14,6 +14,7 @@ type columns struct {
 	head, asks      []int32
 	pos, epoch, sum []int64
 	due             []*int64
+	facts           factRows
 }
 
 func (c *columns) add(r *store.Run) {
@@ -43,14 +44,16 @@ func (c *columns) add(r *store.Run) {
 		due = &r.DueMs
 	}
 	c.due = append(c.due, due)
+	c.facts.add(&r.Facts)
 }
 
 // args returns the columns in the order of runColumns.
 func (c *columns) args() []any {
-	return []any{
+	all := []any{
 		c.tenant, c.runID, c.workflowID, c.status, c.createdAt, c.startedAt, c.completedAt, c.errorCode, c.tags,
-		c.head, c.pos, c.hash, c.due, c.asks, c.lastEventAt, c.waits, c.owner, c.epoch, c.ownedSince, c.damage, c.sum,
+		c.head, c.pos, c.hash, c.due, c.asks, c.lastEventAt, c.waits, c.owner, c.epoch, c.ownedSince, c.damage,
 	}
+	return append(append(all, c.facts.args()...), c.sum)
 }
 
 // tagColumns are rows of tags.

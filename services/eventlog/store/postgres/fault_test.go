@@ -96,7 +96,7 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 	execute(t, cfg, "UPDATE {schema}.control SET version = 99")
 	_, err := postgres.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "version 99, this program knows 4")
+	require.ErrorContains(t, err, "version 99, this program knows 5")
 
 	// A replica older than the upgrade stops writing and does not change what it does not
 	// understand.
@@ -391,15 +391,37 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 4, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	require.Equal(t, 5, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, uint64(12), tail.Pos, "existing rows remain")
 }
 
-// withoutOwners takes back what the latest migration added.
-const withoutOwners = `ALTER TABLE {tables}.runs DROP COLUMN owner, DROP COLUMN owner_epoch, DROP COLUMN owned_since;`
+// withoutFacts takes back what the latest migration added, withoutOwners also the one before.
+const (
+	withoutFacts = `ALTER TABLE {tables}.runs DROP COLUMN facts, DROP COLUMN model, DROP COLUMN last_node, DROP COLUMN tokens_in, DROP COLUMN tokens_out, DROP COLUMN tokens,
+		DROP COLUMN cost, DROP COLUMN duration_ms, DROP COLUMN waiting_since, DROP COLUMN inputs;`
+	withoutOwners = withoutFacts + `ALTER TABLE {tables}.runs DROP COLUMN owner, DROP COLUMN owner_epoch, DROP COLUMN owned_since;`
+)
+
+// Tables without facts are migrated, and their rows are filled without their frames being read again
+// from the log.
+func TestOpen_KeepsRunsFromBeforeFacts(t *testing.T) {
+	t.Parallel()
+	cfg := config(t)
+	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
+	execute(t, cfg, withoutFacts+`UPDATE {schema}.control SET version = 4`)
+	s := open(t, cfg)
+	rows, err := s.WithoutFacts(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	rows[0].Facts = store.Facts{Known: true, Model: "m"}
+	require.NoError(t, s.FillFacts(t.Context(), rows, nil))
+	got, err := s.Run(t.Context(), rows[0].Key)
+	require.NoError(t, err)
+	require.Equal(t, rows[0], got)
+}
 
 // Tables without owners are migrated, and their runs get owners with the next frame.
 func TestOpen_KeepsRunsFromBeforeOwners(t *testing.T) {

@@ -50,16 +50,19 @@ type statements struct {
 	run, frames, list, due, owned        string
 	listTagged, listMarked, marked       string
 	substitutions                        string
+	tagged                               string
+	withoutFacts, fillFacts              string
 }
 
 // runColumns are the columns of a run's row in the order of scanRun.
-const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, sum`
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, ` +
+	factColumns + `, sum`
 
 // substitutionColumns are the columns of a substitution in the order of scanSubstitution.
 const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
 
 func (c Config) statements(id int64) statements {
-	in := strings.NewReplacer("{g}", c.generationSchema(id), "{control}", c.controlTable(), "{columns}", runColumns, "{substitution}", substitutionColumns)
+	in := strings.NewReplacer("{g}", c.generationSchema(id), "{control}", c.controlTable(), "{columns}", runColumns, "{substitution}", substitutionColumns, "{facts}", factColumns)
 	tail := `SELECT c.generation, c.version, t.pos, t.hash, t.sum FROM {control} c, {g}.tail t WHERE c.id = 1 AND t.id = 1`
 	return statements{
 		tail:     in.Replace(tail),
@@ -68,13 +71,18 @@ func (c Config) statements(id int64) statements {
 		putRuns: in.Replace(`INSERT INTO {g}.runs AS r ({columns})
 			SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
 				$9::text[], $10::int[], $11::bigint[], $12::text[], $13::bigint[], $14::int[], $15::text[], $16::text[], $17::text[], $18::bigint[],
-				$19::text[], $20::text[], $21::bigint[])
+				$19::text[], $20::text[], $21::smallint[], $22::text[], $23::text[], $24::bigint[], $25::bigint[], $26::bigint[],
+				$27::float8[], $28::bigint[], $29::text[], $30::text[], $31::bigint[])
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
 				due_ms = excluded.due_ms, asks = excluded.asks, last_event_at = excluded.last_event_at,
 				waits = excluded.waits, owner = excluded.owner, owner_epoch = excluded.owner_epoch,
-				owned_since = excluded.owned_since, damage = excluded.damage, sum = excluded.sum
+				owned_since = excluded.owned_since, damage = excluded.damage, facts = excluded.facts,
+				model = excluded.model, last_node = excluded.last_node, tokens_in = excluded.tokens_in,
+				tokens_out = excluded.tokens_out, tokens = excluded.tokens, cost = excluded.cost,
+				duration_ms = excluded.duration_ms, waiting_since = excluded.waiting_since,
+				inputs = excluded.inputs, sum = excluded.sum
 			WHERE excluded.pos >= r.pos`),
 		eraseTags: in.Replace(`DELETE FROM {g}.tags
 			WHERE tenant = $1 AND tag = ANY($2::text[]) AND created_at = $3 AND run_id = $4`),
@@ -112,7 +120,25 @@ func (c Config) statements(id int64) statements {
 			JOIN {g}.runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id`),
 		listMarked: in.Replace(`SELECT ` + qualified("r") + ` FROM {g}.marks AS p
 			JOIN {g}.runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id`),
-		marked: in.Replace(`EXISTS (SELECT FROM {g}.marks AS m WHERE m.tenant = p.tenant AND m.created_at = p.created_at AND m.run_id = p.run_id`),
+		// Not EXISTS: the planner would join all runs of the mark, while a page needs few of them.
+		marked: in.Replace(`(SELECT true FROM {g}.marks AS m WHERE m.tenant = p.tenant AND m.created_at = p.created_at AND m.run_id = p.run_id`),
+		tagged: in.Replace(`(SELECT true FROM {g}.tags AS t WHERE t.tenant = p.tenant AND t.created_at = p.created_at AND t.run_id = p.run_id`),
+		// One statement, so that a run that is erased at the same time gets no marks.
+		fillFacts: in.Replace(`WITH filled AS (
+				UPDATE {g}.runs AS r SET facts = f.facts, model = f.model, last_node = f.last_node, tokens_in = f.tokens_in,
+					tokens_out = f.tokens_out, tokens = f.tokens, cost = f.cost, duration_ms = f.duration_ms,
+					waiting_since = f.waiting_since, inputs = f.inputs, sum = f.sum
+				FROM unnest($1::text[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::bigint[], $8::bigint[],
+					$9::bigint[], $10::float8[], $11::bigint[], $12::text[], $13::text[], $14::bigint[])
+					AS f (tenant, run_id, pos, {facts}, sum)
+				WHERE r.tenant = f.tenant AND r.run_id = f.run_id AND r.pos = f.pos AND r.facts = 0
+				RETURNING r.tenant, r.run_id)
+			INSERT INTO {g}.marks (tenant, name, value, created_at, run_id)
+			SELECT m.tenant, m.name, m.value, m.created_at, m.run_id
+			FROM unnest($15::text[], $16::text[], $17::text[], $18::text[], $19::text[]) AS m (tenant, name, value, created_at, run_id)
+			JOIN filled ON filled.tenant = m.tenant AND filled.run_id = m.run_id
+			ON CONFLICT DO NOTHING`),
+		withoutFacts: in.Replace(`SELECT {columns} FROM {g}.runs WHERE facts = 0 LIMIT $1`),
 		substitutions: in.Replace(`SELECT {substitution} FROM {g}.substitutions WHERE tenant = $1 AND at >= $2
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT $3`),
 		due: in.Replace(`SELECT {columns} FROM {g}.runs WHERE due_ms < $1 AND (due_ms, tenant, run_id) > ($2, $3, $4)

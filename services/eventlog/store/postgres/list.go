@@ -12,7 +12,9 @@ import (
 
 // List returns rows of a tenant; see store.Lister.
 func (s *Store) List(ctx context.Context, q store.Query) ([]store.Run, error) {
-	return s.rows(ctx, func(sql *statements) (string, []any) { return listQuery(sql, q) })
+	return store.ListParts(q, func(q store.Query, part store.Part) ([]store.Run, error) {
+		return s.rows(ctx, func(sql *statements) (string, []any) { return listQuery(sql, q, part) })
+	})
 }
 
 // Due returns runs with a due timer; see store.Lister.
@@ -65,47 +67,111 @@ func list[T any](
 	return out, nil
 }
 
-// listQuery builds the statement for the filters that are set. With a tag or a mark it scans the
-// first of them, otherwise an index for one of the others.
-func listQuery(sql *statements, q store.Query) (string, []any) {
-	// p is the scanned table, columns the one that holds the rows.
-	text, columns := sql.list, "p"
-	var args []any
-	arg := func(v any) string {
-		args = append(args, v)
-		return fmt.Sprintf("$%d", len(args))
-	}
-	where := []string{"p.tenant = " + arg(encode(q.Tenant))}
-	if q.Tag != "" {
-		text, columns = sql.listTagged, "r"
-		where = append(where, "p.tag = "+arg(encode(q.Tag)))
+// selection is the FROM and WHERE of a query. p is the scanned table, columns the one that holds the
+// rows; from starts a query of rows.
+type selection struct {
+	from, columns string
+	where         []string
+	args          []any
+}
+
+// arg adds an argument and returns its place.
+func (w *selection) arg(v any) string {
+	w.args = append(w.args, v)
+	return fmt.Sprintf("$%d", len(w.args))
+}
+
+func (w *selection) add(cond string) { w.where = append(w.where, cond) }
+
+// clauses returns the query without its columns.
+func (w *selection) clauses() string {
+	return w.from[strings.Index(w.from, " FROM "):] + " WHERE " + strings.Join(w.where, " AND ")
+}
+
+// filters builds the selection for the filters that are set. With a tag or a mark it scans the first
+// of them, otherwise an index for one of the others.
+func filters(sql *statements, q store.Query) *selection {
+	w := &selection{}
+	w.reset(sql, q)
+	return w
+}
+
+// reset builds another selection whose arguments follow those of the one before.
+func (w *selection) reset(sql *statements, q store.Query) {
+	w.from, w.columns, w.where = sql.list, "p", nil
+	w.add("p.tenant = " + w.arg(encode(q.Tenant)))
+	walks := q.Sort == store.SortCreated
+	if q.Tag != "" && walks {
+		w.from, w.columns = sql.listTagged, "r"
+		w.add("p.tag = " + w.arg(encode(q.Tag)))
+	} else if q.Tag != "" {
+		w.add(sql.tagged + " AND t.tag = " + w.arg(encode(q.Tag)) + " LIMIT 1)")
 	}
 	for _, m := range q.Marks() {
-		name, value := arg(string(m.Name)), arg(encode(m.Value))
-		if columns == "p" {
-			text, columns = sql.listMarked, "r"
-			where = append(where, "p.name = "+name+" AND p.value = "+value)
+		name, value := w.arg(string(m.Name)), w.arg(encode(m.Value))
+		if w.columns == "p" && walks {
+			w.from, w.columns = sql.listMarked, "r"
+			w.add("p.name = " + name + " AND p.value = " + value)
 			continue
 		}
-		where = append(where, sql.marked+" AND m.name = "+name+" AND m.value = "+value+")")
+		w.add(sql.marked + " AND m.name = " + name + " AND m.value = " + value + " LIMIT 1)")
 	}
-	if q.Status != "" {
-		where = append(where, columns+".status = "+arg(encode(string(q.Status))))
+	for _, f := range []struct{ cond, value string }{
+		{w.columns + ".status = ", string(q.Status)},
+		{w.columns + ".workflow_id = ", q.WorkflowID},
+		{w.columns + ".error_code = ", q.ErrorCode},
+		{"p.created_at >= ", q.Since},
+		{"p.created_at < ", q.Until},
+		{w.columns + ".waiting_since <= ", q.WaitingSince},
+	} {
+		if f.value != "" {
+			w.add(f.cond + w.arg(encode(f.value)))
+		}
 	}
-	if q.WorkflowID != "" {
-		where = append(where, columns+".workflow_id = "+arg(encode(q.WorkflowID)))
-	}
-	if q.ErrorCode != "" {
-		where = append(where, columns+".error_code = "+arg(encode(q.ErrorCode)))
-	}
-	if q.Since != "" {
-		where = append(where, "p.created_at >= "+arg(encode(q.Since)))
+	if q.MinCost != nil {
+		w.add(w.columns + ".cost >= " + w.arg(*q.MinCost))
 	}
 	if q.Asking {
-		where = append(where, columns+".asks > 0")
+		w.add(w.columns + ".asks > 0")
+	}
+}
+
+// listQuery builds the statement of a part of a list.
+func listQuery(sql *statements, q store.Query, part store.Part) (string, []any) {
+	column := q.Sort.Column()
+	if part != store.PartWith {
+		q.Sort = store.SortCreated
+	}
+	w := filters(sql, q)
+	order, than := "DESC", " < "
+	if q.Ascending {
+		order, than = "ASC", " > "
+	}
+	keys := []string{"p.created_at", "p.run_id"}
+	switch part {
+	case store.PartAll:
+	case store.PartWith:
+		keys = append([]string{"p." + column}, keys...)
+		w.add("p." + column + " IS NOT NULL")
+	case store.PartWithout:
+		w.add(w.columns + "." + column + " IS NULL")
 	}
 	if q.After != (store.Place{}) {
-		where = append(where, "(p.created_at, p.run_id) < ("+arg(encode(q.After.CreatedAt))+", "+arg(encode(q.After.RunID))+")")
+		place := w.arg(encode(q.After.CreatedAt)) + ", " + w.arg(encode(q.After.RunID))
+		if part == store.PartWith {
+			place = w.arg(sortArg(q.After.Value)) + ", " + place
+		}
+		w.add("(" + strings.Join(keys, ", ") + ")" + than + "(" + place + ")")
 	}
-	return text + " WHERE " + strings.Join(where, " AND ") + " ORDER BY p.created_at DESC, p.run_id DESC LIMIT " + arg(q.Limit), args
+	text := w.from + " WHERE " + strings.Join(w.where, " AND ") +
+		" ORDER BY " + strings.Join(keys, " "+order+", ") + " " + order + " LIMIT " + w.arg(q.Limit)
+	return text, w.args
+}
+
+// sortArg returns the value of a place as it is stored.
+func sortArg(v any) any {
+	if s, ok := v.(string); ok {
+		return encode(s)
+	}
+	return v
 }

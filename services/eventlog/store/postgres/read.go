@@ -99,11 +99,15 @@ func scanRun(from pgx.Row) (store.Run, error) {
 		status string
 		tags   string
 		due    *int64
+		facts  factScan
 		sum    int64
 	)
-	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
+	into := []any{
+		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
 		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits,
-		&r.Owner.Process, &r.Owner.Epoch, &r.Owner.Since, &r.Damage, &sum)
+		&r.Owner.Process, &r.Owner.Epoch, &r.Owner.Since, &r.Damage,
+	}
+	err := from.Scan(append(facts.into(into), &sum)...)
 	if err != nil {
 		return store.Run{}, err
 	}
@@ -114,6 +118,7 @@ func scanRun(from pgx.Row) (store.Run, error) {
 		*text = decode(*text)
 	}
 	r.Status, r.Tags = wire.Status(status), row.SplitTags(tags)
+	r.Facts = facts.facts()
 	if due != nil {
 		r.DueMs = *due
 	}

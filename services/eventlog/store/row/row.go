@@ -109,6 +109,9 @@ func SumRun(r *store.Run, tags string) Sum {
 		c.number(int64(r.Owner.Epoch)) //nolint:gosec // G115: epochs stay far below 2^63
 		c.text(r.Owner.Since)
 	}
+	if r.Facts.Known { // rows of an older version have none
+		c.facts(&r.Facts)
+	}
 	return c.sum()
 }
 

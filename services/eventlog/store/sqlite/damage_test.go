@@ -286,9 +286,47 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	require.Equal(t, 4, whole(t, s))
 }
 
-// withoutOwners takes back what the latest migration added.
-const withoutOwners = `DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN owner;
+// withoutFacts takes back what the latest migration added, withoutOwners also the one before.
+const (
+	withoutFacts = `DROP INDEX runs_by_model; DROP INDEX runs_by_last_node; DROP INDEX runs_by_tokens;
+	DROP INDEX runs_by_cost; DROP INDEX runs_by_duration_ms; DROP INDEX runs_by_waiting_since; DROP INDEX runs_without_facts;
+	ALTER TABLE runs DROP COLUMN facts; ALTER TABLE runs DROP COLUMN model; ALTER TABLE runs DROP COLUMN last_node;
+	ALTER TABLE runs DROP COLUMN tokens_in; ALTER TABLE runs DROP COLUMN tokens_out; ALTER TABLE runs DROP COLUMN tokens;
+	ALTER TABLE runs DROP COLUMN cost; ALTER TABLE runs DROP COLUMN duration_ms; ALTER TABLE runs DROP COLUMN waiting_since;
+	ALTER TABLE runs DROP COLUMN inputs;`
+	withoutOwners = withoutFacts + `DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN owner;
 	ALTER TABLE runs DROP COLUMN owner_epoch; ALTER TABLE runs DROP COLUMN owned_since;`
+)
+
+// A file without facts is not changed; its rows have none until they are filled.
+func TestOpen_KeepsAFileWithoutFacts(t *testing.T) {
+	t.Parallel()
+	path := filled(t, 3)
+	execute(t, path, withoutFacts+"PRAGMA user_version=5")
+	s := open(t, path)
+	require.Empty(t, aside(t, path))
+	require.Equal(t, 3, whole(t, s))
+	rows, err := s.WithoutFacts(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, rows, 3)
+}
+
+func TestRun_NoticesAChangedFact(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"cost = 99", "model = 'other'", "inputs = 'other'", "tokens_in = 1", "facts = 0"} {
+		path := filled(t, 1)
+		s := open(t, path)
+		runs, err := s.List(t.Context(), store.Query{Tenant: "acme", Limit: 1})
+		require.NoError(t, err)
+		in, cost := int64(7), 0.5
+		runs[0].Facts = store.Facts{Known: true, Model: "m", TokensIn: &in, TokensOut: &in, Cost: &cost, Inputs: "i"}
+		require.NoError(t, s.FillFacts(t.Context(), runs, nil))
+		require.NoError(t, s.Close())
+		execute(t, path, "UPDATE runs SET "+change)
+		_, err = open(t, path).Run(t.Context(), runs[0].Key)
+		require.ErrorIs(t, err, store.ErrDamaged, change)
+	}
+}
 
 // A file without owners is not changed.
 func TestOpen_KeepsAFileWithoutOwners(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 )
 
 // runColumns are the columns of a run's row in the order of scanRun.
-const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, sum`
+const runColumns = `tenant, run_id, workflow_id, status, created_at, started_at, completed_at, error_code, tags, head, pos, hash, due_ms, asks, last_event_at, waits, owner, owner_epoch, owned_since, damage, ` +
+	factColumns + `, sum`
 
 // substitutionColumns are the columns of a substitution in the order of scanSubstitution.
 const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider, original_model, fallback_provider, fallback_model, missing, sum`
@@ -106,15 +107,20 @@ func scanRun(ctx context.Context, from scanner) (store.Run, error) {
 		r            store.Run
 		status, tags string
 		due          sql.NullInt64
+		facts        factScan
 		sum          int64
 	)
-	err := from.Scan(&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
+	into := []any{
+		&r.Tenant, &r.RunID, &r.WorkflowID, &status, &r.CreatedAt, &r.StartedAt, &r.CompletedAt,
 		&r.ErrorCode, &tags, &r.Head, &r.Pos, &r.Hash, &due, &r.Asks, &r.LastEventAt, &r.Waits,
-		&r.Owner.Process, &r.Owner.Epoch, &r.Owner.Since, &r.Damage, &sum)
+		&r.Owner.Process, &r.Owner.Epoch, &r.Owner.Since, &r.Damage,
+	}
+	err := from.Scan(append(facts.into(into), &sum)...)
 	if err != nil {
 		return store.Run{}, unreadable(ctx, err)
 	}
 	r.Status, r.Tags, r.DueMs = wire.Status(status), row.SplitTags(tags), due.Int64
+	r.Facts = facts.facts()
 	return r, row.SumRun(&r, tags).Verify(sum, "row", r.Key)
 }
 

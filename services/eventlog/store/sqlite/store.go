@@ -38,6 +38,8 @@ type Store struct {
 	// unscrubbed: the log of the database may hold erased runs.
 	unscrubbed atomic.Bool
 
+	writing sync.Mutex // held during a transaction of the writing connection
+
 	mu   sync.RWMutex // held for writing while the file is replaced
 	h    *handle      // nil means closed, or lost
 	lost error        // why a Rebuild failed

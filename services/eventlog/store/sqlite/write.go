@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/row"
@@ -14,6 +15,7 @@ import (
 type writeStmts struct {
 	tail, putTail, putRun, putTag, putFrame, putMark, putSubstitution *sql.Stmt
 	eraseFrames, eraseTag, eraseMark, eraseSubstitution, eraseRun     *sql.Stmt
+	fillFacts                                                         *sql.Stmt
 }
 
 func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
@@ -27,13 +29,13 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 			WHERE excluded.pos >= tail.pos`},
 		{
 			&w.putRun,
-			`INSERT INTO runs (` + runColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			`INSERT INTO runs (` + runColumns + `) VALUES (?` + strings.Repeat(", ?", strings.Count(runColumns, ",")) + `)
 			ON CONFLICT (tenant, run_id) DO UPDATE SET
 				status = excluded.status, started_at = excluded.started_at, completed_at = excluded.completed_at,
 				error_code = excluded.error_code, head = excluded.head, pos = excluded.pos, hash = excluded.hash,
 				due_ms = excluded.due_ms, asks = excluded.asks, last_event_at = excluded.last_event_at,
 				waits = excluded.waits, owner = excluded.owner, owner_epoch = excluded.owner_epoch,
-				owned_since = excluded.owned_since, damage = excluded.damage, sum = excluded.sum
+				owned_since = excluded.owned_since, damage = excluded.damage, ` + setFacts + `, sum = excluded.sum
 			WHERE excluded.pos >= runs.pos`,
 		},
 		{&w.putTag, `INSERT INTO tags (tenant, tag, created_at, run_id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`},
@@ -53,6 +55,8 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		},
 		{&w.eraseSubstitution, `DELETE FROM substitutions WHERE tenant = ? AND at = ? AND run_id = ? AND seq = ?`},
 		{&w.eraseRun, `DELETE FROM runs WHERE tenant = ? AND run_id = ?`},
+		{&w.fillFacts, `UPDATE runs SET (` + factColumns + `, sum) = (?` + strings.Repeat(", ?", strings.Count(factColumns, ",")+1) + `)
+			WHERE tenant = ? AND run_id = ? AND pos = ? AND facts = 0`},
 	} {
 		stmt, err := conn.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -65,7 +69,7 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 
 func (w *writeStmts) close() error {
 	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame, w.putMark, w.putSubstitution,
-		w.eraseFrames, w.eraseTag, w.eraseMark, w.eraseSubstitution, w.eraseRun)
+		w.eraseFrames, w.eraseTag, w.eraseMark, w.eraseSubstitution, w.eraseRun, w.fillFacts)
 }
 
 func closeAll(stmts ...*sql.Stmt) error {
@@ -103,20 +107,29 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	// A batch takes milliseconds; a cancellable context would cost a goroutine per statement.
 	ctx = context.WithoutCancel(ctx)
 	return s.with(func(h *handle) error {
-		if _, err := h.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-			return fmt.Errorf("begin batch: %w", err)
+		s.writing.Lock()
+		defer s.writing.Unlock()
+		if err := h.transact(ctx, func() error { return h.write.batch(ctx, b) }); err != nil {
+			return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, err)
 		}
-		err := h.write.batch(ctx, b)
-		if err == nil {
-			_, err = h.conn.ExecContext(ctx, "COMMIT")
-		}
-		if err == nil {
-			return s.scrub(ctx, h, len(b.Erased) > 0)
-		}
+		return s.scrub(ctx, h, len(b.Erased) > 0)
+	})
+}
+
+// transact calls write in a transaction.
+func (h *handle) transact(ctx context.Context, write func() error) error {
+	if _, err := h.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	err := write()
+	if err == nil {
+		_, err = h.conn.ExecContext(ctx, "COMMIT")
+	}
+	if err != nil {
 		// SQLite rolls back some failed transactions itself; then this fails.
 		_, _ = h.conn.ExecContext(ctx, "ROLLBACK")
-		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, err)
-	})
+	}
+	return err
 }
 
 func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
@@ -148,9 +161,10 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 func (w *writeStmts) run(ctx context.Context, r *store.Run) error {
 	tags := row.JoinTags(r.Tags)
 	due := sql.NullInt64{Int64: r.DueMs, Valid: r.DueMs != 0}
-	_, err := w.putRun.ExecContext(ctx, r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt,
+	args := append(make([]any, 0, 32), r.Tenant, r.RunID, r.WorkflowID, string(r.Status), r.CreatedAt, r.StartedAt,
 		r.CompletedAt, r.ErrorCode, tags, r.Head, int64(r.Pos), r.Hash, due, r.Asks, r.LastEventAt, r.Waits, //nolint:gosec // G115: as above
-		r.Owner.Process, int64(r.Owner.Epoch), r.Owner.Since, r.Damage, int64(row.SumRun(r, tags))) //nolint:gosec // G115: epochs stay far below 2^63
+		r.Owner.Process, int64(r.Owner.Epoch), r.Owner.Since, r.Damage) //nolint:gosec // G115: epochs stay far below 2^63
+	_, err := w.putRun.ExecContext(ctx, append(factArgs(args, &r.Facts), int64(row.SumRun(r, tags)))...)
 	if err != nil || !r.New {
 		return err
 	}

@@ -1,34 +1,35 @@
-import { useRef, useState, type FormEvent, type ReactNode } from "react";
+import { useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { isTerminal, type RunRow } from "../../api/model";
-import { useConfig, useMay } from "../../api/session";
+import { useConfig } from "../../api/session";
 import { hostURL } from "../../api/base";
 import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../ui/title";
-import { Ago } from "../../ui/Ago";
 import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
-import { Id, shortId } from "../../ui/Id";
 import { Live } from "../../live/Live";
-import { Status } from "../../ui/Status";
-import { clock, duration, useNow } from "../../ui/time";
-import { BulkCancel } from "./BulkCancel";
-import { count } from "./bulk";
-import { choices, formatFilter, jump, parseFilter } from "./filter";
+import { clock, dateTime } from "../../ui/time";
+import { ColumnChoice, useColumns } from "./columns";
+import { DateRange } from "./DateRange";
+import { formatFilter, jump, parseFilter } from "./filter";
 import { FilterHelp } from "./FilterHelp";
+import { firstOrder, isNewestFirst, readView, sorts, viewURL, type Sort, type View } from "./query";
+import { RunTable } from "./RunTable";
 import { SavedFilters } from "./SavedFilters";
-import { waitWords } from "../../ui/wait";
+import { useSelection } from "./selection";
+import { SelectionBar } from "./SelectionBar";
+import { StatusTabs, useCounts } from "./StatusTabs";
 import { useRuns } from "./useRuns";
-import { Name } from "../../ui/Text";
-import { escapeHidden } from "../../ui/escape";
 import "./runs.css";
 
 export default function RunsPage(): ReactNode {
   useTitle("Runs");
   const [, navigate] = useLocation();
-  const filter = new URLSearchParams(useSearch()).get("filter") ?? "";
-  const runs = useRuns(filter);
+  const view = readView(useSearch());
+  const { filter } = view;
+  const runs = useRuns(view);
+  const counts = useCounts(filter, runs.changes);
+  const shown = useColumns(view.sort);
   const list = useRef<HTMLTableSectionElement>(null);
   const search = useRef<HTMLInputElement>(null);
   useShortcuts([
@@ -36,9 +37,9 @@ export default function RunsPage(): ReactNode {
     { keys: "j", does: "Next run", run: () => moveFocus(list.current, 1) },
     { keys: "k", does: "Previous run", run: () => moveFocus(list.current, -1) },
   ]);
-  const setFilter = (text: string): void => navigate(filterURL(text));
+  const setFilter = (text: string): void => navigate(viewURL({ ...view, filter: text }));
   const selection = useSelection(runs.rows);
-  const [cancelling, cancel] = useState<RunRow[]>();
+  const status = parseFilter(filter).terms.find((t) => t.name === "status")?.value;
   return (
     <div className="runs">
       <div className="page-head">
@@ -51,30 +52,27 @@ export default function RunsPage(): ReactNode {
           <Link href="/bundle">Open a file…</Link>
         </nav>
       </div>
-      <FilterBar key={filter} filter={filter} onChange={setFilter} input={search} />
+      <FilterBar key={filter} view={view} onChange={setFilter} input={search} />
+      <StatusTabs view={view} counts={counts} />
+      <div className="list-tools">
+        <DateRange key={filter} filter={filter} onChange={setFilter} />
+        <SortChoice view={view} onChange={(next) => navigate(viewURL(next))} />
+        <ColumnChoice shown={shown} />
+        {runs.rows.length > 0 && <SelectionBar selection={selection} rows={runs.rows} filter={filter} status={status} counts={counts} />}
+      </div>
       {runs.error && (
         <>
           <ErrorNote error={runs.error} onRetry={runs.again} />
           {runs.rows.length > 0 && <p className="dim small">What follows is as of {clock(new Date(runs.asOf).toISOString()).slice(0, 8)}.</p>}
         </>
       )}
-      {runs.rows.length > 0 && <SelectionBar selection={selection} rows={runs.rows} onCancel={cancel} />}
-      {runs.rows.length > 0 && <RunTable rows={runs.rows} body={list} selection={selection} />}
-      {cancelling && (
-        <BulkCancel
-          rows={cancelling}
-          onClose={(done) => {
-            cancel(undefined);
-            if (done) selection.end();
-          }}
-        />
-      )}
-      {!runs.loading && !runs.error && runs.rows.length === 0 && (filter ? <NothingFits filter={filter} /> : <NothingYet />)}
+      {runs.rows.length > 0 && <RunTable rows={runs.rows} view={view} columns={shown.columns} body={list} selection={selection} />}
+      {!runs.loading && !runs.error && runs.rows.length === 0 && (filter ? <NothingFits view={view} /> : <NothingYet />)}
       {runs.loading && <p className="loading">Loading runs…</p>}
       {runs.more && (
         <p className="more">
           <button type="button" onClick={runs.more} disabled={runs.loadingMore}>
-            {runs.loadingMore ? "Loading…" : "Show older runs"}
+            {runs.loadingMore ? "Loading…" : isNewestFirst(view) ? "Show older runs" : "Show more runs"}
           </button>
         </p>
       )}
@@ -82,13 +80,33 @@ export default function RunsPage(): ReactNode {
   );
 }
 
-function filterURL(filter: string): string {
-  return filter ? `/?filter=${encodeURIComponent(filter)}` : "/";
+type SortProps = { view: View; onChange: (view: View) => void };
+
+/** Selects the order where the headings of the columns are not shown. */
+function SortChoice({ view, onChange }: SortProps): ReactNode {
+  const id = useId();
+  return (
+    <div className="sort-choice">
+      <label htmlFor={id}>Sort by</label>
+      <select id={id} value={view.sort} onChange={({ target }) => onChange({ ...view, sort: target.value as Sort, order: firstOrder(target.value as Sort) })}>
+        {sorts.map((s) => (
+          <option key={s.sort} value={s.sort}>
+            {s.name}
+          </option>
+        ))}
+      </select>
+      <button type="button" onClick={() => onChange({ ...view, order: view.order === "asc" ? "desc" : "asc" })}>
+        {view.order === "asc" ? "Ascending" : "Descending"}
+      </button>
+    </div>
+  );
 }
 
-type BarProps = { filter: string; onChange: (filter: string) => void; input: { current: HTMLInputElement | null } };
+type BarProps = { view: View; onChange: (filter: string) => void; input: { current: HTMLInputElement | null } };
 
-function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
+function FilterBar({ view, onChange, input }: BarProps): ReactNode {
+  const { filter } = view;
+  const url = (text: string): string => viewURL({ ...view, filter: text });
   const [, navigate] = useLocation();
   const [text, setText] = useState(filter);
   const submit = (event: FormEvent): void => {
@@ -113,19 +131,10 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
         />
         <button type="submit">Filter</button>
       </form>
-      <ul className="choices" aria-label="Quick filters">
-        {choices.map((choice) => (
-          <li key={choice.name}>
-            <Link href={filterURL(choice.filter)} aria-current={choice.filter === filter ? "true" : undefined}>
-              {choice.name}
-            </Link>
-          </li>
-        ))}
-      </ul>
-      <SavedFilters filter={filter} url={filterURL} />
+      <SavedFilters filter={filter} url={url} />
       <FilterHelp
         filter={filter}
-        url={filterURL}
+        url={url}
         onWord={(name) => {
           setText(`${text.trim()} ${name}:`.trimStart());
           input.current?.focus();
@@ -134,7 +143,7 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
       {terms.length > 0 && (
         <ul className="terms" aria-label="Conditions">
           {terms.map((t, i) => {
-            const shown = `${t.name}: ${t.value}`;
+            const shown = `${t.name}: ${termWords(t.value)}`;
             return (
               <li key={`${t.name}:${t.value}`}>
                 <span>{shown}</span>
@@ -150,149 +159,30 @@ function FilterBar({ filter, onChange, input }: BarProps): ReactNode {
   );
 }
 
-type Selection = { on: boolean; has: (runId: string) => boolean; set: (rows: readonly RunRow[], on: boolean) => void; begin: () => void; end: () => void };
-
-/** The selected rows. Only active runs can be selected. */
-function useSelection(rows: readonly RunRow[]): Selection {
-  const [ids, setIds] = useState<ReadonlySet<string>>();
-  return {
-    on: ids !== undefined,
-    has: (runId) => ids?.has(runId) === true && rows.some((row) => row.runId === runId && !isTerminal(row.status)),
-    set: (some, on) => {
-      const next = new Set(ids);
-      for (const { runId } of some) if (on) next.add(runId); else next.delete(runId);
-      setIds(next);
-    },
-    begin: () => setIds(new Set()),
-    end: () => setIds(undefined),
-  };
-}
-
-function SelectionBar({ selection, rows, onCancel }: { selection: Selection; rows: RunRow[]; onCancel: (rows: RunRow[]) => void }): ReactNode {
-  const may = useMay("runs:cancel");
-  const open = rows.filter((row) => !isTerminal(row.status));
-  const chosen = open.filter((row) => selection.has(row.runId));
-  if (!selection.on) {
-    return may && open.length > 0 ? (
-      <p className="selecting">
-        <button type="button" className="quiet" onClick={selection.begin}>
-          Select runs…
-        </button>
-      </p>
-    ) : null;
-  }
-  return (
-    <p className="selecting">
-      <button type="button" onClick={() => selection.set(open, chosen.length < open.length)}>
-        {chosen.length < open.length ? `Select all ${open.length} active` : "Select none"}
-      </button>
-      <button type="button" className="danger" disabled={chosen.length === 0} onClick={() => onCancel(chosen)}>
-        Cancel {count(chosen.length)}…
-      </button>
-      <button type="button" className="quiet" onClick={selection.end}>
-        Done
-      </button>
-    </p>
-  );
-}
-
-function RunTable({ rows, body, selection }: { rows: RunRow[]; body: { current: HTMLTableSectionElement | null }; selection: Selection }): ReactNode {
-  return (
-    <table>
-      <caption className="unseen">Runs, newest first</caption>
-      <thead>
-        <tr>
-          {selection.on && (
-            <th scope="col">
-              <span className="unseen">Selected</span>
-            </th>
-          )}
-          <th scope="col">Status</th>
-          <th scope="col">Run</th>
-          <th scope="col" className="wide-only">
-            Details
-          </th>
-          <th scope="col" className="num">
-            Created
-          </th>
-          <th scope="col" className="num">
-            Took
-          </th>
-        </tr>
-      </thead>
-      <tbody ref={body}>
-        {rows.map((row) => (
-          <tr key={row.runId}>
-            {selection.on && (
-              <td>
-                {!isTerminal(row.status) && (
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${escapeHidden(row.workflowId)} ${shortId(row.runId)}`}
-                    checked={selection.has(row.runId)}
-                    onChange={(event) => selection.set([row], event.target.checked)}
-                  />
-                )}
-              </td>
-            )}
-            <td>
-              <Status status={row.status} stalled={row.stalled} quarantined={row.quarantine !== undefined} />
-            </td>
-            <td className="run-cell">
-              <Link href={`/runs/${row.runId}`} className="run-link">
-                <Name text={row.workflowId} />
-              </Link>
-              <Id id={row.runId} what="the id of the run" />
-            </td>
-            <td className="known">
-              {row.errorCode && <code className="bad-text"><Name text={row.errorCode} /></code>}
-              {row.quarantine && <code className="bad-text"><Name text={row.quarantine.reason} /></code>}
-              {row.waits && !row.quarantine && <span className="waits"><Name text={waitWords(row.waits)} /></span>}
-              {row.tags.map((tag) => (
-                <Link key={tag} href={filterURL(formatFilter([{ name: "tag", value: tag }]))} className="tag">
-                  <Name text={tag} />
-                </Link>
-              ))}
-            </td>
-            <td className="num nowrap">
-              <Ago at={row.createdAt} />
-            </td>
-            <td className="num nowrap">
-              <Took row={row} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  );
-}
-
-function Took({ row }: { row: RunRow }): ReactNode {
-  if (!row.startedAt) return "–";
-  if (row.completedAt) return duration(Date.parse(row.completedAt) - Date.parse(row.startedAt));
-  return isTerminal(row.status) ? "–" : <Growing since={row.startedAt} />;
-}
-
-function Growing({ since }: { since: string }): ReactNode {
-  return `${duration(Math.max(0, useNow() - Date.parse(since)))}…`;
-}
-
 function moveFocus(body: HTMLElement | null, by: 1 | -1): void {
   const links = [...(body?.querySelectorAll<HTMLElement>(".run-link") ?? [])];
   const at = links.indexOf(document.activeElement as HTMLElement);
   (links[at < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(links.length - 1, Math.max(0, at + by))] as HTMLElement | undefined)?.focus();
 }
 
-function NothingFits({ filter }: { filter: string }): ReactNode {
+function NothingFits({ view }: { view: View }): ReactNode {
+  const { terms } = parseFilter(view.filter);
+  const wider = terms.slice(0, -1);
   return (
     <div className="empty">
       <p>
-        No runs match <code>{filter}</code>.
+        No runs match <code>{view.filter}</code>.
       </p>
-      <Link href="/">Show all runs</Link>
+      <p className="empty-ways">
+        {wider.length > 0 && <Link href={viewURL({ ...view, filter: formatFilter(wider) })}>Remove the last condition</Link>}
+        <Link href="/">Show all runs</Link>
+      </p>
     </div>
   );
 }
+
+/** A time of a range is shown as a local one. */
+const termWords = (value: string): string => (/^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value);
 
 function NothingYet(): ReactNode {
   const { mode } = useConfig();

@@ -68,7 +68,11 @@ export const words: readonly { name: string; keeps: string; example: string }[] 
   { name: "code", keeps: "Runs that ended with this error code", example: "code:cap_breached" },
   { name: "kind", keeps: "Runs with an envelope of this kind", example: "kind:clarification.request" },
   { name: "provider", keeps: "Runs that called a model of this provider", example: "provider:openai" },
+  { name: "model", keeps: "Runs that called this model", example: "model:gpt-5-mini" },
   { name: "since", keeps: "Runs created since this time", example: "since:2h" },
+  { name: "until", keeps: "Runs created before this time", example: "until:2026-11-22" },
+  { name: "cost", keeps: "Runs that cost at least this many US dollars", example: "cost:0.05" },
+  { name: "waiting", keeps: "Runs that wait for a person or another system, for at least this long", example: "waiting:1h" },
 ];
 
 /** Returns the values of a term from the discovery document. */
@@ -78,14 +82,3 @@ export function suggestions(name: string, document: Json | undefined): string[] 
   const values = name === "kind" ? document.supportedEnvelopes : name === "provider" ? providers : undefined;
   return Array.isArray(values) ? values.filter((v) => typeof v === "string") : [];
 }
-
-/** The quick filters above the list. */
-export const choices: readonly { name: string; filter: string }[] = [
-  { name: "All", filter: "" },
-  { name: "Running", filter: "status:running" },
-  { name: "Needs approval", filter: "status:waiting-approval" },
-  { name: "Needs an answer", filter: "status:waiting-input" },
-  { name: "Failed", filter: "status:failed" },
-  { name: "Completed", filter: "status:completed" },
-];
-

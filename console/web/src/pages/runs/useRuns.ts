@@ -8,6 +8,7 @@ import { hostURL } from "../../api/base";
 import { openStream } from "../../live/link";
 import type { LiveState } from "../../live/sse";
 import { fits } from "./filter";
+import { isNewestFirst, type View } from "./query";
 
 type Page = { runs: RunRow[]; nextCursor?: string };
 type Pages = InfiniteData<Page, string | undefined>;
@@ -17,6 +18,8 @@ const pageSize = 50;
 const pollEvery = 5000;
 // Reload interval with a feed while runs are active: waiting for a limit, stalling and quarantine cause no event.
 const refreshEvery = 30_000;
+// Counts are loaded at most this often while runs change.
+const countEvery = 2000;
 
 export type Runs = {
   rows: RunRow[];
@@ -28,25 +31,30 @@ export type Runs = {
   more: (() => void) | undefined;
   loadingMore: boolean;
   again: () => void;
+  /** Grows with each change of a run that may change counts. */
+  changes: number;
 };
 
-/** Returns the runs that match a filter, newest first, kept up to date. */
-export function useRuns(filter: string): Runs {
+/** Returns the runs of a view, kept up to date. */
+export function useRuns(view: View): Runs {
+  const { filter, sort, order } = view;
   const client = useQueryClient();
   const [live, setLive] = useState<LiveState>("connecting");
   const [polling, setPolling] = useState(false);
+  const [changes, setChanges] = useState(0);
   const query = useInfiniteQuery({
-    queryKey: ["runs", filter],
+    queryKey: ["runs", filter, sort, order],
     initialPageParam: undefined as string | undefined,
-    queryFn: ({ pageParam, signal }) => loadPage(filter, pageParam, signal),
+    queryFn: ({ pageParam, signal }) => loadPage({ filter, sort, order }, pageParam, signal),
     getNextPageParam: (last: Page) => last.nextCursor,
     refetchInterval: (q) => (polling ? pollEvery : q.state.data?.pages.some((page) => page.runs.some((row) => !isTerminal(row.status))) ? refreshEvery : false),
     refetchOnMount: "always",
   });
 
   useEffect(() => {
-    const again = (): void => void client.invalidateQueries({ queryKey: ["runs", filter] });
+    const again = (): void => void client.invalidateQueries({ queryKey: ["runs", filter, sort, order] });
     let soon: ReturnType<typeof setTimeout> | undefined;
+    let counting: ReturnType<typeof setTimeout> | undefined;
     const close = openStream(`${hostURL}/v1/runs:watch`, undefined, {
       onFrames: (frames) => {
         let added = 0;
@@ -54,8 +62,13 @@ export function useRuns(filter: string): Runs {
         for (const frame of frames) {
           if (frame.event !== "run") continue;
           const row = parseJson(frame.data) as unknown as RunRow;
-          const fit = fits(row, filter);
-          client.setQueryData<Pages>(["runs", filter], (pages) => {
+          // In another order, where a new row belongs is known to the host only.
+          const fit = isNewestFirst({ filter, sort, order }) ? fits(row, filter) : fits(row, filter) === false ? false : undefined;
+          counting ??= setTimeout(() => {
+            counting = undefined;
+            setChanges((n) => n + 1);
+          }, countEvery);
+          client.setQueryData<Pages>(["runs", filter, sort, order], (pages) => {
             const [next, is] = withRow(pages, row, fit);
             if (is === "added") added++;
             if (is === "unsure") unsure = true;
@@ -79,9 +92,10 @@ export function useRuns(filter: string): Runs {
     });
     return () => {
       clearTimeout(soon);
+      clearTimeout(counting);
       close();
     };
-  }, [client, filter]);
+  }, [client, filter, sort, order]);
 
   return {
     rows: query.data?.pages.flatMap((page) => page.runs) ?? [],
@@ -92,11 +106,12 @@ export function useRuns(filter: string): Runs {
     more: query.hasNextPage ? () => void query.fetchNextPage() : undefined,
     loadingMore: query.isFetchingNextPage,
     again: () => void query.refetch(),
+    changes,
   };
 }
 
-async function loadPage(filter: string, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
-  const query = { limit: pageSize, ...(filter ? { filter } : {}), ...(cursor ? { cursor } : {}) };
+async function loadPage({ filter, sort, order }: View, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
+  const query = { limit: pageSize, ...(filter ? { filter } : {}), ...(sort === "created" ? {} : { sort }), ...(order === "desc" ? {} : { order }), ...(cursor ? { cursor } : {}) };
   return body(api.GET("/v1/runs", { params: { query }, signal }));
 }
 

@@ -178,7 +178,18 @@ type ListRunsRequest struct {
 	// Kind of an envelope of the run.
 	Kind string `protobuf:"bytes,9,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Provider of a model that the run called.
-	Provider      string `protobuf:"bytes,10,opt,name=provider,proto3" json:"provider,omitempty"`
+	Provider string `protobuf:"bytes,10,opt,name=provider,proto3" json:"provider,omitempty"`
+	// Model that the run called.
+	Model string `protobuf:"bytes,11,opt,name=model,proto3" json:"model,omitempty"`
+	// RFC 3339: only runs created before this time.
+	Until string `protobuf:"bytes,12,opt,name=until,proto3" json:"until,omitempty"`
+	// In US dollars.
+	MinCost *float64 `protobuf:"fixed64,13,opt,name=min_cost,json=minCost,proto3,oneof" json:"min_cost,omitempty"`
+	// RFC 3339: only runs that have been waiting since this time or longer.
+	WaitingSince string `protobuf:"bytes,14,opt,name=waiting_since,json=waitingSince,proto3" json:"waiting_since,omitempty"`
+	// model, lastNode, tokens, cost, duration or waitingSince; empty: the creation time.
+	Sort          string `protobuf:"bytes,15,opt,name=sort,proto3" json:"sort,omitempty"`
+	Ascending     bool   `protobuf:"varint,16,opt,name=ascending,proto3" json:"ascending,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -283,6 +294,148 @@ func (x *ListRunsRequest) GetProvider() string {
 	return ""
 }
 
+func (x *ListRunsRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetMinCost() float64 {
+	if x != nil && x.MinCost != nil {
+		return *x.MinCost
+	}
+	return 0
+}
+
+func (x *ListRunsRequest) GetWaitingSince() string {
+	if x != nil {
+		return x.WaitingSince
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetSort() string {
+	if x != nil {
+		return x.Sort
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetAscending() bool {
+	if x != nil {
+		return x.Ascending
+	}
+	return false
+}
+
+// CountRunsRequest counts the runs that match the filters of a list; its status, order and page are
+// ignored.
+type CountRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Filters       *ListRunsRequest       `protobuf:"bytes,1,opt,name=filters,proto3" json:"filters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRunsRequest) Reset() {
+	*x = CountRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRunsRequest) ProtoMessage() {}
+
+func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
+func (*CountRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CountRunsRequest) GetFilters() *ListRunsRequest {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+// CountRunsResponse has the number of runs per status.
+type CountRunsResponse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Counts map[string]int64       `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// False if more runs match than were counted.
+	Complete      bool `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRunsResponse) Reset() {
+	*x = CountRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRunsResponse) ProtoMessage() {}
+
+func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
+func (*CountRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CountRunsResponse) GetCounts() map[string]int64 {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *CountRunsResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
 // ListRunsResponse is one page.
 type ListRunsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -295,7 +448,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[3]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -307,7 +460,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[3]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -320,7 +473,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{3}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -355,14 +508,16 @@ type RunSummary struct {
 	// Sequence of the last event; -1: none yet.
 	LastSequence int32 `protobuf:"varint,11,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
 	// Unset when no dispatcher owns the run.
-	Owner         *RunOwner `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
+	Owner *RunOwner `protobuf:"bytes,12,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Unset in rows of an older version that are not complete yet.
+	Facts         *RunFacts `protobuf:"bytes,13,opt,name=facts,proto3" json:"facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[4]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +529,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[4]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +542,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{4}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunSummary) GetRunId() string {
@@ -474,6 +629,121 @@ func (x *RunSummary) GetOwner() *RunOwner {
 	return nil
 }
 
+func (x *RunSummary) GetFacts() *RunFacts {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+// RunFacts are what lists show of a run, and sort by.
+type RunFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Model of the last call; empty: none.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// Node of the last event of a node; empty: none.
+	LastNode string `protobuf:"bytes,2,opt,name=last_node,json=lastNode,proto3" json:"last_node,omitempty"`
+	// Unset without a model call.
+	InputTokens  *int64 `protobuf:"varint,3,opt,name=input_tokens,json=inputTokens,proto3,oneof" json:"input_tokens,omitempty"`
+	OutputTokens *int64 `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3,oneof" json:"output_tokens,omitempty"`
+	// In US dollars; unset: unknown.
+	Cost *float64 `protobuf:"fixed64,5,opt,name=cost,proto3,oneof" json:"cost,omitempty"`
+	// From start to end.
+	DurationMs *int64 `protobuf:"varint,6,opt,name=duration_ms,json=durationMs,proto3,oneof" json:"duration_ms,omitempty"`
+	// Start of a wait for a person or another system; empty: none.
+	WaitingSince string `protobuf:"bytes,7,opt,name=waiting_since,json=waitingSince,proto3" json:"waiting_since,omitempty"`
+	// Beginning of the inputs on one line, redacted.
+	InputPreview  string `protobuf:"bytes,8,opt,name=input_preview,json=inputPreview,proto3" json:"input_preview,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunFacts) Reset() {
+	*x = RunFacts{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunFacts) ProtoMessage() {}
+
+func (x *RunFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunFacts.ProtoReflect.Descriptor instead.
+func (*RunFacts) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RunFacts) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *RunFacts) GetLastNode() string {
+	if x != nil {
+		return x.LastNode
+	}
+	return ""
+}
+
+func (x *RunFacts) GetInputTokens() int64 {
+	if x != nil && x.InputTokens != nil {
+		return *x.InputTokens
+	}
+	return 0
+}
+
+func (x *RunFacts) GetOutputTokens() int64 {
+	if x != nil && x.OutputTokens != nil {
+		return *x.OutputTokens
+	}
+	return 0
+}
+
+func (x *RunFacts) GetCost() float64 {
+	if x != nil && x.Cost != nil {
+		return *x.Cost
+	}
+	return 0
+}
+
+func (x *RunFacts) GetDurationMs() int64 {
+	if x != nil && x.DurationMs != nil {
+		return *x.DurationMs
+	}
+	return 0
+}
+
+func (x *RunFacts) GetWaitingSince() string {
+	if x != nil {
+		return x.WaitingSince
+	}
+	return ""
+}
+
+func (x *RunFacts) GetInputPreview() string {
+	if x != nil {
+		return x.InputPreview
+	}
+	return ""
+}
+
 // RunOwner is the dispatcher process that owns a run, according to its log.
 type RunOwner struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -488,7 +758,7 @@ type RunOwner struct {
 
 func (x *RunOwner) Reset() {
 	*x = RunOwner{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +770,7 @@ func (x *RunOwner) String() string {
 func (*RunOwner) ProtoMessage() {}
 
 func (x *RunOwner) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[5]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +783,7 @@ func (x *RunOwner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunOwner.ProtoReflect.Descriptor instead.
 func (*RunOwner) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{5}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RunOwner) GetProcess() string {
@@ -553,7 +823,7 @@ type RunWait struct {
 
 func (x *RunWait) Reset() {
 	*x = RunWait{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +835,7 @@ func (x *RunWait) String() string {
 func (*RunWait) ProtoMessage() {}
 
 func (x *RunWait) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[6]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +848,7 @@ func (x *RunWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunWait.ProtoReflect.Descriptor instead.
 func (*RunWait) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{6}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RunWait) GetFor() string {
@@ -640,7 +910,7 @@ type WatchRunsRequest struct {
 
 func (x *WatchRunsRequest) Reset() {
 	*x = WatchRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -652,7 +922,7 @@ func (x *WatchRunsRequest) String() string {
 func (*WatchRunsRequest) ProtoMessage() {}
 
 func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[7]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -665,7 +935,7 @@ func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{7}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WatchRunsRequest) GetTenant() string {
@@ -686,7 +956,7 @@ type WatchRunsResponse struct {
 
 func (x *WatchRunsResponse) Reset() {
 	*x = WatchRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +968,7 @@ func (x *WatchRunsResponse) String() string {
 func (*WatchRunsResponse) ProtoMessage() {}
 
 func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[8]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +981,7 @@ func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{8}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WatchRunsResponse) GetRun() *RunSummary {
@@ -735,7 +1005,7 @@ type ListInterruptsRequest struct {
 
 func (x *ListInterruptsRequest) Reset() {
 	*x = ListInterruptsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -747,7 +1017,7 @@ func (x *ListInterruptsRequest) String() string {
 func (*ListInterruptsRequest) ProtoMessage() {}
 
 func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[9]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -760,7 +1030,7 @@ func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsRequest.ProtoReflect.Descriptor instead.
 func (*ListInterruptsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{9}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListInterruptsRequest) GetTenant() string {
@@ -810,7 +1080,7 @@ type ListInterruptsResponse struct {
 
 func (x *ListInterruptsResponse) Reset() {
 	*x = ListInterruptsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -822,7 +1092,7 @@ func (x *ListInterruptsResponse) String() string {
 func (*ListInterruptsResponse) ProtoMessage() {}
 
 func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[10]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -835,7 +1105,7 @@ func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsResponse.ProtoReflect.Descriptor instead.
 func (*ListInterruptsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{10}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListInterruptsResponse) GetInterrupts() []*OpenInterrupt {
@@ -866,7 +1136,7 @@ type OpenInterrupt struct {
 
 func (x *OpenInterrupt) Reset() {
 	*x = OpenInterrupt{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +1148,7 @@ func (x *OpenInterrupt) String() string {
 func (*OpenInterrupt) ProtoMessage() {}
 
 func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[11]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +1161,7 @@ func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenInterrupt.ProtoReflect.Descriptor instead.
 func (*OpenInterrupt) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{11}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *OpenInterrupt) GetRunId() string {
@@ -934,7 +1204,7 @@ type ListSubstitutionsRequest struct {
 
 func (x *ListSubstitutionsRequest) Reset() {
 	*x = ListSubstitutionsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1216,7 @@ func (x *ListSubstitutionsRequest) String() string {
 func (*ListSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[12]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1229,7 @@ func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{12}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListSubstitutionsRequest) GetTenant() string {
@@ -988,7 +1258,7 @@ type ListSubstitutionsResponse struct {
 
 func (x *ListSubstitutionsResponse) Reset() {
 	*x = ListSubstitutionsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1000,7 +1270,7 @@ func (x *ListSubstitutionsResponse) String() string {
 func (*ListSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[13]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1013,7 +1283,7 @@ func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{13}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListSubstitutionsResponse) GetSubstitutions() []*Substitution {
@@ -1048,7 +1318,7 @@ type Substitution struct {
 
 func (x *Substitution) Reset() {
 	*x = Substitution{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1060,7 +1330,7 @@ func (x *Substitution) String() string {
 func (*Substitution) ProtoMessage() {}
 
 func (x *Substitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[14]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1073,7 +1343,7 @@ func (x *Substitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Substitution.ProtoReflect.Descriptor instead.
 func (*Substitution) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{14}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Substitution) GetOriginalProvider() string {
@@ -1154,7 +1424,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1436,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1449,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -1226,7 +1496,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1508,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1521,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -1302,7 +1572,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1584,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1597,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -1366,7 +1636,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1648,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1661,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -1439,7 +1709,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1721,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1734,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -1508,7 +1778,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1790,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1803,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -1567,7 +1837,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1849,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1862,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -1615,7 +1885,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1897,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1910,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -1687,7 +1957,7 @@ type ListOwnedRunsRequest struct {
 
 func (x *ListOwnedRunsRequest) Reset() {
 	*x = ListOwnedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1699,7 +1969,7 @@ func (x *ListOwnedRunsRequest) String() string {
 func (*ListOwnedRunsRequest) ProtoMessage() {}
 
 func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1712,7 +1982,7 @@ func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListOwnedRunsRequest) GetProcess() string {
@@ -1756,7 +2026,7 @@ type ListOwnedRunsResponse struct {
 
 func (x *ListOwnedRunsResponse) Reset() {
 	*x = ListOwnedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +2038,7 @@ func (x *ListOwnedRunsResponse) String() string {
 func (*ListOwnedRunsResponse) ProtoMessage() {}
 
 func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +2051,7 @@ func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
@@ -1811,7 +2081,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +2093,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +2106,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *OwnedRun) GetTenant() string {
@@ -1880,7 +2150,7 @@ type ViewRunRequest struct {
 
 func (x *ViewRunRequest) Reset() {
 	*x = ViewRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +2162,7 @@ func (x *ViewRunRequest) String() string {
 func (*ViewRunRequest) ProtoMessage() {}
 
 func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +2175,7 @@ func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
 func (*ViewRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ViewRunRequest) GetTenant() string {
@@ -1939,7 +2209,7 @@ type ViewRunResponse struct {
 
 func (x *ViewRunResponse) Reset() {
 	*x = ViewRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2221,7 @@ func (x *ViewRunResponse) String() string {
 func (*ViewRunResponse) ProtoMessage() {}
 
 func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1964,7 +2234,7 @@ func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
 func (*ViewRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ViewRunResponse) GetView() []byte {
@@ -1989,7 +2259,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2271,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2284,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -2055,7 +2325,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2337,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2350,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -2104,7 +2374,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x122\n" +
 	"\x05waits\x18\x04 \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12\"\n" +
 	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\x123\n" +
-	"\x05owner\x18\x06 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"\x87\x02\n" +
+	"\x05owner\x18\x06 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"\xb7\x03\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -2118,11 +2388,26 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x05since\x18\b \x01(\tR\x05since\x12\x12\n" +
 	"\x04kind\x18\t \x01(\tR\x04kind\x12\x1a\n" +
 	"\bprovider\x18\n" +
-	" \x01(\tR\bprovider\"h\n" +
+	" \x01(\tR\bprovider\x12\x14\n" +
+	"\x05model\x18\v \x01(\tR\x05model\x12\x14\n" +
+	"\x05until\x18\f \x01(\tR\x05until\x12\x1e\n" +
+	"\bmin_cost\x18\r \x01(\x01H\x00R\aminCost\x88\x01\x01\x12#\n" +
+	"\rwaiting_since\x18\x0e \x01(\tR\fwaitingSince\x12\x12\n" +
+	"\x04sort\x18\x0f \x01(\tR\x04sort\x12\x1c\n" +
+	"\tascending\x18\x10 \x01(\bR\tascendingB\v\n" +
+	"\t_min_cost\"R\n" +
+	"\x10CountRunsRequest\x12>\n" +
+	"\afilters\x18\x01 \x01(\v2$.waybill.eventlog.v1.ListRunsRequestR\afilters\"\xb6\x01\n" +
+	"\x11CountRunsResponse\x12J\n" +
+	"\x06counts\x18\x01 \x03(\v22.waybill.eventlog.v1.CountRunsResponse.CountsEntryR\x06counts\x12\x1a\n" +
+	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x1a9\n" +
+	"\vCountsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"h\n" +
 	"\x10ListRunsResponse\x123\n" +
 	"\x04runs\x18\x01 \x03(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x04runs\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"\xa2\x03\n" +
+	"nextCursor\"\xd7\x03\n" +
 	"\n" +
 	"RunSummary\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
@@ -2141,7 +2426,22 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x05waits\x18\n" +
 	" \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12#\n" +
 	"\rlast_sequence\x18\v \x01(\x05R\flastSequence\x123\n" +
-	"\x05owner\x18\f \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"P\n" +
+	"\x05owner\x18\f \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\x123\n" +
+	"\x05facts\x18\r \x01(\v2\x1d.waybill.eventlog.v1.RunFactsR\x05facts\"\xd4\x02\n" +
+	"\bRunFacts\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x1b\n" +
+	"\tlast_node\x18\x02 \x01(\tR\blastNode\x12&\n" +
+	"\finput_tokens\x18\x03 \x01(\x03H\x00R\vinputTokens\x88\x01\x01\x12(\n" +
+	"\routput_tokens\x18\x04 \x01(\x03H\x01R\foutputTokens\x88\x01\x01\x12\x17\n" +
+	"\x04cost\x18\x05 \x01(\x01H\x02R\x04cost\x88\x01\x01\x12$\n" +
+	"\vduration_ms\x18\x06 \x01(\x03H\x03R\n" +
+	"durationMs\x88\x01\x01\x12#\n" +
+	"\rwaiting_since\x18\a \x01(\tR\fwaitingSince\x12#\n" +
+	"\rinput_preview\x18\b \x01(\tR\finputPreviewB\x0f\n" +
+	"\r_input_tokensB\x10\n" +
+	"\x0e_output_tokensB\a\n" +
+	"\x05_costB\x0e\n" +
+	"\f_duration_ms\"P\n" +
 	"\bRunOwner\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -2258,10 +2558,11 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xa9\b\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\x85\t\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
-	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12\\\n" +
+	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
+	"\tCountRuns\x12%.waybill.eventlog.v1.CountRunsRequest\x1a&.waybill.eventlog.v1.CountRunsResponse\x12\\\n" +
 	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
 	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12r\n" +
 	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12]\n" +
@@ -2286,82 +2587,91 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),             // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),            // 1: waybill.eventlog.v1.GetRunResponse
 	(*ListRunsRequest)(nil),           // 2: waybill.eventlog.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),          // 3: waybill.eventlog.v1.ListRunsResponse
-	(*RunSummary)(nil),                // 4: waybill.eventlog.v1.RunSummary
-	(*RunOwner)(nil),                  // 5: waybill.eventlog.v1.RunOwner
-	(*RunWait)(nil),                   // 6: waybill.eventlog.v1.RunWait
-	(*WatchRunsRequest)(nil),          // 7: waybill.eventlog.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),         // 8: waybill.eventlog.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),     // 9: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),    // 10: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),             // 11: waybill.eventlog.v1.OpenInterrupt
-	(*ListSubstitutionsRequest)(nil),  // 12: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil), // 13: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),              // 14: waybill.eventlog.v1.Substitution
-	(*Event)(nil),                     // 15: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),         // 16: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),        // 17: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),             // 18: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),            // 19: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),      // 20: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),     // 21: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                  // 22: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),      // 23: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),     // 24: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                  // 25: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),            // 26: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),           // 27: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),          // 28: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),         // 29: waybill.eventlog.v1.ExportRunResponse
+	(*CountRunsRequest)(nil),          // 3: waybill.eventlog.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),         // 4: waybill.eventlog.v1.CountRunsResponse
+	(*ListRunsResponse)(nil),          // 5: waybill.eventlog.v1.ListRunsResponse
+	(*RunSummary)(nil),                // 6: waybill.eventlog.v1.RunSummary
+	(*RunFacts)(nil),                  // 7: waybill.eventlog.v1.RunFacts
+	(*RunOwner)(nil),                  // 8: waybill.eventlog.v1.RunOwner
+	(*RunWait)(nil),                   // 9: waybill.eventlog.v1.RunWait
+	(*WatchRunsRequest)(nil),          // 10: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),         // 11: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),     // 12: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),    // 13: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),             // 14: waybill.eventlog.v1.OpenInterrupt
+	(*ListSubstitutionsRequest)(nil),  // 15: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil), // 16: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),              // 17: waybill.eventlog.v1.Substitution
+	(*Event)(nil),                     // 18: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),         // 19: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),        // 20: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),             // 21: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),            // 22: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),      // 23: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),     // 24: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                  // 25: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),      // 26: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),     // 27: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                  // 28: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),            // 29: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),           // 30: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),          // 31: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),         // 32: waybill.eventlog.v1.ExportRunResponse
+	nil,                               // 33: waybill.eventlog.v1.CountRunsResponse.CountsEntry
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
-	6,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
-	5,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
-	4,  // 2: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
-	6,  // 3: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
-	5,  // 4: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
-	4,  // 5: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
-	11, // 6: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	14, // 7: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
-	15, // 8: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	15, // 9: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	22, // 10: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	22, // 11: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	25, // 12: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
-	25, // 13: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
-	5,  // 14: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	0,  // 15: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 16: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	7,  // 17: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	9,  // 18: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	12, // 19: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	16, // 20: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	18, // 21: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	26, // 22: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	28, // 23: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	20, // 24: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	23, // 25: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	1,  // 26: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 27: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	8,  // 28: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	10, // 29: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	13, // 30: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	17, // 31: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	19, // 32: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	27, // 33: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	29, // 34: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	21, // 35: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	24, // 36: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	26, // [26:37] is the sub-list for method output_type
-	15, // [15:26] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
+	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
+	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
+	33, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
+	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
+	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
+	7,  // 7: waybill.eventlog.v1.RunSummary.facts:type_name -> waybill.eventlog.v1.RunFacts
+	6,  // 8: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
+	14, // 9: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
+	17, // 10: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
+	18, // 11: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	18, // 12: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	25, // 13: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	25, // 14: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	28, // 15: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	28, // 16: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	8,  // 17: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	0,  // 18: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 19: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 20: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 21: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 22: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	15, // 23: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	19, // 24: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	21, // 25: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	29, // 26: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	31, // 27: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	23, // 28: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	26, // 29: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	1,  // 30: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 31: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 32: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 33: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 34: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	16, // 35: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	20, // 36: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	22, // 37: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	30, // 38: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	32, // 39: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	24, // 40: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	27, // 41: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	30, // [30:42] is the sub-list for method output_type
+	18, // [18:30] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -2369,14 +2679,16 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	if File_waybill_eventlog_v1_eventlog_proto != nil {
 		return
 	}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[26].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[2].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[7].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	EventLog_GetRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/GetRun"
 	EventLog_ListRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/ListRuns"
+	EventLog_CountRuns_FullMethodName         = "/waybill.eventlog.v1.EventLog/CountRuns"
 	EventLog_WatchRuns_FullMethodName         = "/waybill.eventlog.v1.EventLog/WatchRuns"
 	EventLog_ListInterrupts_FullMethodName    = "/waybill.eventlog.v1.EventLog/ListInterrupts"
 	EventLog_ListSubstitutions_FullMethodName = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
@@ -40,8 +41,10 @@ const (
 type EventLogClient interface {
 	// GetRun returns a run's snapshot.
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*GetRunResponse, error)
-	// ListRuns lists a tenant's runs, newest first.
+	// ListRuns lists a tenant's runs, newest first unless the request sorts them.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// CountRuns counts a tenant's runs per status.
+	CountRuns(ctx context.Context, in *CountRunsRequest, opts ...grpc.CallOption) (*CountRunsResponse, error)
 	// WatchRuns streams the row of each run of a tenant that changes, starting when its headers are
 	// sent.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
@@ -85,6 +88,16 @@ func (c *eventLogClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListRunsResponse)
 	err := c.cc.Invoke(ctx, EventLog_ListRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) CountRuns(ctx context.Context, in *CountRunsRequest, opts ...grpc.CallOption) (*CountRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountRunsResponse)
+	err := c.cc.Invoke(ctx, EventLog_CountRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -207,8 +220,10 @@ func (c *eventLogClient) ListOwnedRuns(ctx context.Context, in *ListOwnedRunsReq
 type EventLogServer interface {
 	// GetRun returns a run's snapshot.
 	GetRun(context.Context, *GetRunRequest) (*GetRunResponse, error)
-	// ListRuns lists a tenant's runs, newest first.
+	// ListRuns lists a tenant's runs, newest first unless the request sorts them.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// CountRuns counts a tenant's runs per status.
+	CountRuns(context.Context, *CountRunsRequest) (*CountRunsResponse, error)
 	// WatchRuns streams the row of each run of a tenant that changes, starting when its headers are
 	// sent.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
@@ -243,6 +258,9 @@ func (UnimplementedEventLogServer) GetRun(context.Context, *GetRunRequest) (*Get
 }
 func (UnimplementedEventLogServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedEventLogServer) CountRuns(context.Context, *CountRunsRequest) (*CountRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountRuns not implemented")
 }
 func (UnimplementedEventLogServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchRuns not implemented")
@@ -324,6 +342,24 @@ func _EventLog_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(EventLogServer).ListRuns(ctx, req.(*ListRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_CountRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).CountRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_CountRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).CountRuns(ctx, req.(*CountRunsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -490,6 +526,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRuns",
 			Handler:    _EventLog_ListRuns_Handler,
+		},
+		{
+			MethodName: "CountRuns",
+			Handler:    _EventLog_CountRuns_Handler,
 		},
 		{
 			MethodName: "ListInterrupts",

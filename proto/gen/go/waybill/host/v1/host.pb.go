@@ -208,8 +208,12 @@ type ListRunsRequest struct {
 	WorkflowId *string `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3,oneof" json:"workflow_id,omitempty"`
 	Tag        *string `protobuf:"bytes,5,opt,name=tag,proto3,oneof" json:"tag,omitempty"`
 	// Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:,
-	// provider:, since:.
-	Filter        *string `protobuf:"bytes,6,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
+	// provider:, model:, since:, until:, cost:, waiting:.
+	Filter *string `protobuf:"bytes,6,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
+	// Order of the list; unset: created. Runs without the value come last, newest first.
+	Sort *string `protobuf:"bytes,7,opt,name=sort,proto3,oneof" json:"sort,omitempty"`
+	// asc or desc; unset: desc.
+	Order         *string `protobuf:"bytes,8,opt,name=order,proto3,oneof" json:"order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -286,6 +290,505 @@ func (x *ListRunsRequest) GetFilter() string {
 	return ""
 }
 
+func (x *ListRunsRequest) GetSort() string {
+	if x != nil && x.Sort != nil {
+		return *x.Sort
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetOrder() string {
+	if x != nil && x.Order != nil {
+		return *x.Order
+	}
+	return ""
+}
+
+// CountRunsRequest selects the runs to count. A status: term of the filter is ignored.
+type CountRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in the list of runs.
+	Filter        *string `protobuf:"bytes,1,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRunsRequest) Reset() {
+	*x = CountRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRunsRequest) ProtoMessage() {}
+
+func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
+func (*CountRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CountRunsRequest) GetFilter() string {
+	if x != nil && x.Filter != nil {
+		return *x.Filter
+	}
+	return ""
+}
+
+// CountRunsResponse has the number of runs per status.
+type CountRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Statuses without a run are missing.
+	Counts []*RunCount `protobuf:"bytes,1,rep,name=counts,proto3" json:"counts,omitempty"`
+	Total  int64       `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	// More runs match than were counted: each number is a lower bound.
+	Truncated     bool `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountRunsResponse) Reset() {
+	*x = CountRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountRunsResponse) ProtoMessage() {}
+
+func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
+func (*CountRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CountRunsResponse) GetCounts() []*RunCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *CountRunsResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *CountRunsResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+// RunCount is the number of runs of a status.
+type RunCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        string                 `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	Count         int64                  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunCount) Reset() {
+	*x = RunCount{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunCount) ProtoMessage() {}
+
+func (x *RunCount) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunCount.ProtoReflect.Descriptor instead.
+func (*RunCount) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RunCount) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *RunCount) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+// BulkDeleteRunsRequest erases runs.
+type BulkDeleteRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 100 different ids.
+	RunIds        []string `protobuf:"bytes,1,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkDeleteRunsRequest) Reset() {
+	*x = BulkDeleteRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkDeleteRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkDeleteRunsRequest) ProtoMessage() {}
+
+func (x *BulkDeleteRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkDeleteRunsRequest.ProtoReflect.Descriptor instead.
+func (*BulkDeleteRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *BulkDeleteRunsRequest) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
+// BulkRetryRunsRequest starts runs again.
+type BulkRetryRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 100 different ids.
+	RunIds        []string `protobuf:"bytes,1,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkRetryRunsRequest) Reset() {
+	*x = BulkRetryRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkRetryRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkRetryRunsRequest) ProtoMessage() {}
+
+func (x *BulkRetryRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkRetryRunsRequest.ProtoReflect.Descriptor instead.
+func (*BulkRetryRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *BulkRetryRunsRequest) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
+// BulkAnnotateRunsRequest annotates runs.
+type BulkAnnotateRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 100 different ids.
+	RunIds []string          `protobuf:"bytes,1,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	Signal *AnnotationSignal `protobuf:"bytes,2,opt,name=signal,proto3" json:"signal,omitempty"`
+	// At most 8192 characters.
+	Note          *string `protobuf:"bytes,3,opt,name=note,proto3,oneof" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAnnotateRunsRequest) Reset() {
+	*x = BulkAnnotateRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAnnotateRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAnnotateRunsRequest) ProtoMessage() {}
+
+func (x *BulkAnnotateRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAnnotateRunsRequest.ProtoReflect.Descriptor instead.
+func (*BulkAnnotateRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *BulkAnnotateRunsRequest) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
+func (x *BulkAnnotateRunsRequest) GetSignal() *AnnotationSignal {
+	if x != nil {
+		return x.Signal
+	}
+	return nil
+}
+
+func (x *BulkAnnotateRunsRequest) GetNote() string {
+	if x != nil && x.Note != nil {
+		return *x.Note
+	}
+	return ""
+}
+
+// BulkRunsResponse has one result per requested id, in request order.
+type BulkRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*BulkRunResult       `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkRunsResponse) Reset() {
+	*x = BulkRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkRunsResponse) ProtoMessage() {}
+
+func (x *BulkRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkRunsResponse.ProtoReflect.Descriptor instead.
+func (*BulkRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *BulkRunsResponse) GetResults() []*BulkRunResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// BulkRunResult is the outcome for one run id.
+type BulkRunResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Ok    bool                   `protobuf:"varint,2,opt,name=ok,proto3" json:"ok,omitempty"`
+	// The run that was started by a retry.
+	NewRunId      *string       `protobuf:"bytes,3,opt,name=new_run_id,json=newRunId,proto3,oneof" json:"new_run_id,omitempty"`
+	Error         *BulkRunError `protobuf:"bytes,4,opt,name=error,proto3,oneof" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkRunResult) Reset() {
+	*x = BulkRunResult{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkRunResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkRunResult) ProtoMessage() {}
+
+func (x *BulkRunResult) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkRunResult.ProtoReflect.Descriptor instead.
+func (*BulkRunResult) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *BulkRunResult) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *BulkRunResult) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
+func (x *BulkRunResult) GetNewRunId() string {
+	if x != nil && x.NewRunId != nil {
+		return *x.NewRunId
+	}
+	return ""
+}
+
+func (x *BulkRunResult) GetError() *BulkRunError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+// BulkRunError is the reason why one run was left as it is.
+type BulkRunError struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkRunError) Reset() {
+	*x = BulkRunError{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkRunError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkRunError) ProtoMessage() {}
+
+func (x *BulkRunError) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkRunError.ProtoReflect.Descriptor instead.
+func (*BulkRunError) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BulkRunError) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *BulkRunError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // ListRunsResponse is one page of runs.
 type ListRunsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -297,7 +800,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[3]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +812,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[3]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +825,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{3}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -361,14 +864,29 @@ type RunSummary struct {
 	// When the run counts as stalled if no event arrives; unset: never, or it has ended.
 	StallsAt *string `protobuf:"bytes,13,opt,name=stalls_at,json=stallsAt,proto3,oneof" json:"stalls_at,omitempty"`
 	// Reason of the quarantine; unset: the run is not quarantined.
-	Quarantine    *QuarantinedRun `protobuf:"bytes,14,opt,name=quarantine,proto3,oneof" json:"quarantine,omitempty"`
+	Quarantine *QuarantinedRun `protobuf:"bytes,14,opt,name=quarantine,proto3,oneof" json:"quarantine,omitempty"`
+	// Model of the last call.
+	Model *string `protobuf:"bytes,15,opt,name=model,proto3,oneof" json:"model,omitempty"`
+	// Node of the last event of a node.
+	LastNode *string `protobuf:"bytes,16,opt,name=last_node,json=lastNode,proto3,oneof" json:"last_node,omitempty"`
+	// Unset without a model call.
+	InputTokens  *int64 `protobuf:"varint,17,opt,name=input_tokens,json=inputTokens,proto3,oneof" json:"input_tokens,omitempty"`
+	OutputTokens *int64 `protobuf:"varint,18,opt,name=output_tokens,json=outputTokens,proto3,oneof" json:"output_tokens,omitempty"`
+	// In US dollars; unset: unknown. It is an estimate unless the provider reports it.
+	CostUsd *float64 `protobuf:"fixed64,19,opt,name=cost_usd,json=costUsd,proto3,oneof" json:"cost_usd,omitempty"`
+	// From start to end; unset until the run has ended.
+	DurationMs *int64 `protobuf:"varint,20,opt,name=duration_ms,json=durationMs,proto3,oneof" json:"duration_ms,omitempty"`
+	// Start of a wait for a person or another system; unset: none.
+	WaitingSince *string `protobuf:"bytes,21,opt,name=waiting_since,json=waitingSince,proto3,oneof" json:"waiting_since,omitempty"`
+	// Beginning of the inputs on one line, redacted as in the run's log, at most 200 bytes.
+	InputPreview  *string `protobuf:"bytes,22,opt,name=input_preview,json=inputPreview,proto3,oneof" json:"input_preview,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[4]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +898,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[4]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +911,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{4}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunSummary) GetRunId() string {
@@ -494,6 +1012,62 @@ func (x *RunSummary) GetQuarantine() *QuarantinedRun {
 	return nil
 }
 
+func (x *RunSummary) GetModel() string {
+	if x != nil && x.Model != nil {
+		return *x.Model
+	}
+	return ""
+}
+
+func (x *RunSummary) GetLastNode() string {
+	if x != nil && x.LastNode != nil {
+		return *x.LastNode
+	}
+	return ""
+}
+
+func (x *RunSummary) GetInputTokens() int64 {
+	if x != nil && x.InputTokens != nil {
+		return *x.InputTokens
+	}
+	return 0
+}
+
+func (x *RunSummary) GetOutputTokens() int64 {
+	if x != nil && x.OutputTokens != nil {
+		return *x.OutputTokens
+	}
+	return 0
+}
+
+func (x *RunSummary) GetCostUsd() float64 {
+	if x != nil && x.CostUsd != nil {
+		return *x.CostUsd
+	}
+	return 0
+}
+
+func (x *RunSummary) GetDurationMs() int64 {
+	if x != nil && x.DurationMs != nil {
+		return *x.DurationMs
+	}
+	return 0
+}
+
+func (x *RunSummary) GetWaitingSince() string {
+	if x != nil && x.WaitingSince != nil {
+		return *x.WaitingSince
+	}
+	return ""
+}
+
+func (x *RunSummary) GetInputPreview() string {
+	if x != nil && x.InputPreview != nil {
+		return *x.InputPreview
+	}
+	return ""
+}
+
 // RunWait is what a run waits for.
 type RunWait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -516,7 +1090,7 @@ type RunWait struct {
 
 func (x *RunWait) Reset() {
 	*x = RunWait{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +1102,7 @@ func (x *RunWait) String() string {
 func (*RunWait) ProtoMessage() {}
 
 func (x *RunWait) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[5]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +1115,7 @@ func (x *RunWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunWait.ProtoReflect.Descriptor instead.
 func (*RunWait) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{5}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RunWait) GetFor() string {
@@ -623,7 +1197,7 @@ type RunLimit struct {
 
 func (x *RunLimit) Reset() {
 	*x = RunLimit{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +1209,7 @@ func (x *RunLimit) String() string {
 func (*RunLimit) ProtoMessage() {}
 
 func (x *RunLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[6]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +1222,7 @@ func (x *RunLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLimit.ProtoReflect.Descriptor instead.
 func (*RunLimit) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{6}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RunLimit) GetReason() string {
@@ -709,7 +1283,7 @@ type WatchRunsRequest struct {
 
 func (x *WatchRunsRequest) Reset() {
 	*x = WatchRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +1295,7 @@ func (x *WatchRunsRequest) String() string {
 func (*WatchRunsRequest) ProtoMessage() {}
 
 func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[7]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +1308,7 @@ func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{7}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{16}
 }
 
 // WatchRunsResponse is a row as ListRuns returns it. If rows change faster than they are read, only
@@ -748,7 +1322,7 @@ type WatchRunsResponse struct {
 
 func (x *WatchRunsResponse) Reset() {
 	*x = WatchRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +1334,7 @@ func (x *WatchRunsResponse) String() string {
 func (*WatchRunsResponse) ProtoMessage() {}
 
 func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[8]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +1347,7 @@ func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{8}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchRunsResponse) GetRun() *RunSummary {
@@ -799,7 +1373,7 @@ type ListInterruptsRequest struct {
 
 func (x *ListInterruptsRequest) Reset() {
 	*x = ListInterruptsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1385,7 @@ func (x *ListInterruptsRequest) String() string {
 func (*ListInterruptsRequest) ProtoMessage() {}
 
 func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[9]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1398,7 @@ func (x *ListInterruptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsRequest.ProtoReflect.Descriptor instead.
 func (*ListInterruptsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{9}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListInterruptsRequest) GetLimit() int32 {
@@ -874,7 +1448,7 @@ type ListInterruptsResponse struct {
 
 func (x *ListInterruptsResponse) Reset() {
 	*x = ListInterruptsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +1460,7 @@ func (x *ListInterruptsResponse) String() string {
 func (*ListInterruptsResponse) ProtoMessage() {}
 
 func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[10]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1473,7 @@ func (x *ListInterruptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInterruptsResponse.ProtoReflect.Descriptor instead.
 func (*ListInterruptsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{10}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListInterruptsResponse) GetInterrupts() []*OpenInterrupt {
@@ -931,7 +1505,7 @@ type OpenInterrupt struct {
 
 func (x *OpenInterrupt) Reset() {
 	*x = OpenInterrupt{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -943,7 +1517,7 @@ func (x *OpenInterrupt) String() string {
 func (*OpenInterrupt) ProtoMessage() {}
 
 func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[11]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -956,7 +1530,7 @@ func (x *OpenInterrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenInterrupt.ProtoReflect.Descriptor instead.
 func (*OpenInterrupt) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{11}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OpenInterrupt) GetRunId() string {
@@ -999,7 +1573,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1011,7 +1585,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[12]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1024,7 +1598,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{12}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListWorkflowsRequest) GetLimit() int32 {
@@ -1052,7 +1626,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1638,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[13]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1651,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{13}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -1113,7 +1687,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1699,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[14]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1712,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{14}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -1200,7 +1774,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1786,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[15]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1799,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{15}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PutWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -1251,7 +1825,7 @@ type PutWorkflowResponse struct {
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1837,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[16]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1850,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{16}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -1327,7 +1901,7 @@ type WorkflowWarning struct {
 
 func (x *WorkflowWarning) Reset() {
 	*x = WorkflowWarning{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1913,7 @@ func (x *WorkflowWarning) String() string {
 func (*WorkflowWarning) ProtoMessage() {}
 
 func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[17]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1926,7 @@ func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
 func (*WorkflowWarning) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{17}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkflowWarning) GetPath() string {
@@ -1386,7 +1960,7 @@ type ValidateWorkflowRequest struct {
 
 func (x *ValidateWorkflowRequest) Reset() {
 	*x = ValidateWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1972,7 @@ func (x *ValidateWorkflowRequest) String() string {
 func (*ValidateWorkflowRequest) ProtoMessage() {}
 
 func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[18]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1985,7 @@ func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{18}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ValidateWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -1436,7 +2010,7 @@ type ValidateWorkflowResponse struct {
 
 func (x *ValidateWorkflowResponse) Reset() {
 	*x = ValidateWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +2022,7 @@ func (x *ValidateWorkflowResponse) String() string {
 func (*ValidateWorkflowResponse) ProtoMessage() {}
 
 func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[19]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +2035,7 @@ func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{19}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ValidateWorkflowResponse) GetValid() bool {
@@ -1495,7 +2069,7 @@ type ListWorkflowVersionsRequest struct {
 
 func (x *ListWorkflowVersionsRequest) Reset() {
 	*x = ListWorkflowVersionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1507,7 +2081,7 @@ func (x *ListWorkflowVersionsRequest) String() string {
 func (*ListWorkflowVersionsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[20]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1520,7 +2094,7 @@ func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{20}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
@@ -1541,7 +2115,7 @@ type ListWorkflowVersionsResponse struct {
 
 func (x *ListWorkflowVersionsResponse) Reset() {
 	*x = ListWorkflowVersionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +2127,7 @@ func (x *ListWorkflowVersionsResponse) String() string {
 func (*ListWorkflowVersionsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[21]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +2140,7 @@ func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{21}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListWorkflowVersionsResponse) GetWorkflowId() string {
@@ -1596,7 +2170,7 @@ type WorkflowVersion struct {
 
 func (x *WorkflowVersion) Reset() {
 	*x = WorkflowVersion{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +2182,7 @@ func (x *WorkflowVersion) String() string {
 func (*WorkflowVersion) ProtoMessage() {}
 
 func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[22]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +2195,7 @@ func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
 func (*WorkflowVersion) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{22}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WorkflowVersion) GetVersion() string {
@@ -1657,7 +2231,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +2243,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +2256,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DeleteWorkflowRequest) GetWorkflowId() string {
@@ -1710,7 +2284,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +2296,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +2309,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DeleteWorkflowResponse) GetWorkflowId() string {
@@ -1762,7 +2336,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2348,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2361,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -1807,7 +2381,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +2393,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +2406,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -1854,7 +2428,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +2440,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +2453,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -1906,7 +2480,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2492,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2505,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -1955,7 +2529,7 @@ type ListAuditEntriesRequest struct {
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2541,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2554,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -2016,7 +2590,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2028,7 +2602,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2041,7 +2615,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -2069,7 +2643,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2655,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2668,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -2121,7 +2695,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2707,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2720,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -2170,7 +2744,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2756,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2769,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -2237,7 +2811,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2823,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2836,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -2294,7 +2868,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2306,7 +2880,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2893,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -2360,7 +2934,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2946,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2959,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -2405,7 +2979,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2417,7 +2991,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +3004,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -2450,7 +3024,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +3036,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +3049,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -2494,7 +3068,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +3080,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +3093,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
 }
 
 // ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
@@ -2535,7 +3109,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +3121,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +3134,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -2594,7 +3168,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2606,7 +3180,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2619,7 +3193,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -2664,7 +3238,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +3250,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +3263,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -2724,7 +3298,7 @@ type ListModelSubstitutionsRequest struct {
 
 func (x *ListModelSubstitutionsRequest) Reset() {
 	*x = ListModelSubstitutionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2736,7 +3310,7 @@ func (x *ListModelSubstitutionsRequest) String() string {
 func (*ListModelSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2749,7 +3323,7 @@ func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListModelSubstitutionsRequest) GetSince() string {
@@ -2771,7 +3345,7 @@ type ListModelSubstitutionsResponse struct {
 
 func (x *ListModelSubstitutionsResponse) Reset() {
 	*x = ListModelSubstitutionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +3357,7 @@ func (x *ListModelSubstitutionsResponse) String() string {
 func (*ListModelSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +3370,7 @@ func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
@@ -2835,7 +3409,7 @@ type ModelSubstitution struct {
 
 func (x *ModelSubstitution) Reset() {
 	*x = ModelSubstitution{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2847,7 +3421,7 @@ func (x *ModelSubstitution) String() string {
 func (*ModelSubstitution) ProtoMessage() {}
 
 func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2860,7 +3434,7 @@ func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
 func (*ModelSubstitution) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ModelSubstitution) GetOriginalProvider() string {
@@ -2940,7 +3514,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3526,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3539,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
@@ -3000,7 +3574,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3012,7 +3586,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3025,7 +3599,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3063,7 +3637,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3649,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3662,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -3150,7 +3724,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3736,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3749,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RetryQuarantinedRunRequest) GetRunId() string {
@@ -3197,7 +3771,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3783,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3796,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RetryQuarantinedRunResponse) GetRunId() string {
@@ -3251,7 +3825,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3837,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3850,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EndQuarantinedRunRequest) GetRunId() string {
@@ -3304,7 +3878,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3316,7 +3890,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3329,7 +3903,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EndQuarantinedRunResponse) GetRunId() string {
@@ -3356,7 +3930,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3942,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3955,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -3400,7 +3974,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3986,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3425,7 +3999,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
 }
 
 // GetRunOwnerRequest names the run.
@@ -3438,7 +4012,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +4024,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +4037,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -3499,7 +4073,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +4085,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +4098,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -3602,7 +4176,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +4188,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +4201,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -3654,7 +4228,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +4240,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +4253,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -3702,7 +4276,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3714,7 +4288,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3727,7 +4301,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -3761,7 +4335,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3773,7 +4347,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3786,7 +4360,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -3810,7 +4384,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4396,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4409,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -3872,7 +4446,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3884,7 +4458,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3897,7 +4471,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -3939,7 +4513,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3951,7 +4525,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3964,7 +4538,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -4036,7 +4610,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
 	"run_status\x18\x06 \x01(\tR\trunStatus\x12\x1b\n" +
 	"\x06notice\x18\a \x01(\tH\x00R\x06notice\x88\x01\x01B\t\n" +
-	"\a_notice\"\x83\x02\n" +
+	"\a_notice\"\xca\x02\n" +
 	"\x0fListRunsRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12\x1b\n" +
@@ -4044,18 +4618,54 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x04 \x01(\tH\x03R\n" +
 	"workflowId\x88\x01\x01\x12\x15\n" +
 	"\x03tag\x18\x05 \x01(\tH\x04R\x03tag\x88\x01\x01\x12\x1b\n" +
-	"\x06filter\x18\x06 \x01(\tH\x05R\x06filter\x88\x01\x01B\b\n" +
+	"\x06filter\x18\x06 \x01(\tH\x05R\x06filter\x88\x01\x01\x12\x17\n" +
+	"\x04sort\x18\a \x01(\tH\x06R\x04sort\x88\x01\x01\x12\x19\n" +
+	"\x05order\x18\b \x01(\tH\aR\x05order\x88\x01\x01B\b\n" +
 	"\x06_limitB\t\n" +
 	"\a_cursorB\t\n" +
 	"\a_statusB\x0e\n" +
 	"\f_workflow_idB\x06\n" +
 	"\x04_tagB\t\n" +
-	"\a_filter\"y\n" +
+	"\a_filterB\a\n" +
+	"\x05_sortB\b\n" +
+	"\x06_order\":\n" +
+	"\x10CountRunsRequest\x12\x1b\n" +
+	"\x06filter\x18\x01 \x01(\tH\x00R\x06filter\x88\x01\x01B\t\n" +
+	"\a_filter\"z\n" +
+	"\x11CountRunsResponse\x121\n" +
+	"\x06counts\x18\x01 \x03(\v2\x19.waybill.host.v1.RunCountR\x06counts\x12\x14\n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1c\n" +
+	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"8\n" +
+	"\bRunCount\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\tR\x06status\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"0\n" +
+	"\x15BulkDeleteRunsRequest\x12\x17\n" +
+	"\arun_ids\x18\x01 \x03(\tR\x06runIds\"/\n" +
+	"\x14BulkRetryRunsRequest\x12\x17\n" +
+	"\arun_ids\x18\x01 \x03(\tR\x06runIds\"\x8f\x01\n" +
+	"\x17BulkAnnotateRunsRequest\x12\x17\n" +
+	"\arun_ids\x18\x01 \x03(\tR\x06runIds\x129\n" +
+	"\x06signal\x18\x02 \x01(\v2!.waybill.host.v1.AnnotationSignalR\x06signal\x12\x17\n" +
+	"\x04note\x18\x03 \x01(\tH\x00R\x04note\x88\x01\x01B\a\n" +
+	"\x05_note\"L\n" +
+	"\x10BulkRunsResponse\x128\n" +
+	"\aresults\x18\x01 \x03(\v2\x1e.waybill.host.v1.BulkRunResultR\aresults\"\xac\x01\n" +
+	"\rBulkRunResult\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x0e\n" +
+	"\x02ok\x18\x02 \x01(\bR\x02ok\x12!\n" +
+	"\n" +
+	"new_run_id\x18\x03 \x01(\tH\x00R\bnewRunId\x88\x01\x01\x128\n" +
+	"\x05error\x18\x04 \x01(\v2\x1d.waybill.host.v1.BulkRunErrorH\x01R\x05error\x88\x01\x01B\r\n" +
+	"\v_new_run_idB\b\n" +
+	"\x06_error\"<\n" +
+	"\fBulkRunError\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"y\n" +
 	"\x10ListRunsResponse\x12/\n" +
 	"\x04runs\x18\x01 \x03(\v2\x1b.waybill.host.v1.RunSummaryR\x04runs\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"\xec\x04\n" +
+	"\f_next_cursor\"\x91\b\n" +
 	"\n" +
 	"RunSummary\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
@@ -4078,7 +4688,17 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\tstalls_at\x18\r \x01(\tH\x05R\bstallsAt\x88\x01\x01\x12D\n" +
 	"\n" +
 	"quarantine\x18\x0e \x01(\v2\x1f.waybill.host.v1.QuarantinedRunH\x06R\n" +
-	"quarantine\x88\x01\x01B\r\n" +
+	"quarantine\x88\x01\x01\x12\x19\n" +
+	"\x05model\x18\x0f \x01(\tH\aR\x05model\x88\x01\x01\x12 \n" +
+	"\tlast_node\x18\x10 \x01(\tH\bR\blastNode\x88\x01\x01\x12&\n" +
+	"\finput_tokens\x18\x11 \x01(\x03H\tR\vinputTokens\x88\x01\x01\x12(\n" +
+	"\routput_tokens\x18\x12 \x01(\x03H\n" +
+	"R\foutputTokens\x88\x01\x01\x12\x1e\n" +
+	"\bcost_usd\x18\x13 \x01(\x01H\vR\acostUsd\x88\x01\x01\x12$\n" +
+	"\vduration_ms\x18\x14 \x01(\x03H\fR\n" +
+	"durationMs\x88\x01\x01\x12(\n" +
+	"\rwaiting_since\x18\x15 \x01(\tH\rR\fwaitingSince\x88\x01\x01\x12(\n" +
+	"\rinput_preview\x18\x16 \x01(\tH\x0eR\finputPreview\x88\x01\x01B\r\n" +
 	"\v_started_atB\x0f\n" +
 	"\r_completed_atB\r\n" +
 	"\v_error_codeB\x10\n" +
@@ -4086,7 +4706,16 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06_waitsB\f\n" +
 	"\n" +
 	"_stalls_atB\r\n" +
-	"\v_quarantine\"\xd7\x02\n" +
+	"\v_quarantineB\b\n" +
+	"\x06_modelB\f\n" +
+	"\n" +
+	"_last_nodeB\x0f\n" +
+	"\r_input_tokensB\x10\n" +
+	"\x0e_output_tokensB\v\n" +
+	"\t_cost_usdB\x0e\n" +
+	"\f_duration_msB\x10\n" +
+	"\x0e_waiting_sinceB\x10\n" +
+	"\x0e_input_preview\"\xd7\x02\n" +
 	"\aRunWait\x12\x10\n" +
 	"\x03for\x18\x01 \x01(\tR\x03for\x12\x1c\n" +
 	"\anode_id\x18\x02 \x01(\tH\x00R\x06nodeId\x88\x01\x01\x12\x1d\n" +
@@ -4385,10 +5014,14 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\x86\x16\n" +
+	"byteOffset2\xf3\x18\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
-	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12T\n" +
+	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
+	"\tCountRuns\x12!.waybill.host.v1.CountRunsRequest\x1a\".waybill.host.v1.CountRunsResponse\x12[\n" +
+	"\x0eBulkDeleteRuns\x12&.waybill.host.v1.BulkDeleteRunsRequest\x1a!.waybill.host.v1.BulkRunsResponse\x12Y\n" +
+	"\rBulkRetryRuns\x12%.waybill.host.v1.BulkRetryRunsRequest\x1a!.waybill.host.v1.BulkRunsResponse\x12_\n" +
+	"\x10BulkAnnotateRuns\x12(.waybill.host.v1.BulkAnnotateRunsRequest\x1a!.waybill.host.v1.BulkRunsResponse\x12T\n" +
 	"\tWatchRuns\x12!.waybill.host.v1.WatchRunsRequest\x1a\".waybill.host.v1.WatchRunsResponse0\x01\x12a\n" +
 	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12v\n" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
@@ -4431,175 +5064,196 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
 	(*ListRunsRequest)(nil),                // 2: waybill.host.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),               // 3: waybill.host.v1.ListRunsResponse
-	(*RunSummary)(nil),                     // 4: waybill.host.v1.RunSummary
-	(*RunWait)(nil),                        // 5: waybill.host.v1.RunWait
-	(*RunLimit)(nil),                       // 6: waybill.host.v1.RunLimit
-	(*WatchRunsRequest)(nil),               // 7: waybill.host.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),              // 8: waybill.host.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),          // 9: waybill.host.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),         // 10: waybill.host.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),                  // 11: waybill.host.v1.OpenInterrupt
-	(*ListWorkflowsRequest)(nil),           // 12: waybill.host.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),          // 13: waybill.host.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),                // 14: waybill.host.v1.WorkflowSummary
-	(*PutWorkflowRequest)(nil),             // 15: waybill.host.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),            // 16: waybill.host.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),                // 17: waybill.host.v1.WorkflowWarning
-	(*ValidateWorkflowRequest)(nil),        // 18: waybill.host.v1.ValidateWorkflowRequest
-	(*ValidateWorkflowResponse)(nil),       // 19: waybill.host.v1.ValidateWorkflowResponse
-	(*ListWorkflowVersionsRequest)(nil),    // 20: waybill.host.v1.ListWorkflowVersionsRequest
-	(*ListWorkflowVersionsResponse)(nil),   // 21: waybill.host.v1.ListWorkflowVersionsResponse
-	(*WorkflowVersion)(nil),                // 22: waybill.host.v1.WorkflowVersion
-	(*DeleteWorkflowRequest)(nil),          // 23: waybill.host.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),         // 24: waybill.host.v1.DeleteWorkflowResponse
-	(*GetEnvelopeSchemaRequest)(nil),       // 25: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),      // 26: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),          // 27: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),         // 28: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),        // 29: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),       // 30: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),                // 31: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),               // 32: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),        // 33: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),               // 34: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),               // 35: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),       // 36: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),         // 37: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),        // 38: waybill.host.v1.ListAnnotationsResponse
-	(*ListModelCapabilitiesRequest)(nil),   // 39: waybill.host.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil),  // 40: waybill.host.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),                // 41: waybill.host.v1.ModelCapability
-	(*CapableModel)(nil),                   // 42: waybill.host.v1.CapableModel
-	(*ListModelSubstitutionsRequest)(nil),  // 43: waybill.host.v1.ListModelSubstitutionsRequest
-	(*ListModelSubstitutionsResponse)(nil), // 44: waybill.host.v1.ListModelSubstitutionsResponse
-	(*ModelSubstitution)(nil),              // 45: waybill.host.v1.ModelSubstitution
-	(*ListQuarantinedRunsRequest)(nil),     // 46: waybill.host.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),    // 47: waybill.host.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                 // 48: waybill.host.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),     // 49: waybill.host.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),    // 50: waybill.host.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),       // 51: waybill.host.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),      // 52: waybill.host.v1.EndQuarantinedRunResponse
-	(*DeleteRunRequest)(nil),               // 53: waybill.host.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),              // 54: waybill.host.v1.DeleteRunResponse
-	(*GetRunOwnerRequest)(nil),             // 55: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 56: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 57: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 58: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 59: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 60: waybill.host.v1.GetNodeInputResponse
-	(*ReadAnswerRequest)(nil),              // 61: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 62: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 63: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 64: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 65: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 66: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 67: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 68: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 69: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 70: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*CountRunsRequest)(nil),               // 3: waybill.host.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),              // 4: waybill.host.v1.CountRunsResponse
+	(*RunCount)(nil),                       // 5: waybill.host.v1.RunCount
+	(*BulkDeleteRunsRequest)(nil),          // 6: waybill.host.v1.BulkDeleteRunsRequest
+	(*BulkRetryRunsRequest)(nil),           // 7: waybill.host.v1.BulkRetryRunsRequest
+	(*BulkAnnotateRunsRequest)(nil),        // 8: waybill.host.v1.BulkAnnotateRunsRequest
+	(*BulkRunsResponse)(nil),               // 9: waybill.host.v1.BulkRunsResponse
+	(*BulkRunResult)(nil),                  // 10: waybill.host.v1.BulkRunResult
+	(*BulkRunError)(nil),                   // 11: waybill.host.v1.BulkRunError
+	(*ListRunsResponse)(nil),               // 12: waybill.host.v1.ListRunsResponse
+	(*RunSummary)(nil),                     // 13: waybill.host.v1.RunSummary
+	(*RunWait)(nil),                        // 14: waybill.host.v1.RunWait
+	(*RunLimit)(nil),                       // 15: waybill.host.v1.RunLimit
+	(*WatchRunsRequest)(nil),               // 16: waybill.host.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),              // 17: waybill.host.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),          // 18: waybill.host.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),         // 19: waybill.host.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),                  // 20: waybill.host.v1.OpenInterrupt
+	(*ListWorkflowsRequest)(nil),           // 21: waybill.host.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),          // 22: waybill.host.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),                // 23: waybill.host.v1.WorkflowSummary
+	(*PutWorkflowRequest)(nil),             // 24: waybill.host.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),            // 25: waybill.host.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),                // 26: waybill.host.v1.WorkflowWarning
+	(*ValidateWorkflowRequest)(nil),        // 27: waybill.host.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil),       // 28: waybill.host.v1.ValidateWorkflowResponse
+	(*ListWorkflowVersionsRequest)(nil),    // 29: waybill.host.v1.ListWorkflowVersionsRequest
+	(*ListWorkflowVersionsResponse)(nil),   // 30: waybill.host.v1.ListWorkflowVersionsResponse
+	(*WorkflowVersion)(nil),                // 31: waybill.host.v1.WorkflowVersion
+	(*DeleteWorkflowRequest)(nil),          // 32: waybill.host.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),         // 33: waybill.host.v1.DeleteWorkflowResponse
+	(*GetEnvelopeSchemaRequest)(nil),       // 34: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),      // 35: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),          // 36: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),         // 37: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),        // 38: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 39: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 40: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 41: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 42: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 43: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 44: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 45: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 46: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 47: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 48: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 49: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 50: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 51: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 52: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 53: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 54: waybill.host.v1.ModelSubstitution
+	(*ListQuarantinedRunsRequest)(nil),     // 55: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 56: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 57: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 58: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 59: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 60: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 61: waybill.host.v1.EndQuarantinedRunResponse
+	(*DeleteRunRequest)(nil),               // 62: waybill.host.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),              // 63: waybill.host.v1.DeleteRunResponse
+	(*GetRunOwnerRequest)(nil),             // 64: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 65: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 66: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 67: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 68: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 69: waybill.host.v1.GetNodeInputResponse
+	(*ReadAnswerRequest)(nil),              // 70: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 71: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 72: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 73: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 74: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 75: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 76: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 77: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 78: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 79: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	64, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
-	4,  // 1: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
-	5,  // 2: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	48, // 3: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	6,  // 4: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
-	4,  // 5: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
-	11, // 6: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	64, // 7: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
-	14, // 8: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	64, // 9: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	17, // 10: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	64, // 11: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	17, // 12: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	17, // 13: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	22, // 14: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	64, // 15: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	64, // 16: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	64, // 17: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	64, // 18: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	34, // 19: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	35, // 20: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	64, // 21: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	64, // 22: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	41, // 23: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	42, // 24: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	45, // 25: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	48, // 26: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	6,  // 27: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	48, // 28: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	64, // 29: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	64, // 30: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	63, // 31: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	64, // 32: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,  // 33: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 34: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	7,  // 35: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	9,  // 36: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	39, // 37: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	43, // 38: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	12, // 39: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	15, // 40: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	18, // 41: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	20, // 42: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	23, // 43: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	25, // 44: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	27, // 45: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	31, // 46: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	33, // 47: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	37, // 48: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	29, // 49: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	65, // 50: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	66, // 51: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	67, // 52: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	46, // 53: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	49, // 54: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	51, // 55: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	53, // 56: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	55, // 57: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	57, // 58: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	59, // 59: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	61, // 60: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 61: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	3,  // 62: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	8,  // 63: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	10, // 64: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	40, // 65: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	44, // 66: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	13, // 67: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	16, // 68: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	19, // 69: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	21, // 70: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	24, // 71: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	26, // 72: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	28, // 73: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	32, // 74: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	36, // 75: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	38, // 76: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	30, // 77: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	68, // 78: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	69, // 79: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	70, // 80: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	47, // 81: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	50, // 82: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	52, // 83: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	54, // 84: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	56, // 85: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	58, // 86: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	60, // 87: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	62, // 88: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	61, // [61:89] is the sub-list for method output_type
-	33, // [33:61] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	73, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	5,  // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
+	44, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	10, // 3: waybill.host.v1.BulkRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	11, // 4: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
+	13, // 5: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
+	14, // 6: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
+	57, // 7: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	15, // 8: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
+	13, // 9: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
+	20, // 10: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
+	73, // 11: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	23, // 12: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	73, // 13: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	26, // 14: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	73, // 15: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	26, // 16: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	26, // 17: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	31, // 18: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	73, // 19: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	73, // 20: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	73, // 21: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	73, // 22: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	43, // 23: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	44, // 24: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	73, // 25: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	73, // 26: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	50, // 27: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	51, // 28: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	54, // 29: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	57, // 30: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	15, // 31: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	57, // 32: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	73, // 33: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	73, // 34: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	72, // 35: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	73, // 36: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,  // 37: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 38: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,  // 39: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,  // 40: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,  // 41: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,  // 42: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	16, // 43: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	18, // 44: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	48, // 45: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	52, // 46: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	21, // 47: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	24, // 48: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	27, // 49: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	29, // 50: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	32, // 51: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	34, // 52: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	36, // 53: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	40, // 54: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	42, // 55: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	46, // 56: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	38, // 57: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	74, // 58: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	75, // 59: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	76, // 60: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	55, // 61: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	58, // 62: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	60, // 63: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	62, // 64: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	64, // 65: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	66, // 66: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	68, // 67: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	70, // 68: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,  // 69: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	12, // 70: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,  // 71: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,  // 72: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	9,  // 73: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	9,  // 74: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	17, // 75: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	19, // 76: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	49, // 77: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	53, // 78: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	22, // 79: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	25, // 80: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	28, // 81: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	30, // 82: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	33, // 83: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	35, // 84: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	37, // 85: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	41, // 86: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	45, // 87: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	47, // 88: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	39, // 89: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	77, // 90: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	78, // 91: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	79, // 92: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	56, // 93: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	59, // 94: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	61, // 95: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	63, // 96: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	65, // 97: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	67, // 98: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	69, // 99: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	71, // 100: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	69, // [69:101] is the sub-list for method output_type
+	37, // [37:69] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -4612,36 +5266,39 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[1].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[3].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[4].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[5].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[6].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[9].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[8].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[10].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[12].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[13].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[14].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[15].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[18].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[19].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[21].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[22].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[23].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[27].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[29].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[30].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[33].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[34].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[32].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[36].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[38].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[39].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[42].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[43].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[51].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[52].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[55].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[56].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[57].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[59].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[60].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[65].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[66].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[68].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

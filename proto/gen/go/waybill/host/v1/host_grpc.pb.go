@@ -21,6 +21,10 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Host_PollRunEvents_FullMethodName          = "/waybill.host.v1.Host/PollRunEvents"
 	Host_ListRuns_FullMethodName               = "/waybill.host.v1.Host/ListRuns"
+	Host_CountRuns_FullMethodName              = "/waybill.host.v1.Host/CountRuns"
+	Host_BulkDeleteRuns_FullMethodName         = "/waybill.host.v1.Host/BulkDeleteRuns"
+	Host_BulkRetryRuns_FullMethodName          = "/waybill.host.v1.Host/BulkRetryRuns"
+	Host_BulkAnnotateRuns_FullMethodName       = "/waybill.host.v1.Host/BulkAnnotateRuns"
 	Host_WatchRuns_FullMethodName              = "/waybill.host.v1.Host/WatchRuns"
 	Host_ListInterrupts_FullMethodName         = "/waybill.host.v1.Host/ListInterrupts"
 	Host_ListModelCapabilities_FullMethodName  = "/waybill.host.v1.Host/ListModelCapabilities"
@@ -58,8 +62,17 @@ type HostClient interface {
 	// PollRunEvents returns a page of events, and waits for new events if there are none. Scope
 	// runs:read.
 	PollRunEvents(ctx context.Context, in *PollRunEventsRequest, opts ...grpc.CallOption) (*PollRunEventsResponse, error)
-	// ListRuns lists runs, newest first. Scope runs:read.
+	// ListRuns lists runs, newest first unless the request sorts them. Scope runs:read.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
+	// CountRuns counts runs per status. Scope runs:read.
+	CountRuns(ctx context.Context, in *CountRunsRequest, opts ...grpc.CallOption) (*CountRunsResponse, error)
+	// BulkDeleteRuns erases up to 100 runs that have ended. Scope runs:delete.
+	BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error)
+	// BulkRetryRuns starts up to 100 runs again, each as a fork from its first event. Scopes
+	// runs:create and runs:read.
+	BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error)
+	// BulkAnnotateRuns records the caller's annotation of up to 100 runs. Scope runs:read.
+	BulkAnnotateRuns(ctx context.Context, in *BulkAnnotateRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error)
 	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
 	// runs:read.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
@@ -141,6 +154,46 @@ func (c *hostClient) ListRuns(ctx context.Context, in *ListRunsRequest, opts ...
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListRunsResponse)
 	err := c.cc.Invoke(ctx, Host_ListRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) CountRuns(ctx context.Context, in *CountRunsRequest, opts ...grpc.CallOption) (*CountRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountRunsResponse)
+	err := c.cc.Invoke(ctx, Host_CountRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BulkRunsResponse)
+	err := c.cc.Invoke(ctx, Host_BulkDeleteRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BulkRunsResponse)
+	err := c.cc.Invoke(ctx, Host_BulkRetryRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) BulkAnnotateRuns(ctx context.Context, in *BulkAnnotateRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(BulkRunsResponse)
+	err := c.cc.Invoke(ctx, Host_BulkAnnotateRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -425,8 +478,17 @@ type HostServer interface {
 	// PollRunEvents returns a page of events, and waits for new events if there are none. Scope
 	// runs:read.
 	PollRunEvents(context.Context, *PollRunEventsRequest) (*PollRunEventsResponse, error)
-	// ListRuns lists runs, newest first. Scope runs:read.
+	// ListRuns lists runs, newest first unless the request sorts them. Scope runs:read.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// CountRuns counts runs per status. Scope runs:read.
+	CountRuns(context.Context, *CountRunsRequest) (*CountRunsResponse, error)
+	// BulkDeleteRuns erases up to 100 runs that have ended. Scope runs:delete.
+	BulkDeleteRuns(context.Context, *BulkDeleteRunsRequest) (*BulkRunsResponse, error)
+	// BulkRetryRuns starts up to 100 runs again, each as a fork from its first event. Scopes
+	// runs:create and runs:read.
+	BulkRetryRuns(context.Context, *BulkRetryRunsRequest) (*BulkRunsResponse, error)
+	// BulkAnnotateRuns records the caller's annotation of up to 100 runs. Scope runs:read.
+	BulkAnnotateRuns(context.Context, *BulkAnnotateRunsRequest) (*BulkRunsResponse, error)
 	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
 	// runs:read.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
@@ -499,6 +561,18 @@ func (UnimplementedHostServer) PollRunEvents(context.Context, *PollRunEventsRequ
 }
 func (UnimplementedHostServer) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRuns not implemented")
+}
+func (UnimplementedHostServer) CountRuns(context.Context, *CountRunsRequest) (*CountRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountRuns not implemented")
+}
+func (UnimplementedHostServer) BulkDeleteRuns(context.Context, *BulkDeleteRunsRequest) (*BulkRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BulkDeleteRuns not implemented")
+}
+func (UnimplementedHostServer) BulkRetryRuns(context.Context, *BulkRetryRunsRequest) (*BulkRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BulkRetryRuns not implemented")
+}
+func (UnimplementedHostServer) BulkAnnotateRuns(context.Context, *BulkAnnotateRunsRequest) (*BulkRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method BulkAnnotateRuns not implemented")
 }
 func (UnimplementedHostServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchRuns not implemented")
@@ -631,6 +705,78 @@ func _Host_ListRuns_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListRuns(ctx, req.(*ListRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_CountRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).CountRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_CountRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).CountRuns(ctx, req.(*CountRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_BulkDeleteRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BulkDeleteRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).BulkDeleteRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_BulkDeleteRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).BulkDeleteRuns(ctx, req.(*BulkDeleteRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_BulkRetryRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BulkRetryRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).BulkRetryRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_BulkRetryRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).BulkRetryRuns(ctx, req.(*BulkRetryRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_BulkAnnotateRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(BulkAnnotateRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).BulkAnnotateRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_BulkAnnotateRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).BulkAnnotateRuns(ctx, req.(*BulkAnnotateRunsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1110,6 +1256,22 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListRuns",
 			Handler:    _Host_ListRuns_Handler,
+		},
+		{
+			MethodName: "CountRuns",
+			Handler:    _Host_CountRuns_Handler,
+		},
+		{
+			MethodName: "BulkDeleteRuns",
+			Handler:    _Host_BulkDeleteRuns_Handler,
+		},
+		{
+			MethodName: "BulkRetryRuns",
+			Handler:    _Host_BulkRetryRuns_Handler,
+		},
+		{
+			MethodName: "BulkAnnotateRuns",
+			Handler:    _Host_BulkAnnotateRuns_Handler,
 		},
 		{
 			MethodName: "ListInterrupts",
