@@ -859,6 +859,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workflows:statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List workflow statistics
+         * @description Needs the scope runs:read.
+         */
+        get: operations["listWorkflowStatistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflows:validate": {
         parameters: {
             query?: never;
@@ -2243,8 +2263,14 @@ export interface components {
             nextCursor?: string;
             webhooks: components["schemas"]["Webhook"][];
         };
+        ListWorkflowStatisticsResult: {
+            workflows: components["schemas"]["WorkflowStatistics"][];
+        };
         ListWorkflowVersionsResult: {
+            file?: string;
+            origin: string;
             versions: components["schemas"]["WorkflowVersion"][];
+            warnings: string[];
             workflowId: string;
         };
         ListWorkflowsResult: {
@@ -3196,6 +3222,10 @@ export interface components {
             quarantine?: components["schemas"]["QuarantinedRun"];
             stallsAt?: components["schemas"]["Timestamp"];
             waits?: components["schemas"]["RunWait"];
+            /** @description The digest of that definition. In development, a file can replace a version. */
+            workflowDigest?: string;
+            /** @description The version of the definition that the run executes. */
+            workflowVersion?: string;
         };
         RunStartedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -3784,12 +3814,26 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        WorkflowStatistics: {
+            cancelled: number;
+            completed: number;
+            costUsd: number;
+            failed: number;
+            latest: components["schemas"]["RunSummary"][];
+            more: boolean;
+            p50Ms?: number;
+            p95Ms?: number;
+            priced: number;
+            runs: number;
+            workflowId: string;
+        };
         WorkflowSummary: {
             digest: string;
             file?: string;
             name: string;
             origin: string;
             version: string;
+            versions: number;
             warnings: string[];
             workflowId: string;
         };
@@ -5907,6 +5951,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListWorkflowVersionsResult"];
+                };
+            };
+            400: components["responses"]["Error400"];
+            401: components["responses"]["Error401"];
+            403: components["responses"]["Error403"];
+            404: components["responses"]["Error404"];
+            405: components["responses"]["Error405"];
+            409: components["responses"]["Error409"];
+            410: components["responses"]["Error410"];
+            413: components["responses"]["Error413"];
+            422: components["responses"]["Error422"];
+            426: components["responses"]["Error426"];
+            429: components["responses"]["Error429"];
+            500: components["responses"]["Error500"];
+            501: components["responses"]["Error501"];
+            503: components["responses"]["Error503"];
+        };
+    };
+    listWorkflowStatistics: {
+        parameters: {
+            query?: {
+                workflowId?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListWorkflowStatisticsResult"];
                 };
             };
             400: components["responses"]["Error400"];
