@@ -171,6 +171,7 @@ func (s *Service) ListWorkflows(ctx context.Context, req *dispatcherv1.ListWorkf
 		out.Workflows = append(out.Workflows, &dispatcherv1.WorkflowSummary{
 			WorkflowId: r.ID, Name: r.Name, Version: r.Version, Digest: r.Digest, Executable: ok,
 			Tenant: r.Tenant, Source: r.Source, Warnings: found,
+			Versions: int32(len(r.Versions)), //nolint:gosec // G115: far below 2^31
 		})
 	}
 	return out, nil
@@ -226,7 +227,7 @@ func (s *Service) ListWorkflowVersions(ctx context.Context, req *dispatcherv1.Li
 	if err != nil {
 		return nil, err
 	}
-	out := &dispatcherv1.ListWorkflowVersionsResponse{}
+	out := &dispatcherv1.ListWorkflowVersionsResponse{Tenant: ref.Tenant, Source: ref.Source, Warnings: s.listWarnings(ref)}
 	for _, v := range ref.SortedVersions() {
 		out.Versions = append(out.Versions, &dispatcherv1.WorkflowVersion{Version: v, Digest: ref.Versions[v], Current: v == ref.Version})
 	}

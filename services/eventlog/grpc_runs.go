@@ -39,6 +39,7 @@ func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
 	return &eventlogv1.GetRunResponse{
 		Snapshot: snap.doc, LastSequence: int32(snap.head), Status: string(snap.status), //nolint:gosec // G115: sequences are far below 2^31
 		Waits: wait(snap.waits), LastEventAt: snap.heard, Owner: owner(snap.owner),
+		WorkflowVersion: snap.version, WorkflowDigest: snap.digest,
 	}
 }
 

@@ -44,6 +44,8 @@ type snapshot struct {
 	waits *project.Waits
 	heard string
 	owner store.Owner
+	// version and digest identify the definition that the run executes.
+	version, digest string
 }
 
 func newViews(frames project.Frames, bytes int) *views {
@@ -159,13 +161,15 @@ func (w *view) advance(ctx context.Context, frames project.Frames, row store.Run
 		return err
 	}
 	w.snap = snapshot{
-		doc:    w.run.State.SnapshotJSON(),
-		head:   row.Head,
-		pos:    row.Pos,
-		status: w.run.State.Status,
-		waits:  w.run.Waits(),
-		heard:  w.run.LastEventAt(),
-		owner:  w.run.Owner(),
+		doc:     w.run.State.SnapshotJSON(),
+		head:    row.Head,
+		pos:     row.Pos,
+		status:  w.run.State.Status,
+		waits:   w.run.Waits(),
+		heard:   w.run.LastEventAt(),
+		owner:   w.run.Owner(),
+		version: w.run.State.Record.WorkflowVersion,
+		digest:  w.run.State.Record.WorkflowDigest,
 	}
 	return nil
 }

@@ -150,6 +150,10 @@ func (s *sides) fill(t *testing.T, in proto.Message, r *rest.Route, c call) {
 func put(t *testing.T, m protoreflect.Message, f protoreflect.FieldDescriptor, value string) {
 	t.Helper()
 	require.NotNil(t, f, "%s has no such member", m.Descriptor().FullName())
+	if f.IsList() {
+		m.Mutable(f).List().Append(protoreflect.ValueOfString(value))
+		return
+	}
 	switch f.Kind() {
 	case protoreflect.StringKind:
 		m.Set(f, protoreflect.ValueOfString(value))

@@ -292,6 +292,10 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("the first", false, false, call{key: otherKey, query: query("limit", "2")}),
 			fixed("too many", false, true, call{query: query("limit", "100000")}),
 		},
+		hostv1.Host_ListWorkflowStatistics_FullMethodName: {
+			fixed("without runs", true, false, call{query: query("workflowId", "no-such-workflow")}),
+			fixed("of none", false, true, call{}),
+		},
 		hostv1.Host_PutWorkflow_FullMethodName: {
 			fixed("one that is there", false, false, call{body: workflows[0]}),
 			fixed("one that cannot be", false, true, call{body: `{"id":"x"}`}),

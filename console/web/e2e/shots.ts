@@ -7,6 +7,54 @@ export type Shot = { name: string; path: string; ready: (page: Page) => Promise<
 const heading = (page: Page): Promise<unknown> => page.getByRole("heading", { level: 1 }).waitFor();
 const part = (selector: string) => (page: Page) => page.locator(selector).first().waitFor();
 
+const ask = (prompt: string): object => ({ id: "read", name: "Read the mail", typeId: "core.ai.callPrompt", config: { provider: "mock", model: "mock-mini", prompt }, inputs: { mail: { type: "variable", variableName: "mail" } } });
+const when = (id: string, sourceNodeId: string, targetNodeId: string, right: boolean): object => ({ id, sourceNodeId, targetNodeId, condition: { type: "equals", left: "result", right } });
+
+const shownDefinition = (version: string, prompt: string, more: object[]): object => ({
+  id: "shown",
+  name: "Answer a support mail",
+  version,
+  description: "Reads a mail, decides whether money goes back, and asks a person before it does.",
+  nodes: [
+    ask(prompt),
+    { id: "decide", name: "Refund?", typeId: "core.conditional", config: { expression: "true" } },
+    { id: "approve", name: "Ask the team lead", typeId: "core.approvalGate", config: { title: "Refund this order?", actions: ["accept", "reject"] } },
+    { id: "reply", name: "Reply", typeId: "core.noop" },
+    ...more,
+  ],
+  edges: [
+    { id: "e1", sourceNodeId: "read", targetNodeId: "decide" },
+    when("e2", "decide", "approve", true),
+    when("e3", "decide", "reply", false),
+    ...(more.length > 0 ? [{ id: "e4", sourceNodeId: "approve", targetNodeId: "wait" }] : []),
+  ],
+  variables: [
+    { name: "mail", type: "string", required: true, description: "The text of the mail" },
+    { name: "tone", type: "string", defaultValue: "warm", description: "How the answer sounds" },
+    { name: "limit", type: "number", defaultValue: 100 },
+    { name: "urgent", type: "boolean" },
+    { name: "customer", type: "object" },
+    { name: "orders", type: "array" },
+  ],
+  metadata: {
+    "x-inputSchema": {
+      properties: {
+        mail: { examples: ["I was charged twice for one lamp.", "Where is my order?"] },
+        tone: { enum: ["warm", "neutral", "strict"] },
+        limit: { type: "integer", minimum: 0, maximum: 500 },
+        customer: { properties: { name: { type: "string" }, country: { enum: ["DE", "FR", "IT", "ES", "PL"] } }, required: ["name"] },
+        orders: { items: { type: "string" } },
+      },
+    },
+  },
+});
+
+/** A workflow with two versions, branches, and inputs of several kinds. */
+async function shownFlow(host: Host): Promise<void> {
+  await host.json("POST", "/v1/workflows", shownDefinition("1.0.0", "Sort this mail: {{mail}}", []));
+  await host.json("POST", "/v1/workflows", shownDefinition("1.1.0", "Sort this mail, and name the order: {{mail}}", [{ id: "wait", name: "Wait a day", typeId: "core.delay", config: { delayMs: 86_400_000 } }]));
+}
+
 /** Every page, with the runs of the demo and some more. */
 export async function shots(host: Host): Promise<Shot[]> {
   const demo = async (workflow: string, statuses: string[]): Promise<string> => {
@@ -26,7 +74,27 @@ export async function shots(host: Host): Promise<Shot[]> {
   await host.until(fork.runId, ["completed"]);
   const form = await host.json<{ interrupt: { interruptToken: string; interruptId: string } }>("GET", `/v1/runs/${asking}`);
   const approval = await host.json<{ interrupt: { interruptId: string } }>("GET", `/v1/runs/${gate}`);
+  await shownFlow(host);
+  const flowRun = await host.runUntil("shown", ["waiting-approval"], { inputs: { mail: "I was charged twice for one lamp." } });
   return [
+    { name: "workflows", path: "workflows", ready: part(".latest-run") },
+    { name: "workflows-wide", path: "workflows", ready: part(".latest-run"), width: 1440 },
+    { name: "workflows-phone", path: "workflows", ready: part(".latest-run"), width: 390 },
+    { name: "workflow-graph", path: "workflows/shown", ready: part(".graph-node") },
+    { name: "workflow-graph-phone", path: "workflows/shown", ready: part(".graph-node"), width: 390 },
+    { name: "workflow-of-a-file", path: "workflows/demo-recovered", ready: part(".graph-node") },
+    { name: "workflow-definition", path: "workflows/shown?view=definition", ready: part(".json") },
+    { name: "workflow-versions", path: "workflows/shown?view=versions", ready: part(".changes") },
+    { name: "workflow-runs", path: "workflows/shown?view=runs", ready: part("tbody tr") },
+    { name: "workflow-start", path: "workflows/shown/start", ready: part(".start-about .graph-node") },
+    { name: "workflow-start-wrong", path: "workflows/shown/start", ready: (page) => page.getByRole("button", { name: "Start the run" }).click().then(() => page.locator(".wrong").first().waitFor()) },
+    { name: "workflow-start-phone", path: "workflows/shown/start", ready: part(".start-about .graph-node"), width: 390 },
+    { name: "workflow-start-again", path: `workflows/shown/start?from=${flowRun}`, ready: part(".start-about .graph-node") },
+    { name: "workflow-edit", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor() },
+    { name: "workflow-edit-tablet", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor(), width: 1024 },
+    { name: "workflow-edit-phone", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor(), width: 390 },
+    { name: "run-graph", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state") },
+    { name: "run-graph-phone", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state"), width: 390 },
     { name: "runs", path: "", ready: part(".run-link") },
     { name: "runs-phone", path: "", ready: part(".run-link"), width: 320 },
     { name: "runs-words", path: "", ready: (page) => page.getByText("Filter syntax").click().then(() => page.getByRole("list", { name: "Values of kind" }).waitFor()) },

@@ -59,18 +59,23 @@ func (s *Service) ListRuns(ctx context.Context, req *hostv1.ListRunsRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	out := &hostv1.ListRunsResponse{NextCursor: stringOrNil(res.GetNextCursor())}
+	return &hostv1.ListRunsResponse{NextCursor: stringOrNil(res.GetNextCursor()), Runs: s.runSummaries(ctx, res.GetRuns())}, nil
+}
+
+// runSummaries converts rows of the run list.
+func (s *Service) runSummaries(ctx context.Context, rows []*eventlogv1.RunSummary) []*hostv1.RunSummary {
 	var quiet []string
-	for _, r := range res.GetRuns() {
+	for _, r := range rows {
 		if s.quiet(r.GetWaits(), r.GetLastEventAt()) {
 			quiet = append(quiet, r.GetRunId())
 		}
 	}
 	found := s.findBlocked(ctx, quiet...)
-	for _, r := range res.GetRuns() {
-		out.Runs = append(out.Runs, s.runSummary(r, found[r.GetRunId()]))
+	var out []*hostv1.RunSummary
+	for _, r := range rows {
+		out = append(out, s.runSummary(r, found[r.GetRunId()]))
 	}
-	return out, nil
+	return out
 }
 
 // filter combines the filter with the separate query parameters.

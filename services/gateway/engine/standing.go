@@ -28,6 +28,9 @@ type runStatus struct {
 	Waits       json.RawMessage `json:"waits,omitempty"`
 	StallsAt    string          `json:"stallsAt,omitempty"`
 	Quarantine  json.RawMessage `json:"quarantine,omitempty"`
+	// WorkflowVersion and WorkflowDigest identify the definition that the run executes.
+	WorkflowVersion string `json:"workflowVersion,omitempty"`
+	WorkflowDigest  string `json:"workflowDigest,omitempty"`
 }
 
 // withRunStatus adds the run's status to a snapshot. tag is the part of the ETag for what the log
@@ -37,7 +40,7 @@ func (s *Service) withRunStatus(ctx context.Context, runID string, snapshot []by
 	if s.quiet(res.GetWaits(), res.GetLastEventAt()) {
 		b = s.findBlocked(ctx, runID)[runID]
 	}
-	doc := runStatus{LastEventAt: res.GetLastEventAt()}
+	doc := runStatus{LastEventAt: res.GetLastEventAt(), WorkflowVersion: res.GetWorkflowVersion(), WorkflowDigest: res.GetWorkflowDigest()}
 	if w := runWait(res.GetWaits(), b.limit); w != nil {
 		doc.Waits = rendered(w)
 	}
@@ -51,7 +54,7 @@ func (s *Service) withRunStatus(ctx context.Context, runID string, snapshot []by
 	}
 	members, err := json.Marshal(vendorMembers{doc})
 	before, object := bytes.CutSuffix(snapshot, []byte("}"))
-	if err != nil || !object || doc.LastEventAt == "" && doc.Waits == nil && doc.Quarantine == nil {
+	if err != nil || !object || bytes.Equal(members, []byte(`{"waybill":{}}`)) {
 		return snapshot, ""
 	}
 	return bytes.Join([][]byte{before, members[1:]}, []byte(",")), tag // a snapshot is never empty

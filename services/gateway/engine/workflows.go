@@ -94,7 +94,8 @@ func (s *Service) ListWorkflowVersions(ctx context.Context, req *hostv1.ListWork
 	if err != nil {
 		return nil, err
 	}
-	out := &hostv1.ListWorkflowVersionsResponse{WorkflowId: req.GetWorkflowId()}
+	out := &hostv1.ListWorkflowVersionsResponse{WorkflowId: req.GetWorkflowId(), Warnings: res.GetWarnings()}
+	out.Origin, out.File = origin(res.GetTenant(), res.GetSource())
 	for _, v := range res.GetVersions() {
 		out.Versions = append(out.Versions, &hostv1.WorkflowVersion{Version: v.GetVersion(), Digest: v.GetDigest(), Current: v.GetCurrent()})
 	}
@@ -163,17 +164,11 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 	}
 	out := &hostv1.ListWorkflowsResponse{}
 	for _, w := range res.GetWorkflows() {
-		origin := "tenant"
-		if w.GetTenant() == "" {
-			origin = "shared"
-		}
 		row := &hostv1.WorkflowSummary{
 			WorkflowId: w.GetWorkflowId(), Name: w.GetName(), Version: w.GetVersion(), Digest: w.GetDigest(),
-			Origin: origin, Warnings: w.GetWarnings(),
+			Warnings: w.GetWarnings(), Versions: w.GetVersions(),
 		}
-		if w.GetSource() != "" { // callers do not see the operator's folder
-			row.File = stringOrNil(path.Base(w.GetSource()))
-		}
+		row.Origin, row.File = origin(w.GetTenant(), w.GetSource())
 		out.Workflows = append(out.Workflows, row)
 	}
 	if res.GetMore() && len(out.GetWorkflows()) > 0 {
@@ -181,6 +176,19 @@ func (s *Service) ListWorkflows(ctx context.Context, req *hostv1.ListWorkflowsRe
 		out.NextCursor = &next
 	}
 	return out, nil
+}
+
+// origin returns the origin of a workflow, and the name of its file. Callers do not see the operator's
+// folder.
+func origin(tenant, source string) (name string, file *string) {
+	name = "tenant"
+	if tenant == "" {
+		name = "shared"
+	}
+	if source != "" {
+		file = stringOrNil(path.Base(source))
+	}
+	return name, file
 }
 
 // stringOrNil returns nil for an empty string, so that the member is omitted.

@@ -24,11 +24,13 @@ import (
 type parameter struct {
 	name string
 	kind protoreflect.Kind
+	// many allows several values, each a parameter of its own.
+	many bool
 }
 
 // eventsQuery are the parameters of an event stream. The engine checks their values after it has found
 // the run (OpenWOP host contract §4.1), so all are strings here.
-var eventsQuery = []parameter{{"streamMode", protoreflect.StringKind}, {"bufferMs", protoreflect.StringKind}}
+var eventsQuery = []parameter{{name: "streamMode", kind: protoreflect.StringKind}, {name: "bufferMs", kind: protoreflect.StringKind}}
 
 // checkQuery checks the query of a request. Public documents have no parameters and ignore all: clients
 // add their own to avoid caches.
@@ -45,7 +47,7 @@ var queries = func() map[string][]parameter {
 	for i := range Routes {
 		r := &Routes[i]
 		for _, f := range r.QueryFields() {
-			out[r.Method] = append(out[r.Method], parameter{f.JSONName(), f.Kind()})
+			out[r.Method] = append(out[r.Method], parameter{f.JSONName(), f.Kind(), f.IsList()})
 		}
 	}
 	// Clients that poll because their stream failed send the parameters of the stream, too.
@@ -85,8 +87,9 @@ func MethodOf(full string) protoreflect.MethodDescriptor {
 // maxQueryProblems limits the problems that an error lists.
 const maxQueryProblems = 20
 
-// checkQuery checks that a query has known parameters only, each once and with a value of its type. A
-// misspelt filter that were ignored would return what it was meant to leave out.
+// checkQuery checks that a query has known parameters only, with values of their types, and more than
+// one only where several are allowed. A misspelt filter that were ignored would return what it was
+// meant to leave out.
 func checkQuery(r *http.Request, known []parameter) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -114,10 +117,14 @@ func queryProblem(name string, values []string, known []parameter) *fault.Proble
 	switch {
 	case i < 0:
 		describeUnknown(p, known)
-	case len(values) > 1:
+	case len(values) > 1 && !known[i].many:
 		p.Message = fmt.Sprintf("the parameter is there %d times; send it once", len(values))
 	default:
-		p.Message = wantOf(known[i].kind, values[0])
+		for _, v := range values {
+			if p.Message == "" {
+				p.Message = wantOf(known[i].kind, v)
+			}
+		}
 	}
 	if p.Message == "" {
 		return nil

@@ -88,8 +88,8 @@ func TestQuery_ListsEveryProblem(t *testing.T) {
 	e := refused(t, w, fault.ValidationError)
 	require.Equal(t, []problem{
 		{
-			In: "query", Path: "limt", Message: "unknown parameter; known are limit, cursor, status, workflowId, tag, filter; did you mean limit?",
-			Suggestion: "limit", Allowed: []string{"limit", "cursor", "status", "workflowId", "tag", "filter"},
+			In: "query", Path: "limt", Message: "unknown parameter; known are limit, cursor, status, workflowId, tag, filter, sort, order; did you mean limit?",
+			Suggestion: "limit", Allowed: []string{"limit", "cursor", "status", "workflowId", "tag", "filter", "sort", "order"},
 		},
 		{In: "query", Path: "status", Message: "the parameter is there 2 times; send it once"},
 	}, e.problems(t))
@@ -101,6 +101,20 @@ func TestQuery_IsIgnoredByPublicDocuments(t *testing.T) {
 	h := newHost(t)
 	for _, target := range []string{"/.well-known/openwop?cb=1", "/healthz?verbose", "/v1/openapi.json?v=1", "/schemas/workflow.schema.json?v=1"} {
 		require.Equal(t, http.StatusOK, h.as(t, "", http.MethodGet, target, "").Code, target)
+	}
+}
+
+// A client that polls because its stream failed sends the parameters of the stream, too. Lists are
+// several parameters of one name.
+func TestQuery_Allows(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for _, target := range []string{
+		"/v1/runs/run_1/events/poll?streamMode=debug&bufferMs=5&timeout=1",
+		"/v1/workflows:statistics?workflowId=a&workflowId=b",
+	} {
+		w := h.as(t, full, http.MethodGet, target, "")
+		require.NotEqual(t, http.StatusBadRequest, w.Code, "%s: %s", target, w.Body)
 	}
 }
 

@@ -256,6 +256,12 @@ var Routes = []Route{
 	},
 	{HTTP: http.MethodGet, Path: "/v1/workflows", Method: hostv1.Host_ListWorkflows_FullMethodName, Success: 200},
 	{
+		HTTP:    http.MethodGet,
+		Path:    "/v1/workflows:statistics",
+		Method:  hostv1.Host_ListWorkflowStatistics_FullMethodName,
+		Success: 200,
+	},
+	{
 		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201, Also: 200,
 		Body: func() proto.Message { return &openwopv1.JsonDocument{} },
 	},

@@ -5,8 +5,15 @@ import type { components } from "./schema";
 /** A row of the list of runs. */
 export type RunRow = components["schemas"]["RunSummary"];
 
-/** This host's additions to a snapshot: last event time, current wait, stall time and quarantine. */
-export type Standing = { lastEventAt?: string; waits?: RunWait; stallsAt?: string; quarantine?: components["schemas"]["QuarantinedRun"] };
+/** This host's additions to a snapshot: last event time, current wait, stall time, quarantine, and the executed definition. */
+export type Standing = {
+  lastEventAt?: string;
+  waits?: RunWait;
+  stallsAt?: string;
+  quarantine?: components["schemas"]["QuarantinedRun"];
+  workflowVersion?: string;
+  workflowDigest?: string;
+};
 
 /** A slot or a limit that a run waits for. */
 export type RunLimit = components["schemas"]["RunLimit"];

@@ -397,7 +397,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Lists runs, newest first. Needs the scope runs:read.
+         * @description Lists runs, newest first unless the request sorts them. Needs the scope runs:read.
          */
         get: operations["listRuns"];
         put?: never;
@@ -700,6 +700,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs:bulk-annotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk annotate runs
+         * @description Records the caller's annotation of up to 100 runs. Needs the scope runs:read.
+         */
+        post: operations["bulkAnnotateRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs:bulk-cancel": {
         parameters: {
             query?: never;
@@ -714,6 +734,66 @@ export interface paths {
          * @description Ends up to 100 runs. Needs the scope runs:cancel.
          */
         post: operations["bulkCancelRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:bulk-delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk delete runs
+         * @description Erases up to 100 runs that have ended. Needs the scope runs:delete.
+         */
+        post: operations["bulkDeleteRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:bulk-retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bulk retry runs
+         * @description Starts up to 100 runs again, each as a fork from its first event. Needs the scope runs:create and the scope runs:read.
+         */
+        post: operations["bulkRetryRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count runs
+         * @description Counts runs per status. Needs the scope runs:read.
+         */
+        get: operations["countRuns"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -884,6 +964,26 @@ export interface paths {
          * @description Lists the versions of a workflow. Needs the scope manifest:read.
          */
         get: operations["listWorkflowVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workflows:statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List workflow statistics
+         * @description Summarizes the latest runs of workflows. Needs the scope runs:read.
+         */
+        get: operations["listWorkflowStatistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1399,6 +1499,14 @@ export interface components {
             metadata?: components["schemas"]["JsonObject"];
             tags?: string[];
         };
+        /** @description Annotates runs. */
+        BulkAnnotateRunsRequest: {
+            /** @description At most 8192 characters. */
+            note?: string;
+            /** @description 1 to 100 different ids. */
+            runIds?: string[];
+            signal: components["schemas"]["AnnotationSignal"];
+        };
         /** @description The reason why one run was not cancelled; code and error agree. */
         BulkCancelError: {
             code: string;
@@ -1421,6 +1529,33 @@ export interface components {
         /** @description One result per requested id, in request order. */
         BulkCancelRunsResult: {
             results: components["schemas"]["BulkCancelResult"][];
+        };
+        /** @description Erases runs. */
+        BulkDeleteRunsRequest: {
+            /** @description 1 to 100 different ids. */
+            runIds?: string[];
+        };
+        /** @description Starts runs again. */
+        BulkRetryRunsRequest: {
+            /** @description 1 to 100 different ids. */
+            runIds?: string[];
+        };
+        /** @description The reason why one run was left as it is. */
+        BulkRunError: {
+            code: string;
+            message: string;
+        };
+        /** @description The outcome for one run id. */
+        BulkRunResult: {
+            error?: components["schemas"]["BulkRunError"];
+            /** @description The run that was started by a retry. */
+            newRunId?: string;
+            ok: boolean;
+            runId: string;
+        };
+        /** @description One result per requested id, in request order. */
+        BulkRunsResult: {
+            results: components["schemas"]["BulkRunResult"][];
         };
         BundleAsset: {
             artifactId?: string;
@@ -1990,6 +2125,15 @@ export interface components {
             input: number;
             /** Format: int64 */
             output: number;
+        };
+        /** @description The number of runs per status. */
+        CountRunsResult: {
+            /** @description Statuses without a run are missing. */
+            counts: components["schemas"]["RunCount"][];
+            /** Format: int64 */
+            total: number;
+            /** @description More runs match than were counted: each number is a lower bound. */
+            truncated: boolean;
         };
         /** @description Requests a new run. Metadata: idempotency-key, x-dedup, x-force-engine-version. */
         CreateRunRequest: {
@@ -2912,9 +3056,17 @@ export interface components {
             nextCursor?: string;
             webhooks: components["schemas"]["Webhook"][];
         };
+        /** @description The requested workflows in the requested order. */
+        ListWorkflowStatisticsResult: {
+            workflows: components["schemas"]["WorkflowStatistics"][];
+        };
         /** @description Lists the versions, the current one first, the others by name. */
         ListWorkflowVersionsResult: {
+            file?: string;
+            /** @description As in WorkflowSummary. */
+            origin: string;
             versions: components["schemas"]["WorkflowVersion"][];
+            warnings: string[];
             workflowId: string;
         };
         /** @description One page of definitions. */
@@ -4077,6 +4229,12 @@ export interface components {
             /** @description Outputs of the workflow's last nodes. */
             outputs?: components["schemas"]["JsonObject"];
         };
+        /** @description The number of runs of a status. */
+        RunCount: {
+            /** Format: int64 */
+            count: number;
+            status: components["schemas"]["RunStatus"];
+        };
         RunDiff: {
             a: string;
             b: string;
@@ -4315,6 +4473,10 @@ export interface components {
             quarantine?: components["schemas"]["QuarantinedRun"];
             stallsAt?: components["schemas"]["Timestamp"];
             waits?: components["schemas"]["RunWait"];
+            /** @description The digest of that definition. In development, a file can replace a version. */
+            workflowDigest?: string;
+            /** @description The version of the definition that the run executes. */
+            workflowVersion?: string;
         };
         RunStartedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -4358,15 +4520,35 @@ export interface components {
         /** @description A row of the run list. */
         RunSummary: {
             completedAt?: components["schemas"]["Timestamp"];
+            /** @description In US dollars; unset: unknown. It is an estimate unless the provider reports it. */
+            costUsd?: number;
             createdAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description From start to end; unset until the run has ended.
+             */
+            durationMs?: number;
             errorCode?: string;
+            /** @description Beginning of the inputs on one line, redacted as in the run's log, at most 200 bytes. */
+            inputPreview?: string;
+            /**
+             * Format: int64
+             * @description Unset without a model call.
+             */
+            inputTokens?: number;
             /** @description Time of the last event, or of the run's creation. */
             lastEventAt?: components["schemas"]["Timestamp"];
+            /** @description Node of the last event of a node. */
+            lastNode?: string;
             /**
              * Format: int64
              * @description Sequence of the last event; -1: none yet.
              */
             lastSequence: number;
+            /** @description Model of the last call. */
+            model?: string;
+            /** Format: int64 */
+            outputTokens?: number;
             /** @description Reason of the quarantine; unset: the run is not quarantined. */
             quarantine?: components["schemas"]["QuarantinedRun"];
             runId: string;
@@ -4377,6 +4559,8 @@ export interface components {
             startedAt?: components["schemas"]["Timestamp"];
             status: components["schemas"]["RunStatus"];
             tags: string[];
+            /** @description Start of a wait for a person or another system; unset: none. */
+            waitingSince?: string;
             /** @description What the run waits for; unset once it has ended. */
             waits?: components["schemas"]["RunWait"];
             workflowId: string;
@@ -5232,6 +5416,38 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description Summarizes the latest runs of a workflow, at most 200. */
+        WorkflowStatistics: {
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            completed: number;
+            costUsd: number;
+            /** Format: int64 */
+            failed: number;
+            /** @description The latest 10 runs, newest first. */
+            latest: components["schemas"]["RunSummary"][];
+            /** @description Older runs exist, which are not summarized. */
+            more: boolean;
+            /**
+             * Format: int64
+             * @description Median and 95th percentile of the durations of completed runs, from their start to their end, with waits; unset: no run has completed.
+             */
+            p50Ms?: number;
+            /** Format: int64 */
+            p95Ms?: number;
+            /**
+             * Format: int64
+             * @description How many of the latest 20 ended runs have a known cost, and the sum of their costs in US dollars. A run that called no model costs 0.
+             */
+            priced: number;
+            /**
+             * Format: int64
+             * @description The number of summarized runs.
+             */
+            runs: number;
+            workflowId: string;
+        };
         /** @description A row of the workflow list. */
         WorkflowSummary: {
             digest: string;
@@ -5241,6 +5457,11 @@ export interface components {
             /** @description tenant: registered by the caller's tenant. shared: the host's, for all tenants. */
             origin: string;
             version: string;
+            /**
+             * Format: int64
+             * @description The number of registered versions; version is the current one.
+             */
+            versions: number;
             /** @description What is probably wrong, such as another definition of the id that is hidden. */
             warnings: string[];
             workflowId: string;
@@ -7706,8 +7927,12 @@ export interface operations {
                 workflowId?: string;
                 /** @description Only runs with this tag. */
                 tag?: string;
-                /** @description Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:, provider:, since:. */
+                /** @description Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:, provider:, model:, since:, until:, cost:, waiting:. */
                 filter?: string;
+                /** @description Order of the list; unset: created. Runs without the value come last, newest first. */
+                sort?: "created" | "model" | "lastNode" | "tokens" | "cost" | "duration" | "waitingSince";
+                /** @description asc or desc; unset: desc. */
+                order?: "asc" | "desc";
             };
             header?: never;
             path?: never;
@@ -9438,7 +9663,7 @@ export interface operations {
             query?: {
                 /** @description Events with a greater sequence; -1 or absent: from the start. */
                 lastSequence?: number;
-                /** @description An older name of lastSequence; ignored beside it. */
+                /** @description An older name of lastSequence; ignored if that is given. */
                 since?: number;
                 /** @description Seconds to wait for an event if there is none. */
                 timeout?: number;
@@ -11096,6 +11321,154 @@ export interface operations {
             };
         };
     };
+    bulkAnnotateRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkAnnotateRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description One result per requested id, in request order. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkRunsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
     bulkCancelRuns: {
         parameters: {
             query?: never;
@@ -11238,6 +11611,412 @@ export interface operations {
                     /** @description Seconds after which the request may be repeated. */
                     "Retry-After": number;
                     "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    bulkDeleteRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkDeleteRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description One result per requested id, in request order. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkRunsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    bulkRetryRuns: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkRetryRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description One result per requested id, in request order. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkRunsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    countRuns: {
+        parameters: {
+            query?: {
+                /** @description As in the list of runs. */
+                filter?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number of runs per status. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountRunsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -12948,6 +13727,116 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    listWorkflowStatistics: {
+        parameters: {
+            query?: {
+                /** @description A workflow. The parameter may be there up to 20 times. */
+                workflowId?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The requested workflows in the requested order. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListWorkflowStatisticsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
                 };
             };
             /** @description service_unavailable. */

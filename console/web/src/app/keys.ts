@@ -55,7 +55,9 @@ export function currentShortcuts(): Shortcut[] {
   return [...groups].flatMap((group) => group.current);
 }
 
-function inField(target: EventTarget | null): boolean {
+// The editor is in a shadow tree, so the target is the innermost element of the path.
+function inField(event: Event): boolean {
+  const target = event.composedPath()[0];
   return target instanceof Element && target.closest("input, textarea, select, [contenteditable], [role=textbox]") !== null;
 }
 
@@ -64,7 +66,7 @@ let firstAt = 0;
 
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (inField(event.target)) return;
+  if (inField(event)) return;
   if (!enabled && event.key !== "?") return;
   if (document.querySelector("dialog[open]")) return;
   const pair = first && event.timeStamp - firstAt < 1500 ? `${first} ${event.key}` : "";

@@ -13,6 +13,11 @@ export const routes: readonly { path: string; page: Page }[] = [
   { path: "/diff", page: loaded(() => import("../pages/diff/DiffPage")) },
   { path: "/bundle", page: loaded(() => import("../pages/bundle/BundlePage")) },
   { path: "/try", page: loaded(() => import("../pages/try/TryPage")) },
+  { path: "/workflows", page: loaded(() => import("../pages/workflows/WorkflowsPage")) },
+  { path: "/workflows-new", page: loaded(() => import("../pages/workflows/EditPage")) },
+  { path: "/workflows/:workflowId", page: loaded(() => import("../pages/workflows/WorkflowPage")) },
+  { path: "/workflows/:workflowId/start", page: loaded(() => import("../pages/workflows/StartPage")) },
+  { path: "/workflows/:workflowId/edit", page: loaded(() => import("../pages/workflows/EditPage")) },
   { path: "/inbox", page: loaded(() => import("../pages/inbox/InboxPage")) },
   { path: "/answer", page: loaded(() => import("../pages/answer/AnswerPage")) },
   { path: "/capabilities", page: loaded(() => import("../pages/capabilities/CapabilitiesPage")) },
@@ -25,6 +30,7 @@ export const openPaths = ["/answer"];
 
 export const navigation = [
   { path: "/", name: "Runs", key: "g r" },
+  { path: "/workflows", name: "Workflows", key: "g w" },
   { path: "/inbox", name: "Inbox", key: "g i" },
   { path: "/capabilities", name: "Capabilities", key: "g c" },
   { path: "/system", name: "System", key: "g s" },

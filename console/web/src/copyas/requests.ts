@@ -1,5 +1,6 @@
 // Requests to the host as shell commands. Credentials are an environment variable, never a value.
 import { hostURL } from "../api/base";
+import { stringifyJson } from "../api/json";
 
 export interface HostRequest {
   method: "GET" | "POST";
@@ -23,7 +24,7 @@ export function asCurl(r: HostRequest, host: string = hostURL): string {
   const parts = ["curl -sS"];
   if (r.method !== "GET") parts.push(`-X ${r.method}`);
   if (!r.open) parts.push('-H "Authorization: Bearer $WAYBILL_TOKEN"');
-  if (r.body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(r.body))}`);
+  if (r.body !== undefined) parts.push("-H 'Content-Type: application/json'", `-d ${quoted(stringifyJson(r.body))}`);
   parts.push(quoted(host + r.path));
   return parts.join(" ");
 }

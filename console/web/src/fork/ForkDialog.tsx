@@ -1,8 +1,8 @@
-import { useId, useRef, useState, type ReactNode } from "react";
-import { useLocation } from "wouter";
+import { useId, useMemo, useRef, useState, type ReactNode } from "react";
+import { Link, useLocation } from "wouter";
 import { api, body, idempotencyKey } from "../api/client";
 import { ApiError } from "../api/errors";
-import { stringifyJson } from "../api/json";
+import { isObject, parseJson, stringifyJson, type Json } from "../api/json";
 import type { RunSnapshot } from "../api/model";
 import { CopyAs } from "../copyas/CopyAs";
 import { asCurl, forkRequest } from "../copyas/requests";
@@ -11,6 +11,13 @@ import type { RunLog } from "../live/runLog";
 import { Dialog } from "../ui/Dialog";
 import { effectsFrom, effectsInWords } from "./effects";
 import { Name } from "../ui/Text";
+import { record } from "../ladder/events";
+import type { Definition } from "../workflows/definition";
+import { collect, entriesOf, resolved, type Entries, type Schema } from "../workflows/form";
+import { useDefinition } from "../workflows/host";
+import { workflowPath } from "../workflows/path";
+import { SchemaFields } from "../workflows/SchemaFields";
+import { useEntries } from "../workflows/useEntries";
 import "./fork.css";
 import "../styles/form.css";
 
@@ -31,19 +38,25 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
   const [, navigate] = useLocation();
   const [mode, setMode] = useState<Mode>("replay");
   const [from, setFrom] = useState(String(seq));
-  const [configurable, setConfigurable] = useState(() => stringifyJson(snapshot.configurable ?? {}, 2));
+  const options = useOptions(snapshot);
+  const form = useEntries(options.first);
+  const [rest, setRest] = useState<string>();
   const [tags, setTags] = useState((snapshot.tags ?? []).join(", "));
   const [metadata, setMetadata] = useState(() => stringifyJson(snapshot.metadata ?? {}, 2));
   const [state, setState] = useState<{ busy: boolean; error?: unknown }>({ busy: false });
   const sending = useRef(false);
   const fromSeq = /^\d+$/.test(from) ? Number(from) : undefined;
-  const overlay = mode === "branch" ? overlayOf(snapshot, configurable, tags, metadata) : {};
+  const written = rest ?? stringifyJson(options.rest, 2);
+  const collected = options.schema && collect(options.schema, form.entries, "", "");
+  const overlay = mode === "branch" ? overlayOf(snapshot, withOptions(written, collected?.value), tags, metadata) : {};
+  const wrongOptions = new Map([...(collected?.wrong ?? [])].map(([path, words]) => [path, [words]]));
+  const unready = options.loading || wrongOptions.size > 0;
   const most = log.ended ? Math.max(0, log.last) : log.events.length;
   const wrong = fromSeq === undefined || fromSeq > most ? `Enter a number from 0 to ${most}.` : undefined;
   const request = fromSeq === undefined ? undefined : { mode, fromSeq, ...(overlay.value ? { runOptionsOverlay: overlay.value } : {}) };
   const effects = effectsInWords(effectsFrom(log.events, fromSeq ?? 0));
   const submit = (): void => {
-    if (!request || wrong || overlay.wrong || sending.current) return;
+    if (!request || wrong || overlay.wrong || (mode === "branch" && unready) || sending.current) return;
     sending.current = true;
     setState({ busy: true });
     body<{ runId: string }>(
@@ -93,13 +106,19 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
       {mode === "branch" ? (
         <fieldset className="overlay">
           <legend>Changes for the branch</legend>
-          <Area id={`${id}c`} label="Run options (configurable), as JSON" value={configurable} onChange={setConfigurable} />
+          {options.schema && (
+            <SchemaFields state={{ id: `${id}o`, entries: form.entries, wrong: wrongOptions, disabled: state.busy, change: form.change, replace: form.replace }} schema={options.schema} path="" />
+          )}
+          <Area id={`${id}c`} label={options.schema ? "Other run options (configurable), as JSON" : "Run options (configurable), as JSON"} value={written} onChange={setRest} />
           <div className="field">
             <label htmlFor={`${id}t`}>Tags, separated by commas</label>
             <input id={`${id}t`} value={tags} autoComplete="off" onChange={(e) => setTags(e.target.value)} />
           </div>
           <Area id={`${id}m`} label="Metadata, as JSON" value={metadata} onChange={setMetadata} />
           {overlay.wrong && <p className="wrong">{overlay.wrong}</p>}
+          <p className="dim small">
+            A branch keeps the inputs of the run. <Link href={workflowPath(snapshot.workflowId, "start", { from: snapshot.runId })}>Run it again with other inputs…</Link>
+          </p>
         </fieldset>
       ) : (
         <p className="dim small">A replay has no changes: it uses the recorded results.</p>
@@ -119,7 +138,7 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
         </div>
       )}
       <div className="fork-end">
-        <button type="submit" className="primary" disabled={state.busy || wrong !== undefined || overlay.wrong !== undefined}>
+        <button type="submit" className="primary" disabled={state.busy || wrong !== undefined || overlay.wrong !== undefined || (mode === "branch" && unready)}>
           {mode === "replay" ? "Replay" : "Branch"} from #{from}
         </button>
         <button type="button" onClick={onClose}>
@@ -128,6 +147,35 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
       </div>
     </form>
   );
+}
+
+type Options = { loading: boolean; schema: Schema | undefined; first: Entries; rest: { [name: string]: Json } };
+
+/** The run options that the run's workflow declares, with the run's values; rest are those that it does not. */
+function useOptions(snapshot: RunSnapshot): Options {
+  const version = snapshot.waybill?.workflowVersion;
+  const { data, isPending } = useDefinition(snapshot.workflowId, version, version !== undefined);
+  // A live run's snapshot is loaded again and again. Its options never change, so the form must not begin again.
+  const given = stringifyJson(snapshot.configurable ?? {});
+  return useMemo(() => optionsOf(data, parseJson(given) as Definition, version !== undefined && isPending), [data, given, version, isPending]);
+}
+
+function optionsOf(definition: Definition | undefined, given: Definition, loading: boolean): Options {
+  const schema: Schema = { ...resolved(record(definition?.configurableSchema)), type: "object" };
+  const known = record(schema.properties);
+  if (Object.keys(known).length === 0) return { loading, schema: undefined, first: {}, rest: given };
+  return { loading, schema, first: entriesOf(schema, given, ""), rest: Object.fromEntries(Object.entries(given).filter(([name]) => !Object.hasOwn(known, name))) };
+}
+
+// The options of the form and the others, as one document.
+function withOptions(rest: string, chosen: Json | undefined): string {
+  if (!isObject(chosen) || Object.keys(chosen).length === 0) return rest;
+  try {
+    const others = parseJson(rest);
+    return isObject(others) ? stringifyJson({ ...others, ...chosen }) : rest;
+  } catch {
+    return rest;
+  }
 }
 
 function Choice({ name, mode, chosen, onChoose, effect }: { name: string; mode: Mode; chosen: Mode; onChoose: (m: Mode) => void; effect: string }): ReactNode {
@@ -184,11 +232,11 @@ export function overlayOf(source: Pick<RunSnapshot, "configurable" | "tags" | "m
   ] as const) {
     let now: unknown;
     try {
-      now = JSON.parse(written);
+      now = parseJson(written);
     } catch {
       return { wrong: `${name} is not valid JSON.` };
     }
-    if (typeof now !== "object" || now === null || Array.isArray(now)) return { wrong: `${name} must be an object.` };
+    if (!isObject(now)) return { wrong: `${name} must be an object.` };
     if (stringifyJson(now) !== stringifyJson(was ?? {})) value[name] = now;
   }
   const list = tags.split(",").map((t) => t.trim()).filter(Boolean);

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Text } from "../ui/Text";
 import { controlOf } from "./schema";
+import { stringifyJson } from "../api/json";
 import { lookup } from "../api/lookup";
 
 /** The typed value of a field; undefined means empty. Numbers and JSON are kept as typed. */
@@ -100,7 +101,7 @@ export function Field({ id, label, hint, schema, draft, wrong, disabled, onChang
 
 const inputs: Record<string, string> = { date: "date", email: "email", uri: "url", time: "time" };
 
-const written = (o: unknown): string => (typeof o === "string" ? o : JSON.stringify(o));
+const written = (o: unknown): string => (typeof o === "string" ? o : stringifyJson(o));
 
 /** Converts a draft to its value; wrong has the validation error. */
 export function valueOf(schema: unknown, draft: Draft): { value?: unknown; wrong?: string } {

@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState, type FormEvent, type ReactNode } from "react";
+import { Link } from "wouter";
 import { api, bodyAs, idempotencyKey } from "../../api/client";
 import { isObject, type Json } from "../../api/json";
 import { isTerminal, type DrainPolicy, type RunSnapshot } from "../../api/model";
@@ -10,6 +11,7 @@ import { ErrorNote } from "../../ui/ErrorNote";
 import { lookOf } from "../../ui/Status";
 import { Exports } from "./Exports";
 import { lookup } from "../../api/lookup";
+import { workflowPath } from "../../workflows/path";
 
 type Verb = "pause" | "resume" | "cancel";
 
@@ -29,6 +31,11 @@ export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunS
     <div className="run-actions">
       <Action word={verb === "pause" ? "Pause" : "Resume"} refused={refused(verb)} onClick={() => ask(verb)} />
       <Action word="Cancel" refused={refused("cancel")} onClick={() => ask("cancel")} danger />
+      {mayFork && snapshot.waybill?.workflowVersion !== undefined && (
+        <Link href={workflowPath(snapshot.workflowId, "start", { from: snapshot.runId })} className="button" title="Start a new run with the inputs of this one, changed as you like">
+          Run again…
+        </Link>
+      )}
       <Action word="Fork…" refused={mayFork ? undefined : "Your key lacks the scope runs:create."} onClick={onFork} />
       <Exports snapshot={snapshot} log={log} />
       {asked && <Ask verb={asked} snapshot={snapshot} capabilities={capabilities} onClose={() => ask(undefined)} />}

@@ -24,6 +24,7 @@ import { useStalled } from "./useStalled";
 import { Name } from "../../ui/Text";
 import { escapeHidden } from "../../ui/escape";
 import { useQuarantined } from "../../quarantine/host";
+import { workflowPath } from "../../workflows/path";
 import { QuarantineNote } from "../../quarantine/QuarantineNote";
 
 type Props = {
@@ -119,6 +120,14 @@ function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; o
       {snapshot.createdAt && (
         <Fact name="Created">
           <Moment at={snapshot.createdAt} />
+        </Fact>
+      )}
+      {snapshot.waybill?.workflowVersion !== undefined && (
+        <Fact name="Workflow">
+          <Link href={workflowPath(snapshot.workflowId)}>
+            <Name text={snapshot.workflowId} />
+          </Link>{" "}
+          <Name text={snapshot.waybill.workflowVersion} />
         </Fact>
       )}
       <Fact name="Events">{log.events.length.toLocaleString("en")}</Fact>

@@ -1,4 +1,4 @@
-import { useState, type ReactNode } from "react";
+import { Suspense, useState, type ReactNode } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
 import { isStatus } from "../../api/errors";
 import type { RunEvent, RunSnapshot } from "../../api/model";
@@ -10,6 +10,7 @@ import { useIsRecorded, useRunLog } from "../../live/useRunLog";
 import type { RunLog } from "../../live/runLog";
 import { useView, Viewed } from "../../live/useView";
 import { ErrorNote } from "../../ui/ErrorNote";
+import { loaded as lazily } from "../../ui/load";
 import { shortId } from "../../ui/Id";
 import { lookOf } from "../../ui/Status";
 import { copyText } from "../../ui/CopyButton";
@@ -27,8 +28,11 @@ import { TimelineView } from "./TimelineView";
 import { useSnapshot } from "./useRun";
 import "./run.css";
 
+const GraphView = lazily(() => import("./GraphView"));
+
 const views = [
   { name: "timeline", word: "Timeline" },
+  { name: "graph", word: "Graph" },
   { name: "table", word: "Events" },
   { name: "data", word: "Data" },
   { name: "cost", word: "Tokens and cost" },
@@ -76,9 +80,12 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
   const folded = useView(log, at !== undefined && at < log.last ? at : undefined);
   const current = useView(log);
   const event = selected === undefined ? undefined : log.events[selected];
+  // Runs from a file and external runs have no definition.
+  const drawable = !recorded && snapshot?.waybill?.workflowVersion !== undefined;
+  const withPanel = view === "timeline" || (view === "graph" && drawable);
   const inspects = (seq: number): void => go({ view: "table", e: seq });
   return (
-    <div className={event || view === "timeline" ? "run-page inspecting" : "run-page"}>
+    <div className={event || withPanel ? "run-page inspecting" : "run-page"}>
       {error && (
         <>
           <ErrorNote error={error} onRetry={() => void refetch()} />
@@ -89,7 +96,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
       {snapshot && !recorded && <InterruptSlot snapshot={snapshot} log={log} />}
       <div className="tabs-line">
         <nav className="tabs" aria-label="Views of this run">
-          {views.map(({ name, word }) => (
+          {views.filter(({ name }) => name !== "graph" || drawable).map(({ name, word }) => (
             <Link key={name} href={address(runId, { view: name, e: selected, at })} aria-current={view === name ? "page" : undefined} replace>
               {word}
               {name === "table" && <span className="dim"> {log.events.length.toLocaleString("en")}</span>}
@@ -107,11 +114,16 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
               {(loaded) => <TimelineView view={loaded} past={past.past} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
             </Viewed>
           )}
+          {view === "graph" && snapshot && drawable && (
+            <Suspense fallback={<p className="loading">Drawing the graph…</p>}>
+              <GraphView snapshot={snapshot} shown={past.snapshot} view={folded.data ?? undefined} selected={event} onSelect={(e) => go({ e })} />
+            </Suspense>
+          )}
           {view === "table" && <EventTable log={shown} lookingBack={past.at !== undefined} selected={selected} onSelect={(e) => go({ e })} />}
           {view === "data" && <DataView snapshot={past.snapshot} untold={past.error !== undefined && past.error !== null} />}
           {view === "cost" && <Viewed query={folded}>{(loaded) => <CostView view={loaded} onSelect={(e) => go({ e })} />}</Viewed>}
         </div>
-        {view === "timeline" && folded.data ? (
+        {withPanel && folded.data ? (
           <Panel view={folded.data} event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onEvent={inspects} onFork={(seq) => setForkFrom(seq)} />
         ) : (
           event && <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />

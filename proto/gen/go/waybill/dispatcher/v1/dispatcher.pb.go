@@ -1903,8 +1903,12 @@ func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
 
 // ListWorkflowVersionsResponse lists the versions, the current one first.
 type ListWorkflowVersionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Versions      []*WorkflowVersion     `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Versions []*WorkflowVersion     `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
+	// As in WorkflowSummary.
+	Tenant        string   `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Source        string   `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	Warnings      []string `protobuf:"bytes,4,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1942,6 +1946,27 @@ func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
 func (x *ListWorkflowVersionsResponse) GetVersions() []*WorkflowVersion {
 	if x != nil {
 		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListWorkflowVersionsResponse) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListWorkflowVersionsResponse) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *ListWorkflowVersionsResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -2244,7 +2269,9 @@ type WorkflowSummary struct {
 	// The file of a workflow that every tenant sees.
 	Source string `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	// What is probably wrong: another definition of the id is hidden or not used.
-	Warnings      []string `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The number of versions.
+	Versions      int32 `protobuf:"varint,9,opt,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2333,6 +2360,13 @@ func (x *WorkflowSummary) GetWarnings() []string {
 		return x.Warnings
 	}
 	return nil
+}
+
+func (x *WorkflowSummary) GetVersions() int32 {
+	if x != nil {
+		return x.Versions
+	}
+	return 0
 }
 
 // DescribeRequest is empty.
@@ -5211,9 +5245,12 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x1bListWorkflowVersionsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
-	"workflowId\"b\n" +
+	"workflowId\"\xae\x01\n" +
 	"\x1cListWorkflowVersionsResponse\x12B\n" +
-	"\bversions\x18\x01 \x03(\v2&.waybill.dispatcher.v1.WorkflowVersionR\bversions\"]\n" +
+	"\bversions\x18\x01 \x03(\v2&.waybill.dispatcher.v1.WorkflowVersionR\bversions\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x1a\n" +
+	"\bwarnings\x18\x04 \x03(\tR\bwarnings\"]\n" +
 	"\x0fWorkflowVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x18\n" +
@@ -5231,7 +5268,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x05after\x18\x03 \x01(\tR\x05after\"q\n" +
 	"\x15ListWorkflowsResponse\x12D\n" +
 	"\tworkflows\x18\x01 \x03(\v2&.waybill.dispatcher.v1.WorkflowSummaryR\tworkflows\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\xe4\x01\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\x80\x02\n" +
 	"\x0fWorkflowSummary\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x12\n" +
@@ -5243,7 +5280,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"executable\x12\x16\n" +
 	"\x06tenant\x18\x06 \x01(\tR\x06tenant\x12\x16\n" +
 	"\x06source\x18\a \x01(\tR\x06source\x12\x1a\n" +
-	"\bwarnings\x18\b \x03(\tR\bwarnings\"\x11\n" +
+	"\bwarnings\x18\b \x03(\tR\bwarnings\x12\x1a\n" +
+	"\bversions\x18\t \x01(\x05R\bversions\"\x11\n" +
 	"\x0fDescribeRequest\"\xda\x05\n" +
 	"\x10DescribeResponse\x12>\n" +
 	"\n" +

@@ -86,9 +86,12 @@ type GetRunResponse struct {
 	// Time of the last event, or of the creation.
 	LastEventAt string `protobuf:"bytes,5,opt,name=last_event_at,json=lastEventAt,proto3" json:"last_event_at,omitempty"`
 	// Unset when no dispatcher owns the run.
-	Owner         *RunOwner `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Owner *RunOwner `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`
+	// The definition that the run executes; empty for an external run.
+	WorkflowVersion string `protobuf:"bytes,7,opt,name=workflow_version,json=workflowVersion,proto3" json:"workflow_version,omitempty"`
+	WorkflowDigest  string `protobuf:"bytes,8,opt,name=workflow_digest,json=workflowDigest,proto3" json:"workflow_digest,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *GetRunResponse) Reset() {
@@ -161,6 +164,20 @@ func (x *GetRunResponse) GetOwner() *RunOwner {
 		return x.Owner
 	}
 	return nil
+}
+
+func (x *GetRunResponse) GetWorkflowVersion() string {
+	if x != nil {
+		return x.WorkflowVersion
+	}
+	return ""
+}
+
+func (x *GetRunResponse) GetWorkflowDigest() string {
+	if x != nil {
+		return x.WorkflowDigest
+	}
+	return ""
 }
 
 // ListRunsRequest filters runs; empty fields do not filter.
@@ -1409,6 +1426,234 @@ func (x *Substitution) GetRunIds() []string {
 	return nil
 }
 
+// SummarizeWorkflowsRequest names workflows of a tenant.
+type SummarizeWorkflowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowIds   []string               `protobuf:"bytes,2,rep,name=workflow_ids,json=workflowIds,proto3" json:"workflow_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarizeWorkflowsRequest) Reset() {
+	*x = SummarizeWorkflowsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarizeWorkflowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarizeWorkflowsRequest) ProtoMessage() {}
+
+func (x *SummarizeWorkflowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarizeWorkflowsRequest.ProtoReflect.Descriptor instead.
+func (*SummarizeWorkflowsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SummarizeWorkflowsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *SummarizeWorkflowsRequest) GetWorkflowIds() []string {
+	if x != nil {
+		return x.WorkflowIds
+	}
+	return nil
+}
+
+// SummarizeWorkflowsResponse has the requested workflows in the requested order.
+type SummarizeWorkflowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflows     []*WorkflowStatistics  `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarizeWorkflowsResponse) Reset() {
+	*x = SummarizeWorkflowsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarizeWorkflowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarizeWorkflowsResponse) ProtoMessage() {}
+
+func (x *SummarizeWorkflowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarizeWorkflowsResponse.ProtoReflect.Descriptor instead.
+func (*SummarizeWorkflowsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SummarizeWorkflowsResponse) GetWorkflows() []*WorkflowStatistics {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+// WorkflowStatistics summarizes the latest runs of a workflow; see WorkflowStatistics of
+// waybill.host.v1.
+type WorkflowStatistics struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Runs       int32                  `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Older runs exist.
+	More      bool  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Completed int32 `protobuf:"varint,4,opt,name=completed,proto3" json:"completed,omitempty"`
+	Failed    int32 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	Cancelled int32 `protobuf:"varint,6,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	// Unset: no run has completed.
+	P50Ms *int64 `protobuf:"varint,7,opt,name=p50_ms,json=p50Ms,proto3,oneof" json:"p50_ms,omitempty"`
+	P95Ms *int64 `protobuf:"varint,8,opt,name=p95_ms,json=p95Ms,proto3,oneof" json:"p95_ms,omitempty"`
+	// Runs whose cost is known, and the sum of their costs in US dollars.
+	Priced  int32   `protobuf:"varint,9,opt,name=priced,proto3" json:"priced,omitempty"`
+	CostUsd float64 `protobuf:"fixed64,10,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
+	// Newest first.
+	Latest        []*RunSummary `protobuf:"bytes,11,rep,name=latest,proto3" json:"latest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowStatistics) Reset() {
+	*x = WorkflowStatistics{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowStatistics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowStatistics) ProtoMessage() {}
+
+func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowStatistics.ProtoReflect.Descriptor instead.
+func (*WorkflowStatistics) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *WorkflowStatistics) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *WorkflowStatistics) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *WorkflowStatistics) GetCompleted() int32 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetFailed() int32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetCancelled() int32 {
+	if x != nil {
+		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetP50Ms() int64 {
+	if x != nil && x.P50Ms != nil {
+		return *x.P50Ms
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetP95Ms() int64 {
+	if x != nil && x.P95Ms != nil {
+		return *x.P95Ms
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetPriced() int32 {
+	if x != nil {
+		return x.Priced
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetCostUsd() float64 {
+	if x != nil {
+		return x.CostUsd
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetLatest() []*RunSummary {
+	if x != nil {
+		return x.Latest
+	}
+	return nil
+}
+
 // Event is one recorded event.
 type Event struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1424,7 +1669,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1681,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1694,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -1496,7 +1741,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1753,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1766,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -1572,7 +1817,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1829,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1842,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -1636,7 +1881,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1893,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1906,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -1709,7 +1954,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1966,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1979,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -1778,7 +2023,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +2035,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +2048,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -1837,7 +2082,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2094,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2107,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -1885,7 +2130,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1897,7 +2142,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1910,7 +2155,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -1957,7 +2202,7 @@ type ListOwnedRunsRequest struct {
 
 func (x *ListOwnedRunsRequest) Reset() {
 	*x = ListOwnedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1969,7 +2214,7 @@ func (x *ListOwnedRunsRequest) String() string {
 func (*ListOwnedRunsRequest) ProtoMessage() {}
 
 func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1982,7 +2227,7 @@ func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListOwnedRunsRequest) GetProcess() string {
@@ -2026,7 +2271,7 @@ type ListOwnedRunsResponse struct {
 
 func (x *ListOwnedRunsResponse) Reset() {
 	*x = ListOwnedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2038,7 +2283,7 @@ func (x *ListOwnedRunsResponse) String() string {
 func (*ListOwnedRunsResponse) ProtoMessage() {}
 
 func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2051,7 +2296,7 @@ func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
@@ -2081,7 +2326,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2338,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2106,7 +2351,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *OwnedRun) GetTenant() string {
@@ -2150,7 +2395,7 @@ type ViewRunRequest struct {
 
 func (x *ViewRunRequest) Reset() {
 	*x = ViewRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2407,7 @@ func (x *ViewRunRequest) String() string {
 func (*ViewRunRequest) ProtoMessage() {}
 
 func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2420,7 @@ func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
 func (*ViewRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ViewRunRequest) GetTenant() string {
@@ -2209,7 +2454,7 @@ type ViewRunResponse struct {
 
 func (x *ViewRunResponse) Reset() {
 	*x = ViewRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2221,7 +2466,7 @@ func (x *ViewRunResponse) String() string {
 func (*ViewRunResponse) ProtoMessage() {}
 
 func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2234,7 +2479,7 @@ func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
 func (*ViewRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ViewRunResponse) GetView() []byte {
@@ -2259,7 +2504,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2516,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2529,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -2325,7 +2570,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2582,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2595,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -2367,14 +2612,16 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\"waybill/eventlog/v1/eventlog.proto\x12\x13waybill.eventlog.v1\">\n" +
 	"\rGetRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xf6\x01\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xca\x02\n" +
 	"\x0eGetRunResponse\x12\x1a\n" +
 	"\bsnapshot\x18\x01 \x01(\fR\bsnapshot\x12#\n" +
 	"\rlast_sequence\x18\x02 \x01(\x05R\flastSequence\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x122\n" +
 	"\x05waits\x18\x04 \x01(\v2\x1c.waybill.eventlog.v1.RunWaitR\x05waits\x12\"\n" +
 	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\x123\n" +
-	"\x05owner\x18\x06 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\"\xb7\x03\n" +
+	"\x05owner\x18\x06 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\x12)\n" +
+	"\x10workflow_version\x18\a \x01(\tR\x0fworkflowVersion\x12'\n" +
+	"\x0fworkflow_digest\x18\b \x01(\tR\x0eworkflowDigest\"\xb7\x03\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -2492,7 +2739,28 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\x05R\x05count\x12\x12\n" +
 	"\x04runs\x18\a \x01(\x05R\x04runs\x12\x17\n" +
 	"\alast_at\x18\b \x01(\tR\x06lastAt\x12\x17\n" +
-	"\arun_ids\x18\t \x03(\tR\x06runIds\"o\n" +
+	"\arun_ids\x18\t \x03(\tR\x06runIds\"V\n" +
+	"\x19SummarizeWorkflowsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12!\n" +
+	"\fworkflow_ids\x18\x02 \x03(\tR\vworkflowIds\"c\n" +
+	"\x1aSummarizeWorkflowsResponse\x12E\n" +
+	"\tworkflows\x18\x01 \x03(\v2'.waybill.eventlog.v1.WorkflowStatisticsR\tworkflows\"\xeb\x02\n" +
+	"\x12WorkflowStatistics\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x1c\n" +
+	"\tcompleted\x18\x04 \x01(\x05R\tcompleted\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\x05R\x06failed\x12\x1c\n" +
+	"\tcancelled\x18\x06 \x01(\x05R\tcancelled\x12\x1a\n" +
+	"\x06p50_ms\x18\a \x01(\x03H\x00R\x05p50Ms\x88\x01\x01\x12\x1a\n" +
+	"\x06p95_ms\x18\b \x01(\x03H\x01R\x05p95Ms\x88\x01\x01\x12\x16\n" +
+	"\x06priced\x18\t \x01(\x05R\x06priced\x12\x19\n" +
+	"\bcost_usd\x18\n" +
+	" \x01(\x01R\acostUsd\x127\n" +
+	"\x06latest\x18\v \x03(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x06latestB\t\n" +
+	"\a_p50_msB\t\n" +
+	"\a_p95_ms\"o\n" +
 	"\x05Event\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x05R\bsequence\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1a\n" +
@@ -2558,14 +2826,15 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\x85\t\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xfc\t\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
 	"\tCountRuns\x12%.waybill.eventlog.v1.CountRunsRequest\x1a&.waybill.eventlog.v1.CountRunsResponse\x12\\\n" +
 	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
 	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12r\n" +
-	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12]\n" +
+	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12u\n" +
+	"\x12SummarizeWorkflows\x12..waybill.eventlog.v1.SummarizeWorkflowsRequest\x1a/.waybill.eventlog.v1.SummarizeWorkflowsResponse\x12]\n" +
 	"\n" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
 	"\x06Follow\x12\".waybill.eventlog.v1.FollowRequest\x1a#.waybill.eventlog.v1.FollowResponse0\x01\x12T\n" +
@@ -2587,48 +2856,51 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
-	(*GetRunRequest)(nil),             // 0: waybill.eventlog.v1.GetRunRequest
-	(*GetRunResponse)(nil),            // 1: waybill.eventlog.v1.GetRunResponse
-	(*ListRunsRequest)(nil),           // 2: waybill.eventlog.v1.ListRunsRequest
-	(*CountRunsRequest)(nil),          // 3: waybill.eventlog.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),         // 4: waybill.eventlog.v1.CountRunsResponse
-	(*ListRunsResponse)(nil),          // 5: waybill.eventlog.v1.ListRunsResponse
-	(*RunSummary)(nil),                // 6: waybill.eventlog.v1.RunSummary
-	(*RunFacts)(nil),                  // 7: waybill.eventlog.v1.RunFacts
-	(*RunOwner)(nil),                  // 8: waybill.eventlog.v1.RunOwner
-	(*RunWait)(nil),                   // 9: waybill.eventlog.v1.RunWait
-	(*WatchRunsRequest)(nil),          // 10: waybill.eventlog.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),         // 11: waybill.eventlog.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),     // 12: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),    // 13: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),             // 14: waybill.eventlog.v1.OpenInterrupt
-	(*ListSubstitutionsRequest)(nil),  // 15: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil), // 16: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),              // 17: waybill.eventlog.v1.Substitution
-	(*Event)(nil),                     // 18: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),         // 19: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),        // 20: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),             // 21: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),            // 22: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),      // 23: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),     // 24: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                  // 25: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),      // 26: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),     // 27: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                  // 28: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),            // 29: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),           // 30: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),          // 31: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),         // 32: waybill.eventlog.v1.ExportRunResponse
-	nil,                               // 33: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
+	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
+	(*ListRunsRequest)(nil),            // 2: waybill.eventlog.v1.ListRunsRequest
+	(*CountRunsRequest)(nil),           // 3: waybill.eventlog.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),          // 4: waybill.eventlog.v1.CountRunsResponse
+	(*ListRunsResponse)(nil),           // 5: waybill.eventlog.v1.ListRunsResponse
+	(*RunSummary)(nil),                 // 6: waybill.eventlog.v1.RunSummary
+	(*RunFacts)(nil),                   // 7: waybill.eventlog.v1.RunFacts
+	(*RunOwner)(nil),                   // 8: waybill.eventlog.v1.RunOwner
+	(*RunWait)(nil),                    // 9: waybill.eventlog.v1.RunWait
+	(*WatchRunsRequest)(nil),           // 10: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),          // 11: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),      // 12: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),     // 13: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),              // 14: waybill.eventlog.v1.OpenInterrupt
+	(*ListSubstitutionsRequest)(nil),   // 15: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil),  // 16: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),               // 17: waybill.eventlog.v1.Substitution
+	(*SummarizeWorkflowsRequest)(nil),  // 18: waybill.eventlog.v1.SummarizeWorkflowsRequest
+	(*SummarizeWorkflowsResponse)(nil), // 19: waybill.eventlog.v1.SummarizeWorkflowsResponse
+	(*WorkflowStatistics)(nil),         // 20: waybill.eventlog.v1.WorkflowStatistics
+	(*Event)(nil),                      // 21: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),          // 22: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),         // 23: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),              // 24: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),             // 25: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),       // 26: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),      // 27: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                   // 28: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),       // 29: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),      // 30: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                   // 31: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),             // 32: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),            // 33: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),           // 34: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),          // 35: waybill.eventlog.v1.ExportRunResponse
+	nil,                                // 36: waybill.eventlog.v1.CountRunsResponse.CountsEntry
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
 	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	33, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	36, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
 	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
 	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
@@ -2636,42 +2908,46 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	6,  // 8: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
 	14, // 9: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
 	17, // 10: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
-	18, // 11: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	18, // 12: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	25, // 13: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	25, // 14: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	28, // 15: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
-	28, // 16: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
-	8,  // 17: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	0,  // 18: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 19: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	3,  // 20: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
-	10, // 21: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	12, // 22: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	15, // 23: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	19, // 24: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	21, // 25: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	29, // 26: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	31, // 27: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	23, // 28: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	26, // 29: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	1,  // 30: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	5,  // 31: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	4,  // 32: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
-	11, // 33: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	13, // 34: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	16, // 35: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	20, // 36: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	22, // 37: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	30, // 38: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	32, // 39: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	24, // 40: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	27, // 41: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	30, // [30:42] is the sub-list for method output_type
-	18, // [18:30] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	20, // 11: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
+	6,  // 12: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
+	21, // 13: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	21, // 14: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	28, // 15: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	28, // 16: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	31, // 17: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	31, // 18: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	8,  // 19: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	0,  // 20: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 21: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 22: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 23: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 24: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	15, // 25: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	18, // 26: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
+	22, // 27: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	24, // 28: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	32, // 29: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	34, // 30: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	26, // 31: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	29, // 32: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	1,  // 33: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 34: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 35: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 36: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 37: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	16, // 38: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	19, // 39: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
+	23, // 40: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	25, // 41: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	33, // 42: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	35, // 43: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	27, // 44: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	30, // 45: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	33, // [33:46] is the sub-list for method output_type
+	20, // [20:33] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -2681,14 +2957,15 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[7].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[29].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[20].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,18 +19,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	EventLog_GetRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/GetRun"
-	EventLog_ListRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/ListRuns"
-	EventLog_CountRuns_FullMethodName         = "/waybill.eventlog.v1.EventLog/CountRuns"
-	EventLog_WatchRuns_FullMethodName         = "/waybill.eventlog.v1.EventLog/WatchRuns"
-	EventLog_ListInterrupts_FullMethodName    = "/waybill.eventlog.v1.EventLog/ListInterrupts"
-	EventLog_ListSubstitutions_FullMethodName = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
-	EventLog_ReadEvents_FullMethodName        = "/waybill.eventlog.v1.EventLog/ReadEvents"
-	EventLog_Follow_FullMethodName            = "/waybill.eventlog.v1.EventLog/Follow"
-	EventLog_ViewRun_FullMethodName           = "/waybill.eventlog.v1.EventLog/ViewRun"
-	EventLog_ExportRun_FullMethodName         = "/waybill.eventlog.v1.EventLog/ExportRun"
-	EventLog_ListDueTimers_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListDueTimers"
-	EventLog_ListOwnedRuns_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
+	EventLog_GetRun_FullMethodName             = "/waybill.eventlog.v1.EventLog/GetRun"
+	EventLog_ListRuns_FullMethodName           = "/waybill.eventlog.v1.EventLog/ListRuns"
+	EventLog_CountRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/CountRuns"
+	EventLog_WatchRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/WatchRuns"
+	EventLog_ListInterrupts_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListInterrupts"
+	EventLog_ListSubstitutions_FullMethodName  = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
+	EventLog_SummarizeWorkflows_FullMethodName = "/waybill.eventlog.v1.EventLog/SummarizeWorkflows"
+	EventLog_ReadEvents_FullMethodName         = "/waybill.eventlog.v1.EventLog/ReadEvents"
+	EventLog_Follow_FullMethodName             = "/waybill.eventlog.v1.EventLog/Follow"
+	EventLog_ViewRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/ViewRun"
+	EventLog_ExportRun_FullMethodName          = "/waybill.eventlog.v1.EventLog/ExportRun"
+	EventLog_ListDueTimers_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListDueTimers"
+	EventLog_ListOwnedRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
 )
 
 // EventLogClient is the client API for EventLog service.
@@ -52,6 +53,8 @@ type EventLogClient interface {
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
 	// ListSubstitutions counts the models of a tenant's runs that were replaced by a fallback.
 	ListSubstitutions(ctx context.Context, in *ListSubstitutionsRequest, opts ...grpc.CallOption) (*ListSubstitutionsResponse, error)
+	// SummarizeWorkflows summarizes the latest runs of workflows.
+	SummarizeWorkflows(ctx context.Context, in *SummarizeWorkflowsRequest, opts ...grpc.CallOption) (*SummarizeWorkflowsResponse, error)
 	// ReadEvents returns a page of a run's events, and optionally waits for new events.
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
@@ -137,6 +140,16 @@ func (c *eventLogClient) ListSubstitutions(ctx context.Context, in *ListSubstitu
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSubstitutionsResponse)
 	err := c.cc.Invoke(ctx, EventLog_ListSubstitutions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) SummarizeWorkflows(ctx context.Context, in *SummarizeWorkflowsRequest, opts ...grpc.CallOption) (*SummarizeWorkflowsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SummarizeWorkflowsResponse)
+	err := c.cc.Invoke(ctx, EventLog_SummarizeWorkflows_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -231,6 +244,8 @@ type EventLogServer interface {
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
 	// ListSubstitutions counts the models of a tenant's runs that were replaced by a fallback.
 	ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error)
+	// SummarizeWorkflows summarizes the latest runs of workflows.
+	SummarizeWorkflows(context.Context, *SummarizeWorkflowsRequest) (*SummarizeWorkflowsResponse, error)
 	// ReadEvents returns a page of a run's events, and optionally waits for new events.
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
@@ -270,6 +285,9 @@ func (UnimplementedEventLogServer) ListInterrupts(context.Context, *ListInterrup
 }
 func (UnimplementedEventLogServer) ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSubstitutions not implemented")
+}
+func (UnimplementedEventLogServer) SummarizeWorkflows(context.Context, *SummarizeWorkflowsRequest) (*SummarizeWorkflowsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SummarizeWorkflows not implemented")
 }
 func (UnimplementedEventLogServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
@@ -411,6 +429,24 @@ func _EventLog_ListSubstitutions_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _EventLog_SummarizeWorkflows_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SummarizeWorkflowsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).SummarizeWorkflows(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_SummarizeWorkflows_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).SummarizeWorkflows(ctx, req.(*SummarizeWorkflowsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _EventLog_ReadEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReadEventsRequest)
 	if err := dec(in); err != nil {
@@ -538,6 +574,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSubstitutions",
 			Handler:    _EventLog_ListSubstitutions_Handler,
+		},
+		{
+			MethodName: "SummarizeWorkflows",
+			Handler:    _EventLog_SummarizeWorkflows_Handler,
 		},
 		{
 			MethodName: "ReadEvents",

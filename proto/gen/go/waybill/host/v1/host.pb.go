@@ -1680,7 +1680,9 @@ type WorkflowSummary struct {
 	// The name of the file of a shared workflow.
 	File *string `protobuf:"bytes,6,opt,name=file,proto3,oneof" json:"file,omitempty"`
 	// What is probably wrong, such as another definition of the id that is hidden.
-	Warnings      []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The number of registered versions; version is the current one.
+	Versions      int32 `protobuf:"varint,8,opt,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1764,6 +1766,237 @@ func (x *WorkflowSummary) GetWarnings() []string {
 	return nil
 }
 
+func (x *WorkflowSummary) GetVersions() int32 {
+	if x != nil {
+		return x.Versions
+	}
+	return 0
+}
+
+// ListWorkflowStatisticsRequest names workflows, at most 20. A workflow without runs is valid, also
+// one that does not exist: its runs may outlive it.
+type ListWorkflowStatisticsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A workflow. The parameter may be there up to 20 times.
+	WorkflowId    []string `protobuf:"bytes,1,rep,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkflowStatisticsRequest) Reset() {
+	*x = ListWorkflowStatisticsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkflowStatisticsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkflowStatisticsRequest) ProtoMessage() {}
+
+func (x *ListWorkflowStatisticsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkflowStatisticsRequest.ProtoReflect.Descriptor instead.
+func (*ListWorkflowStatisticsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListWorkflowStatisticsRequest) GetWorkflowId() []string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return nil
+}
+
+// ListWorkflowStatisticsResponse has the requested workflows in the requested order.
+type ListWorkflowStatisticsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflows     []*WorkflowStatistics  `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListWorkflowStatisticsResponse) Reset() {
+	*x = ListWorkflowStatisticsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListWorkflowStatisticsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListWorkflowStatisticsResponse) ProtoMessage() {}
+
+func (x *ListWorkflowStatisticsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListWorkflowStatisticsResponse.ProtoReflect.Descriptor instead.
+func (*ListWorkflowStatisticsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListWorkflowStatisticsResponse) GetWorkflows() []*WorkflowStatistics {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+// WorkflowStatistics summarizes the latest runs of a workflow, at most 200.
+type WorkflowStatistics struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// The number of summarized runs.
+	Runs int32 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Older runs exist, which are not summarized.
+	More      bool  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Completed int32 `protobuf:"varint,4,opt,name=completed,proto3" json:"completed,omitempty"`
+	Failed    int32 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"`
+	Cancelled int32 `protobuf:"varint,6,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	// Median and 95th percentile of the durations of completed runs, from their start to their end,
+	// with waits; unset: no run has completed.
+	P50Ms *int64 `protobuf:"varint,7,opt,name=p50_ms,json=p50Ms,proto3,oneof" json:"p50_ms,omitempty"`
+	P95Ms *int64 `protobuf:"varint,8,opt,name=p95_ms,json=p95Ms,proto3,oneof" json:"p95_ms,omitempty"`
+	// How many of the latest 20 ended runs have a known cost, and the sum of their costs in US dollars.
+	// A run that called no model costs 0.
+	Priced  int32   `protobuf:"varint,9,opt,name=priced,proto3" json:"priced,omitempty"`
+	CostUsd float64 `protobuf:"fixed64,10,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
+	// The latest 10 runs, newest first.
+	Latest        []*RunSummary `protobuf:"bytes,11,rep,name=latest,proto3" json:"latest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowStatistics) Reset() {
+	*x = WorkflowStatistics{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowStatistics) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowStatistics) ProtoMessage() {}
+
+func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowStatistics.ProtoReflect.Descriptor instead.
+func (*WorkflowStatistics) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *WorkflowStatistics) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *WorkflowStatistics) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *WorkflowStatistics) GetCompleted() int32 {
+	if x != nil {
+		return x.Completed
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetFailed() int32 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetCancelled() int32 {
+	if x != nil {
+		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetP50Ms() int64 {
+	if x != nil && x.P50Ms != nil {
+		return *x.P50Ms
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetP95Ms() int64 {
+	if x != nil && x.P95Ms != nil {
+		return *x.P95Ms
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetPriced() int32 {
+	if x != nil {
+		return x.Priced
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetCostUsd() float64 {
+	if x != nil {
+		return x.CostUsd
+	}
+	return 0
+}
+
+func (x *WorkflowStatistics) GetLatest() []*RunSummary {
+	if x != nil {
+		return x.Latest
+	}
+	return nil
+}
+
 // PutWorkflowRequest registers a definition.
 type PutWorkflowRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1774,7 +2007,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +2019,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +2032,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PutWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -1825,7 +2058,7 @@ type PutWorkflowResponse struct {
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +2070,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +2083,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -1901,7 +2134,7 @@ type WorkflowWarning struct {
 
 func (x *WorkflowWarning) Reset() {
 	*x = WorkflowWarning{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2146,7 @@ func (x *WorkflowWarning) String() string {
 func (*WorkflowWarning) ProtoMessage() {}
 
 func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2159,7 @@ func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
 func (*WorkflowWarning) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WorkflowWarning) GetPath() string {
@@ -1960,7 +2193,7 @@ type ValidateWorkflowRequest struct {
 
 func (x *ValidateWorkflowRequest) Reset() {
 	*x = ValidateWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2205,7 @@ func (x *ValidateWorkflowRequest) String() string {
 func (*ValidateWorkflowRequest) ProtoMessage() {}
 
 func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2218,7 @@ func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ValidateWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -2010,7 +2243,7 @@ type ValidateWorkflowResponse struct {
 
 func (x *ValidateWorkflowResponse) Reset() {
 	*x = ValidateWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2255,7 @@ func (x *ValidateWorkflowResponse) String() string {
 func (*ValidateWorkflowResponse) ProtoMessage() {}
 
 func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2268,7 @@ func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ValidateWorkflowResponse) GetValid() bool {
@@ -2069,7 +2302,7 @@ type ListWorkflowVersionsRequest struct {
 
 func (x *ListWorkflowVersionsRequest) Reset() {
 	*x = ListWorkflowVersionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2314,7 @@ func (x *ListWorkflowVersionsRequest) String() string {
 func (*ListWorkflowVersionsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2327,7 @@ func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
@@ -2106,16 +2339,20 @@ func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
 
 // ListWorkflowVersionsResponse lists the versions, the current one first, the others by name.
 type ListWorkflowVersionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	Versions      []*WorkflowVersion     `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Versions   []*WorkflowVersion     `protobuf:"bytes,2,rep,name=versions,proto3" json:"versions,omitempty"`
+	// As in WorkflowSummary.
+	Origin        string   `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
+	File          *string  `protobuf:"bytes,4,opt,name=file,proto3,oneof" json:"file,omitempty"`
+	Warnings      []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListWorkflowVersionsResponse) Reset() {
 	*x = ListWorkflowVersionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2364,7 @@ func (x *ListWorkflowVersionsResponse) String() string {
 func (*ListWorkflowVersionsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2377,7 @@ func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListWorkflowVersionsResponse) GetWorkflowId() string {
@@ -2153,6 +2390,27 @@ func (x *ListWorkflowVersionsResponse) GetWorkflowId() string {
 func (x *ListWorkflowVersionsResponse) GetVersions() []*WorkflowVersion {
 	if x != nil {
 		return x.Versions
+	}
+	return nil
+}
+
+func (x *ListWorkflowVersionsResponse) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *ListWorkflowVersionsResponse) GetFile() string {
+	if x != nil && x.File != nil {
+		return *x.File
+	}
+	return ""
+}
+
+func (x *ListWorkflowVersionsResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -2170,7 +2428,7 @@ type WorkflowVersion struct {
 
 func (x *WorkflowVersion) Reset() {
 	*x = WorkflowVersion{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2182,7 +2440,7 @@ func (x *WorkflowVersion) String() string {
 func (*WorkflowVersion) ProtoMessage() {}
 
 func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2195,7 +2453,7 @@ func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
 func (*WorkflowVersion) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WorkflowVersion) GetVersion() string {
@@ -2231,7 +2489,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2501,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2514,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteWorkflowRequest) GetWorkflowId() string {
@@ -2284,7 +2542,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2554,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2567,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteWorkflowResponse) GetWorkflowId() string {
@@ -2336,7 +2594,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2606,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2619,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -2381,7 +2639,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2651,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2664,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -2428,7 +2686,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2698,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2711,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -2480,7 +2738,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2492,7 +2750,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2505,7 +2763,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -2529,7 +2787,7 @@ type ListAuditEntriesRequest struct {
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2799,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2812,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -2590,7 +2848,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2860,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2873,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -2643,7 +2901,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +2913,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +2926,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -2695,7 +2953,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2965,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2978,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -2744,7 +3002,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2756,7 +3014,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2769,7 +3027,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -2811,7 +3069,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +3081,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +3094,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -2868,7 +3126,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2880,7 +3138,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2893,7 +3151,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -2934,7 +3192,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3204,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3217,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -2979,7 +3237,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3249,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3262,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -3024,7 +3282,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3294,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3307,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -3068,7 +3326,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3338,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3351,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
 }
 
 // ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
@@ -3109,7 +3367,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3379,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3392,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -3168,7 +3426,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3438,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3451,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -3238,7 +3496,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3250,7 +3508,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3263,7 +3521,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -3298,7 +3556,7 @@ type ListModelSubstitutionsRequest struct {
 
 func (x *ListModelSubstitutionsRequest) Reset() {
 	*x = ListModelSubstitutionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3568,7 @@ func (x *ListModelSubstitutionsRequest) String() string {
 func (*ListModelSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3581,7 @@ func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListModelSubstitutionsRequest) GetSince() string {
@@ -3345,7 +3603,7 @@ type ListModelSubstitutionsResponse struct {
 
 func (x *ListModelSubstitutionsResponse) Reset() {
 	*x = ListModelSubstitutionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3357,7 +3615,7 @@ func (x *ListModelSubstitutionsResponse) String() string {
 func (*ListModelSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3628,7 @@ func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
@@ -3409,7 +3667,7 @@ type ModelSubstitution struct {
 
 func (x *ModelSubstitution) Reset() {
 	*x = ModelSubstitution{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3421,7 +3679,7 @@ func (x *ModelSubstitution) String() string {
 func (*ModelSubstitution) ProtoMessage() {}
 
 func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3434,7 +3692,7 @@ func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
 func (*ModelSubstitution) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ModelSubstitution) GetOriginalProvider() string {
@@ -3514,7 +3772,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3526,7 +3784,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3539,7 +3797,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
@@ -3574,7 +3832,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3844,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3857,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3637,7 +3895,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3649,7 +3907,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3662,7 +3920,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -3724,7 +3982,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +3994,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +4007,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RetryQuarantinedRunRequest) GetRunId() string {
@@ -3771,7 +4029,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +4041,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +4054,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RetryQuarantinedRunResponse) GetRunId() string {
@@ -3825,7 +4083,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3837,7 +4095,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3850,7 +4108,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *EndQuarantinedRunRequest) GetRunId() string {
@@ -3878,7 +4136,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3890,7 +4148,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3903,7 +4161,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *EndQuarantinedRunResponse) GetRunId() string {
@@ -3930,7 +4188,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4200,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4213,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -3974,7 +4232,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3986,7 +4244,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3999,7 +4257,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
 }
 
 // GetRunOwnerRequest names the run.
@@ -4012,7 +4270,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +4282,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +4295,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -4073,7 +4331,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4343,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4356,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -4176,7 +4434,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4188,7 +4446,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4201,7 +4459,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -4228,7 +4486,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4498,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4511,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -4276,7 +4534,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4288,7 +4546,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4559,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -4335,7 +4593,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4347,7 +4605,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4360,7 +4618,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -4384,7 +4642,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4396,7 +4654,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4409,7 +4667,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -4446,7 +4704,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4458,7 +4716,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4471,7 +4729,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -4513,7 +4771,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4525,7 +4783,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4538,7 +4796,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -4785,7 +5043,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\tworkflows\x18\x01 \x03(\v2 .waybill.host.v1.WorkflowSummaryR\tworkflows\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"\xce\x01\n" +
+	"\f_next_cursor\"\xea\x01\n" +
 	"\x0fWorkflowSummary\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x12\n" +
@@ -4794,8 +5052,30 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x16\n" +
 	"\x06origin\x18\x05 \x01(\tR\x06origin\x12\x17\n" +
 	"\x04file\x18\x06 \x01(\tH\x00R\x04file\x88\x01\x01\x12\x1a\n" +
-	"\bwarnings\x18\a \x03(\tR\bwarningsB\a\n" +
-	"\x05_file\"N\n" +
+	"\bwarnings\x18\a \x03(\tR\bwarnings\x12\x1a\n" +
+	"\bversions\x18\b \x01(\x05R\bversionsB\a\n" +
+	"\x05_file\"@\n" +
+	"\x1dListWorkflowStatisticsRequest\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x03(\tR\n" +
+	"workflowId\"c\n" +
+	"\x1eListWorkflowStatisticsResponse\x12A\n" +
+	"\tworkflows\x18\x01 \x03(\v2#.waybill.host.v1.WorkflowStatisticsR\tworkflows\"\xe7\x02\n" +
+	"\x12WorkflowStatistics\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x05R\x04runs\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x1c\n" +
+	"\tcompleted\x18\x04 \x01(\x05R\tcompleted\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\x05R\x06failed\x12\x1c\n" +
+	"\tcancelled\x18\x06 \x01(\x05R\tcancelled\x12\x1a\n" +
+	"\x06p50_ms\x18\a \x01(\x03H\x00R\x05p50Ms\x88\x01\x01\x12\x1a\n" +
+	"\x06p95_ms\x18\b \x01(\x03H\x01R\x05p95Ms\x88\x01\x01\x12\x16\n" +
+	"\x06priced\x18\t \x01(\x05R\x06priced\x12\x19\n" +
+	"\bcost_usd\x18\n" +
+	" \x01(\x01R\acostUsd\x123\n" +
+	"\x06latest\x18\v \x03(\v2\x1b.waybill.host.v1.RunSummaryR\x06latestB\t\n" +
+	"\a_p50_msB\t\n" +
+	"\a_p95_ms\"N\n" +
 	"\x12PutWorkflowRequest\x128\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\n" +
@@ -4821,11 +5101,15 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\bwarnings\x18\x03 \x03(\v2 .waybill.host.v1.WorkflowWarningR\bwarnings\">\n" +
 	"\x1bListWorkflowVersionsRequest\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
-	"workflowId\"}\n" +
+	"workflowId\"\xd3\x01\n" +
 	"\x1cListWorkflowVersionsResponse\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12<\n" +
-	"\bversions\x18\x02 \x03(\v2 .waybill.host.v1.WorkflowVersionR\bversions\"]\n" +
+	"\bversions\x18\x02 \x03(\v2 .waybill.host.v1.WorkflowVersionR\bversions\x12\x16\n" +
+	"\x06origin\x18\x03 \x01(\tR\x06origin\x12\x17\n" +
+	"\x04file\x18\x04 \x01(\tH\x00R\x04file\x88\x01\x01\x12\x1a\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarningsB\a\n" +
+	"\x05_file\"]\n" +
 	"\x0fWorkflowVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x18\n" +
@@ -5014,7 +5298,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xf3\x18\n" +
+	"byteOffset2\xee\x19\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -5026,7 +5310,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12v\n" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
-	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12X\n" +
+	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12y\n" +
+	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12g\n" +
 	"\x10ValidateWorkflow\x12(.waybill.host.v1.ValidateWorkflowRequest\x1a).waybill.host.v1.ValidateWorkflowResponse\x12s\n" +
 	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12a\n" +
@@ -5064,7 +5349,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -5090,170 +5375,177 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ListWorkflowsRequest)(nil),           // 21: waybill.host.v1.ListWorkflowsRequest
 	(*ListWorkflowsResponse)(nil),          // 22: waybill.host.v1.ListWorkflowsResponse
 	(*WorkflowSummary)(nil),                // 23: waybill.host.v1.WorkflowSummary
-	(*PutWorkflowRequest)(nil),             // 24: waybill.host.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),            // 25: waybill.host.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),                // 26: waybill.host.v1.WorkflowWarning
-	(*ValidateWorkflowRequest)(nil),        // 27: waybill.host.v1.ValidateWorkflowRequest
-	(*ValidateWorkflowResponse)(nil),       // 28: waybill.host.v1.ValidateWorkflowResponse
-	(*ListWorkflowVersionsRequest)(nil),    // 29: waybill.host.v1.ListWorkflowVersionsRequest
-	(*ListWorkflowVersionsResponse)(nil),   // 30: waybill.host.v1.ListWorkflowVersionsResponse
-	(*WorkflowVersion)(nil),                // 31: waybill.host.v1.WorkflowVersion
-	(*DeleteWorkflowRequest)(nil),          // 32: waybill.host.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),         // 33: waybill.host.v1.DeleteWorkflowResponse
-	(*GetEnvelopeSchemaRequest)(nil),       // 34: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),      // 35: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),          // 36: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),         // 37: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),        // 38: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),       // 39: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),                // 40: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),               // 41: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),        // 42: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),               // 43: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),               // 44: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),       // 45: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),         // 46: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),        // 47: waybill.host.v1.ListAnnotationsResponse
-	(*ListModelCapabilitiesRequest)(nil),   // 48: waybill.host.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil),  // 49: waybill.host.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),                // 50: waybill.host.v1.ModelCapability
-	(*CapableModel)(nil),                   // 51: waybill.host.v1.CapableModel
-	(*ListModelSubstitutionsRequest)(nil),  // 52: waybill.host.v1.ListModelSubstitutionsRequest
-	(*ListModelSubstitutionsResponse)(nil), // 53: waybill.host.v1.ListModelSubstitutionsResponse
-	(*ModelSubstitution)(nil),              // 54: waybill.host.v1.ModelSubstitution
-	(*ListQuarantinedRunsRequest)(nil),     // 55: waybill.host.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),    // 56: waybill.host.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                 // 57: waybill.host.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),     // 58: waybill.host.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),    // 59: waybill.host.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),       // 60: waybill.host.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),      // 61: waybill.host.v1.EndQuarantinedRunResponse
-	(*DeleteRunRequest)(nil),               // 62: waybill.host.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),              // 63: waybill.host.v1.DeleteRunResponse
-	(*GetRunOwnerRequest)(nil),             // 64: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 65: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 66: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 67: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 68: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 69: waybill.host.v1.GetNodeInputResponse
-	(*ReadAnswerRequest)(nil),              // 70: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 71: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 72: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 73: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 74: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 75: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 76: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 77: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 78: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 79: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*ListWorkflowStatisticsRequest)(nil),  // 24: waybill.host.v1.ListWorkflowStatisticsRequest
+	(*ListWorkflowStatisticsResponse)(nil), // 25: waybill.host.v1.ListWorkflowStatisticsResponse
+	(*WorkflowStatistics)(nil),             // 26: waybill.host.v1.WorkflowStatistics
+	(*PutWorkflowRequest)(nil),             // 27: waybill.host.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),            // 28: waybill.host.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),                // 29: waybill.host.v1.WorkflowWarning
+	(*ValidateWorkflowRequest)(nil),        // 30: waybill.host.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil),       // 31: waybill.host.v1.ValidateWorkflowResponse
+	(*ListWorkflowVersionsRequest)(nil),    // 32: waybill.host.v1.ListWorkflowVersionsRequest
+	(*ListWorkflowVersionsResponse)(nil),   // 33: waybill.host.v1.ListWorkflowVersionsResponse
+	(*WorkflowVersion)(nil),                // 34: waybill.host.v1.WorkflowVersion
+	(*DeleteWorkflowRequest)(nil),          // 35: waybill.host.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),         // 36: waybill.host.v1.DeleteWorkflowResponse
+	(*GetEnvelopeSchemaRequest)(nil),       // 37: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),      // 38: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),          // 39: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),         // 40: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),        // 41: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 42: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 43: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 44: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 45: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 46: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 47: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 48: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 49: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 50: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 51: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 52: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 53: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 54: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 55: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 56: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 57: waybill.host.v1.ModelSubstitution
+	(*ListQuarantinedRunsRequest)(nil),     // 58: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 59: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 60: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 61: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 62: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 63: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 64: waybill.host.v1.EndQuarantinedRunResponse
+	(*DeleteRunRequest)(nil),               // 65: waybill.host.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),              // 66: waybill.host.v1.DeleteRunResponse
+	(*GetRunOwnerRequest)(nil),             // 67: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 68: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 69: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 70: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 71: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 72: waybill.host.v1.GetNodeInputResponse
+	(*ReadAnswerRequest)(nil),              // 73: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 74: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 75: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 76: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 77: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 78: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 79: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 80: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 81: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 82: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	73, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	76, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	5,  // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
-	44, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	47, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
 	10, // 3: waybill.host.v1.BulkRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	11, // 4: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
 	13, // 5: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	14, // 6: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	57, // 7: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	60, // 7: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
 	15, // 8: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	13, // 9: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	20, // 10: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	73, // 11: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	76, // 11: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	23, // 12: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	73, // 13: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	26, // 14: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	73, // 15: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	26, // 16: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	26, // 17: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	31, // 18: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	73, // 19: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	73, // 20: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	73, // 21: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	73, // 22: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	43, // 23: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	44, // 24: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	73, // 25: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	73, // 26: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	50, // 27: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	51, // 28: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	54, // 29: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	57, // 30: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	15, // 31: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	57, // 32: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	73, // 33: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	73, // 34: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	72, // 35: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	73, // 36: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,  // 37: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 38: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,  // 39: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,  // 40: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,  // 41: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,  // 42: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	16, // 43: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	18, // 44: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	48, // 45: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	52, // 46: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	21, // 47: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	24, // 48: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	27, // 49: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	29, // 50: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	32, // 51: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	34, // 52: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	36, // 53: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	40, // 54: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	42, // 55: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	46, // 56: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	38, // 57: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	74, // 58: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	75, // 59: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	76, // 60: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	55, // 61: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	58, // 62: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	60, // 63: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	62, // 64: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	64, // 65: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	66, // 66: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	68, // 67: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	70, // 68: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 69: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	12, // 70: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,  // 71: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,  // 72: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkRunsResponse
-	9,  // 73: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRunsResponse
-	9,  // 74: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkRunsResponse
-	17, // 75: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	19, // 76: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	49, // 77: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	53, // 78: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	22, // 79: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	25, // 80: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	28, // 81: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	30, // 82: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	33, // 83: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	35, // 84: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	37, // 85: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	41, // 86: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	45, // 87: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	47, // 88: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	39, // 89: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	77, // 90: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	78, // 91: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	79, // 92: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	56, // 93: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	59, // 94: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	61, // 95: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	63, // 96: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	65, // 97: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	67, // 98: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	69, // 99: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	71, // 100: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	69, // [69:101] is the sub-list for method output_type
-	37, // [37:69] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	26, // 13: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
+	13, // 14: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
+	76, // 15: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	29, // 16: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	76, // 17: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	29, // 18: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	29, // 19: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	34, // 20: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	76, // 21: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	76, // 22: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	76, // 23: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	76, // 24: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	46, // 25: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	47, // 26: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	76, // 27: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	76, // 28: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	53, // 29: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	54, // 30: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	57, // 31: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	60, // 32: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	15, // 33: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	60, // 34: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	76, // 35: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	76, // 36: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	75, // 37: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	76, // 38: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,  // 39: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 40: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,  // 41: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,  // 42: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,  // 43: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,  // 44: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	16, // 45: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	18, // 46: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	51, // 47: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	55, // 48: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	21, // 49: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	24, // 50: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	27, // 51: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	30, // 52: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	32, // 53: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	35, // 54: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	37, // 55: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	39, // 56: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	43, // 57: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	45, // 58: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	49, // 59: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	41, // 60: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	77, // 61: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	78, // 62: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	79, // 63: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	58, // 64: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	61, // 65: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	63, // 66: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	65, // 67: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	67, // 68: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	69, // 69: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	71, // 70: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	73, // 71: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,  // 72: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	12, // 73: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,  // 74: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,  // 75: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	9,  // 76: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	9,  // 77: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	17, // 78: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	19, // 79: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	52, // 80: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	56, // 81: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	22, // 82: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	25, // 83: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	28, // 84: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	31, // 85: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	33, // 86: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	36, // 87: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	38, // 88: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	40, // 89: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	44, // 90: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	48, // 91: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	50, // 92: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	42, // 93: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	80, // 94: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	81, // 95: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	82, // 96: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	59, // 97: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	62, // 98: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	64, // 99: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	66, // 100: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	68, // 101: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	70, // 102: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	72, // 103: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	74, // 104: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	72, // [72:105] is the sub-list for method output_type
+	39, // [39:72] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -5277,28 +5569,30 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[21].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[22].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[23].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[32].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[36].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[38].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[26].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[33].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[39].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[41].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[42].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[43].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[52].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[45].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[55].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[56].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[57].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[58].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[59].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[60].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[65].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[66].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[63].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[68].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[69].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[71].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   73,
+			NumMessages:   76,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	Host_ListModelCapabilities_FullMethodName  = "/waybill.host.v1.Host/ListModelCapabilities"
 	Host_ListModelSubstitutions_FullMethodName = "/waybill.host.v1.Host/ListModelSubstitutions"
 	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
+	Host_ListWorkflowStatistics_FullMethodName = "/waybill.host.v1.Host/ListWorkflowStatistics"
 	Host_PutWorkflow_FullMethodName            = "/waybill.host.v1.Host/PutWorkflow"
 	Host_ValidateWorkflow_FullMethodName       = "/waybill.host.v1.Host/ValidateWorkflow"
 	Host_ListWorkflowVersions_FullMethodName   = "/waybill.host.v1.Host/ListWorkflowVersions"
@@ -85,6 +86,8 @@ type HostClient interface {
 	ListModelSubstitutions(ctx context.Context, in *ListModelSubstitutionsRequest, opts ...grpc.CallOption) (*ListModelSubstitutionsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
+	// ListWorkflowStatistics summarizes the latest runs of workflows. Scope runs:read.
+	ListWorkflowStatistics(ctx context.Context, in *ListWorkflowStatisticsRequest, opts ...grpc.CallOption) (*ListWorkflowStatisticsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
 	// ValidateWorkflow checks a definition without registering it. Scope manifest:read.
@@ -253,6 +256,16 @@ func (c *hostClient) ListWorkflows(ctx context.Context, in *ListWorkflowsRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWorkflowsResponse)
 	err := c.cc.Invoke(ctx, Host_ListWorkflows_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListWorkflowStatistics(ctx context.Context, in *ListWorkflowStatisticsRequest, opts ...grpc.CallOption) (*ListWorkflowStatisticsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListWorkflowStatisticsResponse)
+	err := c.cc.Invoke(ctx, Host_ListWorkflowStatistics_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -501,6 +514,8 @@ type HostServer interface {
 	ListModelSubstitutions(context.Context, *ListModelSubstitutionsRequest) (*ListModelSubstitutionsResponse, error)
 	// ListWorkflows lists workflow definitions by id. Scope manifest:read.
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
+	// ListWorkflowStatistics summarizes the latest runs of workflows. Scope runs:read.
+	ListWorkflowStatistics(context.Context, *ListWorkflowStatisticsRequest) (*ListWorkflowStatisticsResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
 	// ValidateWorkflow checks a definition without registering it. Scope manifest:read.
@@ -588,6 +603,9 @@ func (UnimplementedHostServer) ListModelSubstitutions(context.Context, *ListMode
 }
 func (UnimplementedHostServer) ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkflows not implemented")
+}
+func (UnimplementedHostServer) ListWorkflowStatistics(context.Context, *ListWorkflowStatisticsRequest) (*ListWorkflowStatisticsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListWorkflowStatistics not implemented")
 }
 func (UnimplementedHostServer) PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutWorkflow not implemented")
@@ -860,6 +878,24 @@ func _Host_ListWorkflows_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListWorkflows(ctx, req.(*ListWorkflowsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListWorkflowStatistics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListWorkflowStatisticsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListWorkflowStatistics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListWorkflowStatistics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListWorkflowStatistics(ctx, req.(*ListWorkflowStatisticsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1288,6 +1324,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWorkflows",
 			Handler:    _Host_ListWorkflows_Handler,
+		},
+		{
+			MethodName: "ListWorkflowStatistics",
+			Handler:    _Host_ListWorkflowStatistics_Handler,
 		},
 		{
 			MethodName: "PutWorkflow",

@@ -1,0 +1,17 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import { useTitle } from "../../ui/title";
+import { Name } from "../../ui/Text";
+
+export function NoWorkflow({ workflowId }: { workflowId: string }): ReactNode {
+  useTitle("No such workflow");
+  return (
+    <>
+      <h1>No such workflow</h1>
+      <p>
+        No workflow has the id <code><Name text={workflowId} /></code>, or you do not have access to it. Its runs, if any, are still in the list of runs.
+      </p>
+      <Link href="/workflows">All workflows</Link>
+    </>
+  );
+}

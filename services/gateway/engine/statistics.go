@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// maxStatistics is how many workflows a request may name.
+const maxStatistics = 20
+
+// ListWorkflowStatistics summarizes the latest runs of workflows.
+func (s *Service) ListWorkflowStatistics(ctx context.Context, req *hostv1.ListWorkflowStatisticsRequest) (*hostv1.ListWorkflowStatisticsResponse, error) {
+	ids := req.GetWorkflowId()
+	if len(ids) == 0 || len(ids) > maxStatistics || slices.Contains(ids, "") {
+		return nil, fault.New(fault.ValidationError, "workflowId: want the ids of 1 to %d workflows", maxStatistics).With("field", "workflowId")
+	}
+	res, err := s.deps.EventLog.SummarizeWorkflows(ctx, &eventlogv1.SummarizeWorkflowsRequest{
+		Tenant: auth.From(ctx).Tenant, WorkflowIds: ids,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.ListWorkflowStatisticsResponse{}
+	for _, w := range res.GetWorkflows() {
+		one := &hostv1.WorkflowStatistics{
+			WorkflowId: w.GetWorkflowId(), Runs: w.GetRuns(), More: w.GetMore(), Completed: w.GetCompleted(), Failed: w.GetFailed(),
+			Cancelled: w.GetCancelled(), P50Ms: w.P50Ms, P95Ms: w.P95Ms, Priced: w.GetPriced(), CostUsd: w.GetCostUsd(),
+		}
+		one.Latest = s.runSummaries(ctx, w.GetLatest())
+		out.Workflows = append(out.Workflows, one)
+	}
+	return out, nil
+}
