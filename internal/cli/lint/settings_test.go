@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/cli/editorschema"
+	"waybill.dev/waybill/internal/host/settingsfile"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -85,7 +86,7 @@ func TestSettings_SchemasAgreeWithTheHost(t *testing.T) {
 		k, err := settingsKindOf("x", kind, nil)
 		require.NoError(t, err)
 		for doc, valid := range docs {
-			err := k.Check([]byte(doc))
+			err := k.Check([]byte(doc), settingsfile.Host{})
 			require.Equal(t, valid, err == nil, "%s: %s: %v", kind, doc, err)
 			require.Equal(t, valid, len(s.Validate([]byte(doc))) == 0, "%s: schema: %s", kind, doc)
 		}
@@ -116,7 +117,7 @@ func TestSettings_ListAllMistakesOfAFile(t *testing.T) {
 		k, err := settingsKindOf(kind+".json", "", []byte(tc.doc))
 		require.NoError(t, err)
 		require.Equal(t, kind, k.Name)
-		err = k.Check([]byte(tc.doc))
+		err = k.Check([]byte(tc.doc), settingsfile.Host{})
 		found, ok := errors.AsType[strictjson.Problems](err)
 		require.True(t, ok, "%s: %v", kind, err)
 		require.GreaterOrEqual(t, len(found), len(tc.want), kind)
@@ -133,7 +134,7 @@ func TestSettings_KindOfAFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "tool-limits", k.Name)
 	_, err = settingsKindOf("my.json", "", []byte(`{`))
-	require.ErrorContains(t, err, "my.json: its kind is unknown; set --as to models, ")
+	require.ErrorContains(t, err, "my.json: its kind is unknown; set --kind to models, ")
 	_, err = os.Stat(filepath.Join("..", "..", "..", "schemas", "tool-limits.schema.json"))
 	require.NoError(t, err, "it is in the repository")
 }
