@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/suggest"
 )
@@ -24,16 +25,18 @@ func Read(doc []byte, v any) *File {
 	f := &File{doc: doc}
 	for _, e := range strictjson.DecodeAll(doc, strictjson.Limits{}, v) {
 		f.unread = f.unread || e.Rule != strictjson.RuleType && e.Rule != strictjson.RuleUnknown
-		f.found = append(f.found, strictjson.Problem{Path: e.Path, Message: e.Reason + meant(e)})
+		f.found = append(f.found, strictjson.Problem{Path: e.Path, Message: e.Reason + f.meant(e)})
 	}
 	return f
 }
 
 // meant suggests a known member that is close to an unknown one.
-func meant(e *strictjson.Error) string {
-	name := e.Path[strings.LastIndexByte(e.Path, '/')+1:]
-	if near := suggest.Names(name, e.Known, 1); len(name) > 2 && len(near) > 0 { // shorter ones are close to anything
-		return "; did you mean " + near[0] + "?"
+func (f *File) meant(e *strictjson.Error) string {
+	if e.Rule != strictjson.RuleUnknown {
+		return ""
+	}
+	if meant := schema.MeantAt(f.doc, e.Path, e.Known); meant != "" {
+		return "; " + strings.TrimSuffix(meant, ";")
 	}
 	return ""
 }

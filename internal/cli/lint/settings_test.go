@@ -108,7 +108,7 @@ func TestSettings_ListAllMistakesOfAFile(t *testing.T) {
 		"tool-limits": {`{"mcpServers":{"s":{"prority":1,"rate":{"limit":0,"periodMs":1}}}}`, []string{"did you mean priority?", "/mcpServers/s/rate/limit", "/mcpServers/s/rate/periodMs"}},
 		"rate-limits": {
 			"{\"limts\":[],\n\"limits\":[\"key=1/s\",\"key=2/s\",\"no\"],\n\"tenants\":{\"a\":[\"x\"],\"*\":[]}}",
-			[]string{"did you mean limits?", `line 2, at "/limits/1"`, `line 2, at "/limits/2"`, `line 3, at "/tenants/a/0"`, `line 3, at "/tenants/*"`},
+			[]string{"limits is set, too: remove one of the two", `line 2, at "/limits/1"`, `line 2, at "/limits/2"`, `line 3, at "/tenants/a/0"`, `line 3, at "/tenants/*"`},
 		},
 		"models":            {`{"version":1,"asOf":"x","modls":[],"rules":[{}]}`, []string{"/asOf", "did you mean models?", "/rules/0"}},
 		"provider-policies": {`{"tenants":{"a":{"openai":{"modee":"x"}},"b":{"x":{"mode":"of"}}}}`, []string{"did you mean mode?", "/tenants/b/x/mode"}},

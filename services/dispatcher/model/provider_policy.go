@@ -57,7 +57,7 @@ func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 	var found strictjson.Problems
 	malformed := map[string]bool{} // rules with violations; further checks of them prove nothing
 	for _, v := range compiledPolicySchema().Validate(doc) {
-		found = append(found, strictjson.Problem{Path: v.InstancePath, Message: compiledPolicySchema().Explain(v)})
+		found = append(found, strictjson.Problem{Path: v.InstancePath, Message: compiledPolicySchema().Explain(v, doc)})
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
 	}
