@@ -61,6 +61,8 @@ type Names struct {
 	// error; Doubt gets the rest, unless it is nil.
 	Open  bool
 	Doubt func(strictjson.Problem)
+	// Others is the remedy if the host does have others.
+	Others string
 }
 
 // Check returns what is wrong with a name at a path; empty if nothing is. what is the kind of things,
@@ -84,6 +86,9 @@ func (n *Names) Check(path, name, what, remedy string) string {
 		join = "; "
 	}
 	message += join + remedy
+	if n.Open && n.Others != "" {
+		message += "; " + n.Others
+	}
 	if !n.Open || len(near) > 0 {
 		return message
 	}

@@ -154,12 +154,10 @@ func (o *settingsOptions) host(docs []settingsDoc, doubt func(strictjson.Problem
 		}
 	}
 	on := settingsfile.Host{Providers: &settings.Names{
-		Known: append(known, ids(o.providers)...),
-		Open:  len(o.providers) == 0,
-		Doubt: func(p strictjson.Problem) {
-			p.Message += "; --provider makes one of the host known"
-			doubt(p)
-		},
+		Known:  append(known, ids(o.providers)...),
+		Open:   len(o.providers) == 0,
+		Doubt:  doubt,
+		Others: "--provider ID if the host has it",
 	}}
 	if len(o.servers) > 0 {
 		on.MCPServers = &settings.Names{Known: ids(o.servers)}

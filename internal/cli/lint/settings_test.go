@@ -1,14 +1,18 @@
 package lint
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/cli/clitest"
 	"waybill.dev/waybill/internal/cli/editorschema"
+	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/host/settingsfile"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -128,11 +132,71 @@ func TestSettings_ListAllMistakesOfAFile(t *testing.T) {
 	}
 }
 
+// settingsLint runs `waybill settings lint`, and returns the report and the notices.
+func settingsLint(t *testing.T, stdin string, args ...string) (stdout, notices string, err error) {
+	t.Helper()
+	c := Settings(session.New())
+	var out, errs bytes.Buffer
+	c.SetIn(strings.NewReader(stdin))
+	c.SetOut(&out)
+	c.SetErr(&errs)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs(append([]string{"lint"}, args...))
+	err = c.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+// A rule or a limit of a provider that the host does not have has no effect.
+func TestSettings_CheckNamesOfTheHost(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, map[string]string{
+		"provider-policies.json": `{"tenants":{"*":{"opnai":{"mode":"disabled"},"house":{"mode":"disabled"},"openai":{"mode":"disabled"}},"a b":{}}}`,
+		"provider-settings.json": `{"providers":{"house":{"baseUrl":"http://h/v1"},"gemni":{"maxConcurrent":1},"lab":{"api":"openai-chat"}}}`,
+		"tool-limits.json":       `{"mcpServers":{"bnk":{"priority":1}}}`,
+	})
+	policies, providers, tools := filepath.Join(dir, "provider-policies.json"), filepath.Join(dir, "provider-settings.json"), filepath.Join(dir, "tool-limits.json")
+	out, notices, err := settingsLint(t, "", policies)
+	require.ErrorIs(t, err, errFindings)
+	require.Equal(t, policies+": checked as provider-policies\n", notices)
+	require.Contains(t, out, "/tenants/*/opnai: settings: no known provider has this id; did you mean openai?")
+	require.Contains(t, out, "/tenants/*/house: warning: settings: no known provider has this id; * is all others; --provider ID if the host has it")
+	require.Contains(t, out, "/tenants/a b: settings: want the name of a tenant or *")
+	require.NotContains(t, out, "/openai")
+
+	out, _, err = settingsLint(t, "", policies, providers)
+	require.ErrorIs(t, err, errFindings)
+	require.NotContains(t, out, "/tenants/*/house", "the other file has it")
+	require.Contains(t, out, "/providers/gemni: settings: no known provider has this id; did you mean gemini?")
+	require.Contains(t, out, "/providers/lab/baseUrl: warning: settings: missing: the address of the server, unless the host has --provider lab=URL")
+
+	out, _, err = settingsLint(t, "", "--provider", "lab=http://h", policies)
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, "/tenants/*/house: settings: no such provider; there are ")
+
+	_, _, err = settingsLint(t, "", tools)
+	require.NoError(t, err)
+	out, _, err = settingsLint(t, "", "--mcp-server", "bank=http://h", tools)
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, "/mcpServers/bnk: settings: no such MCP server; did you mean bank? there are bank; * is all others (--mcp-server)")
+}
+
 func TestSettings_KindOfAFile(t *testing.T) {
 	t.Parallel()
 	k, err := settingsKindOf("my.json", "", []byte(`{"$schema":"https://waybill.dev/schemas/tool-limits.schema.json"}`))
 	require.NoError(t, err)
 	require.Equal(t, "tool-limits", k.Name)
+	k, err = settingsKindOf("providers.json", "", []byte(`{"providers":{}}`))
+	require.NoError(t, err)
+	require.Equal(t, "provider-settings", k.Name, "the only kind with these members")
+	_, err = settingsKindOf("tenants.json", "", []byte(`{"tenants":{}}`))
+	require.ErrorContains(t, err, "tenants.json: its kind is unknown; set --kind to ")
+	for _, flag := range []string{"--kind", "--as"} {
+		_, notices, err := settingsLint(t, `{"tenants":{}}`, flag, "tenant-limits", "-")
+		require.NoError(t, err)
+		require.Empty(t, notices)
+		_, _, err = settingsLint(t, "{}", flag, "tenants", "-")
+		require.ErrorContains(t, err, `--kind "tenants": want models, provider-policies, provider-settings, rate-limits, tenant-limits, tool-limits`)
+	}
 	_, err = settingsKindOf("my.json", "", []byte(`{`))
 	require.ErrorContains(t, err, "my.json: its kind is unknown; set --kind to models, ")
 	_, err = os.Stat(filepath.Join("..", "..", "..", "schemas", "tool-limits.schema.json"))
