@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"waybill.dev/waybill/internal/cli/configfile"
 	"waybill.dev/waybill/internal/cli/document"
 	"waybill.dev/waybill/internal/cli/editorschema"
 	"waybill.dev/waybill/internal/cli/exit"
@@ -28,7 +29,7 @@ import (
 
 func settingsNames() []string {
 	var out []string
-	for _, k := range settingsfile.Kinds() {
+	for _, k := range configfile.Kinds() {
 		out = append(out, k.Name)
 	}
 	return out
@@ -46,9 +47,10 @@ func settingsLintCommand(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lint FILE|-...",
 		Short: "Check settings files as a host does",
-		Long: `Checks the JSON files of --models, --provider-policies, --provider-settings, --rate-limits,
---tenant-limits and --tool-limits as a host does when it reads them. All mistakes of a file are listed,
-each with file, line and column, the JSON pointer, and what is allowed. - is standard input.
+		Long: `Checks the files of --models, --provider-policies, --provider-settings, --rate-limits, --tenant-limits
+and --tool-limits, and the YAML files of --config and --secrets-file, as a host does when it reads them.
+All mistakes of a file are listed, each with file, line and column, the JSON pointer, and what is
+allowed. - is standard input. Findings in secrets have no ids and no values.
 
 The kind of a file is that of its $schema member, for example
 ` + editorschema.Base + `rate-limits.schema.json, or else of its name, such as rate-limits.json, or
@@ -133,7 +135,10 @@ func (o *settingsOptions) lint(cmd *cobra.Command, p *render.Printer, format str
 		wrong += len(found)
 		for _, f := range append(found, doubts...) {
 			f.File = d.name
-			all = append(all, f.in(d.doc))
+			if !d.kind.YAML {
+				f = f.in(d.doc)
+			}
+			all = append(all, f)
 		}
 	}
 	if err := reportFindings(p, format, all); err != nil {
@@ -184,9 +189,9 @@ func settingsKindOf(file, as string, doc []byte) (settingsfile.Kind, error) {
 		Schema string `json:"$schema"`
 	}
 	_ = json.Unmarshal(doc, &d) // a document that is not JSON has its name only
-	kinds := settingsfile.Kinds()
+	kinds := configfile.Kinds()
 	for _, name := range []string{
-		as, strings.TrimSuffix(path.Base(d.Schema), ".schema.json"), strings.TrimSuffix(filepath.Base(file), ".json"),
+		as, strings.TrimSuffix(path.Base(d.Schema), ".schema.json"), strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)),
 	} {
 		if i := slices.IndexFunc(kinds, func(k settingsfile.Kind) bool { return k.Name == name }); i >= 0 {
 			return kinds[i], nil
@@ -233,7 +238,7 @@ func settingsFindings(err error) []finding {
 	}
 	var out []finding
 	for _, p := range found {
-		out = append(out, finding{Path: p.Path, Rule: ruleSettings, Message: p.Message})
+		out = append(out, finding{Path: p.Path, Line: p.Line, Column: p.Column, Rule: ruleSettings, Message: p.Message})
 	}
 	return out
 }

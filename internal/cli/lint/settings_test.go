@@ -71,6 +71,25 @@ func TestSettings_SchemasAgreeWithTheHost(t *testing.T) {
 			`{"tenants":{"*":["key=1/s"]}}`:      false,
 			`{"tenants":{"acme":{"key":"1/s"}}}`: false,
 		},
+		"config": {
+			`{}`: true,
+			`{"http-addr":"127.0.0.1:8080","api-key":["a=b:*","c=d:*"],"max-runs":5,"lease":"10s","workflows":"flows","test-seams":true}`: true,
+			`{"max-runs":"5","test-seams":"true","lease":"1m30s"}`:                                                                        true,
+			`{"http-adr":"x"}`:             false,
+			`{"config":"other.yaml"}`:      false,
+			`{"max-runs":"many"}`:          false,
+			`{"test-seams":"yes, please"}`: false,
+			`{"lease":"10 seconds"}`:       false,
+			`{"lease":{"s":10}}`:           false,
+			`[]`:                           false,
+		},
+		"secrets-file": {
+			`{"pay-key":"sk-0123456789"}`: true,
+			`{"a[b":"sk-0123456789"}`:     false,
+			`{"":"sk-0123456789"}`:        false,
+			`{"pay":{"key":"sk-0123"}}`:   false,
+			`["a"]`:                       false,
+		},
 		"models": {
 			`{"$schema":"x","version":1,"asOf":"2026-01-31"}`: true,
 			`{"version":1,"asOf":"2026-01-31","model":[]}`:    false,
@@ -95,7 +114,7 @@ func TestSettings_SchemasAgreeWithTheHost(t *testing.T) {
 			require.Equal(t, valid, len(s.Validate([]byte(doc))) == 0, "%s: schema: %s", kind, doc)
 		}
 	}
-	require.Len(t, settingsNames(), 6)
+	require.Len(t, settingsNames(), 8)
 }
 
 // All mistakes of a file are found, each with its path, and a close name for an unknown member.
@@ -180,6 +199,25 @@ func TestSettings_CheckNamesOfTheHost(t *testing.T) {
 	require.Contains(t, out, "/mcpServers/bnk: settings: no such MCP server; did you mean bank? there are bank; * is all others (--mcp-server)")
 }
 
+// The files of --config and --secrets-file are YAML.
+func TestSettings_ReadYAML(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, map[string]string{
+		"config.yaml":       "http-addr: 127.0.0.1:1\n\n# a comment\nmax-rusn: 4\nlease: soon\napi-key: [sk-secret-1=a:*, {x: sk-secret-2}]\n",
+		"secrets-file.yaml": "good: sk-0123456789\n\nshort-sk-1: x\n",
+	})
+	out, _, err := settingsLint(t, "", filepath.Join(dir, "config.yaml"))
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, "config.yaml:4:1: /max-rusn: settings: keys are the flags' names; did you mean max-runs?")
+	require.Contains(t, out, "config.yaml:5:1: /lease: settings: not a valid --lease (duration)")
+	require.Contains(t, out, "config.yaml:6:1: /api-key: settings: want a list of plain values")
+	require.NotContains(t, out, "sk-secret")
+	out, _, err = settingsLint(t, "", filepath.Join(dir, "secrets-file.yaml"))
+	require.ErrorIs(t, err, errFindings)
+	require.Contains(t, out, "secrets-file.yaml:3:1: (root): settings: secret is shorter than")
+	require.NotContains(t, out, "sk-")
+}
+
 func TestSettings_KindOfAFile(t *testing.T) {
 	t.Parallel()
 	k, err := settingsKindOf("my.json", "", []byte(`{"$schema":"https://waybill.dev/schemas/tool-limits.schema.json"}`))
@@ -195,10 +233,10 @@ func TestSettings_KindOfAFile(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, notices)
 		_, _, err = settingsLint(t, "{}", flag, "tenants", "-")
-		require.ErrorContains(t, err, `--kind "tenants": want models, provider-policies, provider-settings, rate-limits, tenant-limits, tool-limits`)
+		require.ErrorContains(t, err, `--kind "tenants": want config, models, provider-policies, provider-settings, rate-limits, secrets-file, tenant-limits, tool-limits`)
 	}
 	_, err = settingsKindOf("my.json", "", []byte(`{`))
-	require.ErrorContains(t, err, "my.json: its kind is unknown; set --kind to models, ")
+	require.ErrorContains(t, err, "my.json: its kind is unknown; set --kind to config, ")
 	_, err = os.Stat(filepath.Join("..", "..", "..", "schemas", "tool-limits.schema.json"))
 	require.NoError(t, err, "it is in the repository")
 }

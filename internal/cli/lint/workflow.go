@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/internal/host/runlimits"
 	"waybill.dev/waybill/internal/host/workflowfolder"
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	check "waybill.dev/waybill/services/dispatcher/lint"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -147,7 +148,8 @@ func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command) (check
 
 // checkOnHost checks a document on a host. A document that is no JSON object is checked here.
 func checkOnHost(ctx context.Context, c *client.Client, doc []byte) (found, warned []workflow.Problem, err error) {
-	if _, found := workflow.Parse(doc); len(found) > 0 {
+	if strictjson.KindOf(doc) != "an object" || strictjson.Check(doc, strictjson.Default) != nil {
+		_, found := workflow.Parse(doc)
 		return found, nil, nil
 	}
 	v, err := c.ValidateWorkflow(ctx, doc)

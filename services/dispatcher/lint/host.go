@@ -193,6 +193,9 @@ func (l *linter) checkNode(i int) {
 		return // what follows reads the config
 	}
 	l.checkRunnable(n, t, at)
+	l.checkStatics(n, at)
+	l.checkSchemas(n, at+"/config")
+	l.checkValue(n, t, at)
 	switch {
 	case t.AsksModel():
 		if cfg, err := model.ReadConfig(t.Configure(n.Config)); err == nil {

@@ -81,6 +81,7 @@ func placeholders(text string) []string {
 
 // checkPlaceholders finds names without a port and without a variable: the node fails.
 func (l *linter) checkPlaceholders(i int, path, text string) {
+	l.checkBraces(i, path, text)
 	for _, name := range placeholders(text) {
 		if l.ports[i][name] || l.variables[name] {
 			continue
@@ -89,6 +90,10 @@ func (l *linter) checkPlaceholders(i int, path, text string) {
 		if head, _, dotted := strings.Cut(name, "."); dotted && slices.Contains(known, head) {
 			l.problem(path, RuleName, "{{%s}}: placeholders name a whole port or variable, and no member of one; "+
 				"fill a port with the expression that selects the member", name)
+			continue
+		}
+		if _, tail, dotted := strings.Cut(name, "."); dotted && slices.Contains(known, tail) {
+			l.problem(path, RuleName, "{{%s}}: placeholders have the name alone; write {{%s}}", name, tail)
 			continue
 		}
 		l.report(!l.unsure, path, RuleName, "{{%s}}: no port and no variable has this name%s; declare it under variables, or lead an edge to the port",
