@@ -110,7 +110,7 @@ func TestWorkflow_RegisterPrintsAllProblems(t *testing.T) {
 	r := u.run("workflow", "register", file)
 	require.NotZero(t, r.status)
 	require.Contains(t, r.err, file+":2:74: /nodes/0/config/promt: additionalProperties: unknown member; prompt is set, too: remove one of the two;")
-	require.Contains(t, r.err, file+":3:44: /edges/0/targetNodeId: reference: no node has this id; use one of nodes[].id")
+	require.Contains(t, r.err, file+":3:40: /edges/0/targetNodeId: reference: no node has this id; use one of nodes[].id")
 	require.Contains(t, r.err, "the definition has 2 problem(s)")
 	r = u.typing(`{"id":"flow","name":"flow","version":"1","nodes":[{"id":"a","typeId":"core.nop"}]}`).run("workflow", "register", "-")
 	require.Contains(t, r.err, "-:1:")
