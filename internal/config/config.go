@@ -12,6 +12,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // EnvName returns the environment variable of a flag: WAYBILL_ and the flag's name in capitals,
@@ -74,33 +77,97 @@ func fromFile(fs *pflag.FlagSet, path string, given map[string]bool) error {
 	if err != nil {
 		return fmt.Errorf("--%s: %w", fileFlag, err)
 	}
-	var doc map[string]yaml.Node
-	if err := yaml.Unmarshal(b, &doc); err != nil {
-		return fmt.Errorf("--%s %s: want a YAML mapping of flag names to values: %w", fileFlag, path, err)
-	}
 	var errs []error
-	for name, node := range doc {
-		f := fs.Lookup(name)
-		if f == nil || name == fileFlag {
-			errs = append(errs, fmt.Errorf("%s:%d: unknown key %q; keys are the flags' names, such as %s", path, node.Line, name, example(fs)))
+	for _, p := range apply(b, []*pflag.FlagSet{fs}, given) {
+		if p.Line == 0 {
+			return fmt.Errorf("--%s %s: %s", fileFlag, path, p.Message)
+		}
+		name := strings.TrimPrefix(p.Path, "/")
+		if !isKnown(fs, name) {
+			errs = append(errs, fmt.Errorf("%s:%d: unknown key %q; %s", path, p.Line, name, p.Message))
 			continue
 		}
-		values, err := scalars(node)
-		if err == nil && !given[name] {
-			err = set(f, values)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %s: %w", path, node.Line, name, err))
-		}
+		errs = append(errs, fmt.Errorf("%s:%d: %s: %s", path, p.Line, name, p.Message))
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)
 }
 
-func example(fs *pflag.FlagSet) string {
+// Settable reports whether a flag can be set in a file.
+func Settable(f *pflag.Flag) bool { return f.Name != fileFlag && f.Name != "help" }
+
+func isKnown(fs *pflag.FlagSet, name string) bool {
+	f := fs.Lookup(name)
+	return f != nil && Settable(f)
+}
+
+// Check returns the mistakes of a configuration file, whose keys are flags of any of the sets. It changes
+// the flags.
+func Check(doc []byte, sets ...*pflag.FlagSet) strictjson.Problems { return apply(doc, sets, nil) }
+
+// apply sets the flags of a document that are not given elsewhere, and returns its mistakes by place. A
+// document that is no mapping has one, without a place.
+func apply(doc []byte, sets []*pflag.FlagSet, given map[string]bool) (found strictjson.Problems) {
+	var root yaml.Node
+	var members map[string]yaml.Node
+	if err := yaml.Unmarshal(doc, &members); err != nil {
+		return strictjson.Problems{{Message: "want a YAML mapping of flag names to values: " + err.Error()}}
+	}
+	_ = yaml.Unmarshal(doc, &root) // as above
+	for _, mapping := range root.Content {
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			key, value := mapping.Content[i], mapping.Content[i+1]
+			if value.Kind == yaml.AliasNode {
+				value = value.Alias
+			}
+			if message := applyOne(sets, key.Value, value, given[key.Value]); message != "" {
+				found = append(found, strictjson.Problem{
+					Path: "/" + key.Value, Message: message, Position: strictjson.Position{Line: key.Line, Column: key.Column},
+				})
+			}
+		}
+	}
+	return found
+}
+
+// applyOne sets a flag in each set that has it, and returns what is wrong if no set accepts the value.
+func applyOne(sets []*pflag.FlagSet, name string, value *yaml.Node, isGiven bool) (message string) {
 	var names []string
-	fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return strings.Join(names[:min(len(names), 3)], ", ")
+	known, accepted := false, false
+	for _, fs := range sets {
+		fs.VisitAll(func(f *pflag.Flag) {
+			if Settable(f) {
+				names = append(names, f.Name)
+			}
+		})
+		if !isKnown(fs, name) {
+			continue
+		}
+		known = true
+		values, err := scalars(*value)
+		if err == nil && !isGiven {
+			err = set(fs.Lookup(name), values)
+		}
+		if err != nil {
+			message = err.Error()
+		}
+		accepted = accepted || err == nil
+	}
+	switch {
+	case accepted:
+		return ""
+	case !known:
+		slices.Sort(names)
+		return "keys are the flags' names" + suggestion(name, slices.Compact(names))
+	default:
+		return message
+	}
+}
+
+func suggestion(name string, names []string) string {
+	if near := suggest.Names(name, names, 1); len(near) > 0 {
+		return "; did you mean " + near[0] + "?"
+	}
+	return ", such as " + strings.Join(names[:min(len(names), 3)], ", ")
 }
 
 func scalars(n yaml.Node) ([]string, error) {

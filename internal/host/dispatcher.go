@@ -198,7 +198,7 @@ func (o *Execution) openTenantLimits(log *slog.Logger) (*settings.Source[*tenant
 // openToolLimits opens the file of --tool-limits; nil without one.
 func (o *Execution) openToolLimits(log *slog.Logger) (*settings.Source[*tool.Limits], error) {
 	parse := func(doc []byte) (*tool.Limits, error) {
-		return tool.ParseLimits(doc, ids(o.Tools.MCPServers), ids(o.Tools.A2AAgents))
+		return tool.ParseLimits(doc, &settings.Names{Known: ids(o.Tools.MCPServers)}, &settings.Names{Known: ids(o.Tools.A2AAgents)})
 	}
 	return openLimits("tool-limits", o.ToolLimits, "tool limits", parse, log)
 }

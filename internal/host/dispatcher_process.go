@@ -77,7 +77,7 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 		}
 		registered()
 		close(loaded)
-		watch := &fileWatcher{log: p.log, workflows: o.Execution.Workflows, load: loader.reload}
+		watch := &fileWatcher{log: p.log, workflows: o.Execution.Workflows, load: loader.reload, removeGone: loader.removeGone}
 		return watch.part().Run(ctx)
 	}})
 	return p.serve(ctx, func(ctx context.Context) error {

@@ -177,7 +177,7 @@ func (h *Host) Start(ctx context.Context) error {
 	loaded()
 	close(h.loaded)
 	h.public.gateway.SetServing(true)
-	watch := &fileWatcher{log: h.log, workflows: dirs, load: loader.reload, folders: h.opts.folders(), reload: h.reload}
+	watch := &fileWatcher{log: h.log, workflows: dirs, load: loader.reload, removeGone: loader.removeGone, folders: h.opts.folders(), reload: h.reload}
 	h.group.Start(watch.part())
 	return nil
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"log/slog"
@@ -13,15 +14,18 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"waybill.dev/waybill/internal/host/workflowfolder"
 	"waybill.dev/waybill/internal/lifecycle"
 )
 
 // Times of the watcher. Editors write a file in several steps: changes are applied settleTime after the
 // last one. A file that does not parse may be half written: the last good version stays, and the reason
-// is logged if the file is still broken after brokenTime.
+// is logged if the file is still broken after brokenTime. A missing file may come back under another
+// name, or be part of a copy that goes on: workflows are removed goneTime after the last event.
 const (
 	settleTime = 200 * time.Millisecond
 	brokenTime = 2 * time.Second
+	goneTime   = 2 * time.Second
 )
 
 // fileWatcher applies changes of files while the host runs.
@@ -31,6 +35,8 @@ type fileWatcher struct {
 	// cannot be used, and whether it may be half written.
 	workflows []string
 	load      func(ctx context.Context, file string) (problem string, unfinished bool)
+	// removeGone removes the workflows whose files are gone.
+	removeGone func(ctx context.Context)
 	// folders are trees whose files belong together; reload applies all of them or none.
 	folders []string
 	reload  func(ctx context.Context) error
@@ -38,6 +44,8 @@ type fileWatcher struct {
 	watcher *fsnotify.Watcher
 	// changed are the changed definitions, and when each is due; the empty name is the folders.
 	changed map[string]change
+	// goneDue is when removeGone is due; zero without a change.
+	goneDue time.Time
 	// said are the last problems that were logged, by file.
 	said map[string]string
 }
@@ -124,6 +132,9 @@ func (w *fileWatcher) follow(ctx context.Context) {
 // arm sets the timer to the first change that is due.
 func (w *fileWatcher) arm(timer *time.Timer) {
 	first := time.Now().Add(time.Hour)
+	if !w.goneDue.IsZero() && w.goneDue.Before(first) {
+		first = w.goneDue
+	}
 	for _, c := range w.changed {
 		if c.due.Before(first) {
 			first = c.due
@@ -132,19 +143,17 @@ func (w *fileWatcher) arm(timer *time.Timer) {
 	timer.Reset(time.Until(first))
 }
 
-// isTemporary reports whether a name is that of a file that editors make while they save another one.
-func isTemporary(name string) bool {
-	return strings.HasPrefix(name, ".") && name != "..data" || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
-		strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".swp") || strings.HasSuffix(name, ".swx") || name == "4913"
-}
-
 // note records a change.
 func (w *fileWatcher) note(e fsnotify.Event) {
-	if isTemporary(filepath.Base(e.Name)) || e.Op == fsnotify.Chmod {
+	dir, due := filepath.Dir(e.Name), time.Now().Add(settleTime)
+	isWorkflows := slices.ContainsFunc(w.workflows, func(d string) bool { return filepath.Clean(d) == dir })
+	if isWorkflows && e.Op != fsnotify.Chmod {
+		w.goneDue = time.Now().Add(goneTime)
+	}
+	if workflowfolder.Temporary(filepath.Base(e.Name)) || e.Op == fsnotify.Chmod {
 		return
 	}
-	dir, due := filepath.Dir(e.Name), time.Now().Add(settleTime)
-	if slices.ContainsFunc(w.workflows, func(d string) bool { return filepath.Clean(d) == dir }) {
+	if isWorkflows {
 		if strings.HasSuffix(e.Name, ".json") && e.Has(fsnotify.Write|fsnotify.Create|fsnotify.Remove|fsnotify.Rename) {
 			w.changed[e.Name] = change{due: due}
 		}
@@ -169,20 +178,22 @@ func (w *fileWatcher) noteAll() {
 	if len(w.folders) > 0 {
 		w.changed[""] = change{due: now}
 	}
+	w.goneDue = now.Add(goneTime)
 	for _, dir := range w.workflows {
-		files, _ := filepath.Glob(filepath.Join(dir, "*.json")) // the pattern is valid
+		files, _ := workflowfolder.Files(dir) // without a folder there are none
 		for _, f := range files {
-			if !isTemporary(filepath.Base(f)) {
-				w.changed[f] = change{due: now}
-			}
+			w.changed[f] = change{due: now}
 		}
 	}
 }
 
-// apply applies the changes that are due, the folders first: definitions depend on them.
+// apply applies the changes that are due, the folders first: definitions depend on them. Missing files
+// come before others, which may be the same files with new names.
 func (w *fileWatcher) apply(ctx context.Context) {
 	now := time.Now()
-	for _, name := range slices.Sorted(maps.Keys(w.changed)) {
+	names := slices.Sorted(maps.Keys(w.changed))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, name := range names {
 		c := w.changed[name]
 		if c.due.After(now) {
 			continue
@@ -195,6 +206,23 @@ func (w *fileWatcher) apply(ctx context.Context) {
 		problem, unfinished := w.load(ctx, name)
 		w.conclude(name, problem, unfinished, c)
 	}
+	if len(w.changed) == 0 && !w.goneDue.IsZero() && !w.goneDue.After(time.Now()) {
+		w.goneDue = time.Time{}
+		w.removeGone(ctx)
+	} else if !w.goneDue.IsZero() && len(w.changed) > 0 { // a file that is not read yet may define a workflow
+		w.goneDue = time.Now().Add(goneTime)
+	}
+}
+
+// rank is the order in which changes are applied.
+func rank(name string) int {
+	if name == "" {
+		return 0
+	}
+	if _, err := os.Stat(name); err != nil {
+		return 1
+	}
+	return 2
 }
 
 func (w *fileWatcher) applyFolders(ctx context.Context, c change) {
@@ -206,9 +234,9 @@ func (w *fileWatcher) applyFolders(ctx context.Context, c change) {
 	delete(w.said, "")
 	w.log.Info("kinds, packs and prompts are loaded again")
 	for _, dir := range w.workflows { // definitions that lacked something are valid now
-		files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
+		files, _ := workflowfolder.Files(dir) // without a folder there are none
 		for _, f := range files {
-			if _, waits := w.changed[f]; !waits && !isTemporary(filepath.Base(f)) {
+			if _, waits := w.changed[f]; !waits {
 				w.changed[f] = change{due: time.Now()}
 			}
 		}

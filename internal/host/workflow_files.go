@@ -15,6 +15,7 @@ import (
 
 	"waybill.dev/waybill/examples"
 	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/host/workflowfolder"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/workflow"
@@ -70,14 +71,11 @@ func (l *workflowLoader) loadExamples(ctx context.Context) error {
 // loadDirs registers the *.json files of the folders, and removes workflows whose files are gone.
 func (l *workflowLoader) loadDirs(ctx context.Context) error {
 	for _, dir := range l.dirs {
-		files, err := filepath.Glob(filepath.Join(dir, "*.json"))
-		if err != nil {
-			return fmt.Errorf("--workflows %s: %w", dir, err)
+		files, err := workflowfolder.Files(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("--workflows %s: %w", dir, hostfile.WithoutPath(err))
 		}
 		for _, f := range files {
-			if isTemporary(filepath.Base(f)) {
-				continue
-			}
 			doc, err := os.ReadFile(f) //nolint:gosec // G304: the operator names the directory
 			if err != nil {
 				l.log.Warn("workflow skipped", "file", f, "error", err)
@@ -108,8 +106,8 @@ func (l *workflowLoader) put(ctx context.Context, file, from string, doc []byte)
 	return err
 }
 
-// reload registers a file that changed, or removes the workflow of one that is gone. problem is why it
-// cannot be used; unfinished means that it may be half written.
+// reload registers a file that changed. The workflow of one that is gone stays until removeGone. problem is
+// why it cannot be used; unfinished means that it may be half written.
 func (l *workflowLoader) reload(ctx context.Context, file string) (problem string, unfinished bool) {
 	doc, err := os.ReadFile(file) //nolint:gosec // G304: the operator names the directory
 	switch {
@@ -126,7 +124,7 @@ func (l *workflowLoader) reload(ctx context.Context, file string) (problem strin
 			return err.Error(), true // the dispatcher may answer again
 		}
 	}
-	l.removeGone(ctx)
+	l.notes(l.files.notes())
 	return problem, false
 }
 
@@ -258,8 +256,8 @@ func (l *workflowLoader) removeGone(ctx context.Context) {
 
 // hasWorkflowFiles reports whether a folder has a file of a workflow.
 func hasWorkflowFiles(dir string) bool {
-	files, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*.json"))
-	return err == nil && slices.ContainsFunc(files, func(f string) bool { return !isTemporary(filepath.Base(f)) })
+	files, err := workflowfolder.Files(filepath.FromSlash(dir))
+	return err == nil && len(files) > 0
 }
 
 // gone reports whether the file of a workflow does not exist, or defines another one.

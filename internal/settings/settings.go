@@ -4,8 +4,10 @@ package settings
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/suggest"
 )
@@ -23,16 +25,18 @@ func Read(doc []byte, v any) *File {
 	f := &File{doc: doc}
 	for _, e := range strictjson.DecodeAll(doc, strictjson.Limits{}, v) {
 		f.unread = f.unread || e.Rule != strictjson.RuleType && e.Rule != strictjson.RuleUnknown
-		f.found = append(f.found, strictjson.Problem{Path: e.Path, Message: e.Reason + meant(e)})
+		f.found = append(f.found, strictjson.Problem{Path: e.Path, Message: e.Reason + f.meant(e)})
 	}
 	return f
 }
 
 // meant suggests a known member that is close to an unknown one.
-func meant(e *strictjson.Error) string {
-	name := e.Path[strings.LastIndexByte(e.Path, '/')+1:]
-	if near := suggest.Names(name, e.Known, 1); len(name) > 2 && len(near) > 0 { // shorter ones are close to anything
-		return "; did you mean " + near[0] + "?"
+func (f *File) meant(e *strictjson.Error) string {
+	if e.Rule != strictjson.RuleUnknown {
+		return ""
+	}
+	if meant := schema.MeantAt(f.doc, e.Path, e.Known); meant != "" {
+		return "; " + strings.TrimSuffix(meant, ";")
 	}
 	return ""
 }
@@ -48,6 +52,64 @@ func (f *File) Wrong(path, format string, args ...any) {
 		}
 	}
 	f.found = append(f.found, strictjson.Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// Names are the names that a host has of a kind of things, such as providers.
+type Names struct {
+	Known []string
+	// Open means that the host may have others. Of those, only a name that is close to a known one is an
+	// error; Doubt gets the rest, unless it is nil.
+	Open  bool
+	Doubt func(strictjson.Problem)
+	// Others is the remedy if the host does have others.
+	Others string
+}
+
+// Check returns what is wrong with a name at a path; empty if nothing is. what is the kind of things,
+// remedy what to do. The nil Names has all names.
+func (n *Names) Check(path, name, what, remedy string) string {
+	if n == nil || slices.Contains(n.Known, name) {
+		return ""
+	}
+	message := "no such " + what
+	if n.Open {
+		message = "no known " + what + " has this id"
+	}
+	join := "; "
+	near := suggest.Names(name, n.Known, 1)
+	if len(near) > 0 {
+		message += join + "did you mean " + near[0] + "?"
+		join = " "
+	}
+	if !n.Open {
+		message += join + "there are " + listOf(n.Known)
+		join = "; "
+	}
+	message += join + remedy
+	if n.Open && n.Others != "" {
+		message += "; " + n.Others
+	}
+	if !n.Open || len(near) > 0 {
+		return message
+	}
+	if n.Doubt != nil {
+		n.Doubt(strictjson.Problem{Path: path, Message: message})
+	}
+	return ""
+}
+
+// Named adds an error if a host does not have a name.
+func (f *File) Named(path, name string, in *Names, what, remedy string) {
+	if message := in.Check(path, name, what, remedy); message != "" {
+		f.Wrong(path, "%s", message)
+	}
+}
+
+func listOf(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 // Range adds an error if the value at a path is below low or above high.

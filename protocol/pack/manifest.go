@@ -261,7 +261,7 @@ func (m *Manifest) refs() func(yield func(path, ref string) bool) {
 func violations(file string, s *schema.Schema, doc []byte) []Problem {
 	var out []Problem
 	for _, v := range s.Validate(doc) {
-		out = append(out, Problem{file, v.InstancePath, s.Explain(v)})
+		out = append(out, Problem{file, v.InstancePath, s.Explain(v, doc)})
 	}
 	return out
 }

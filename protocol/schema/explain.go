@@ -21,9 +21,9 @@ func (v Violation) UnknownMember() bool {
 }
 
 // Explain returns the message of a violation for the author of the document. For an unknown member it
-// adds the closest member and all that are allowed. Unlike Message it may repeat a name of the schema
+// adds the closest member and all that are allowed. doc is the document. Unlike Message it may repeat a name of the schema
 // because the document has a similar one.
-func (s *Schema) Explain(v Violation) string {
+func (s *Schema) Explain(v Violation, doc []byte) string {
 	if !v.UnknownMember() {
 		return v.Message
 	}
@@ -31,17 +31,42 @@ func (s *Schema) Explain(v Violation) string {
 	if len(known) == 0 {
 		return "unknown member; there are none here"
 	}
-	return UnknownMember(lastToken(v.InstancePath), known)
+	return UnknownMember(lastToken(v.InstancePath), known, parent(doc, v.InstancePath))
+}
+
+// parent returns the object with the member at a pointer.
+func parent(doc []byte, pointer string) (object map[string]json.RawMessage) {
+	_ = json.Unmarshal(lookup(doc, pointer[:strings.LastIndexByte(pointer, '/')]), &object) // otherwise nil
+	return object
+}
+
+// MeantAt is Meant for the member at a pointer.
+func MeantAt(doc []byte, pointer string, known []string) string {
+	return Meant(lastToken(pointer), known, parent(doc, pointer))
 }
 
 // UnknownMember returns the message for a member that an object must not have: the closest name and
 // all that are allowed.
-func UnknownMember(name string, known []string) string {
+func UnknownMember(name string, known []string, object map[string]json.RawMessage) string {
 	text := "unknown member;"
-	if near := Near(name, known); near != "" {
-		text += " did you mean " + near + "?"
+	if meant := Meant(name, known, object); meant != "" {
+		text += " " + meant
 	}
 	return text + " allowed: " + strings.Join(known, ", ")
+}
+
+// Meant returns a suggestion for a member that an object must not have: the closest name, or that the
+// object has that, too; empty if none is close.
+func Meant(name string, known []string, object map[string]json.RawMessage) string {
+	near := Near(name, known)
+	switch {
+	case near == "":
+		return ""
+	case object[near] != nil:
+		return near + " is set, too: remove one of the two;"
+	default:
+		return "did you mean " + near + "?"
+	}
 }
 
 // Near returns the known name that an unknown one is probably meant to be; empty if none is close.

@@ -15,7 +15,9 @@ func TestExplain_SuggestsAMember(t *testing.T) {
 		"$defs":{"x":{"type":"object","unevaluatedProperties":false,"properties":{"refusalMode":true}}}}`))
 	require.NoError(t, err)
 	for doc, want := range map[string]string{
-		`{"promt":1}`:              "unknown member; did you mean prompt? allowed: a/b, list, prompt",
+		`{"promt":1}`:            "unknown member; did you mean prompt? allowed: a/b, list, prompt",
+		`{"promt":1,"prompt":2}`: "unknown member; prompt is set, too: remove one of the two; allowed: a/b, list, prompt",
+		`{"list":[{"model":"y"},{"modl":"x","model":"y"}]}`: "unknown member; model is set, too: remove one of the two; allowed: model",
 		`{"q":1}`:                  "unknown member; allowed: a/b, list, prompt",
 		`{"zzzzzzzz":1}`:           "unknown member; allowed: a/b, list, prompt",
 		`{"a/b":{"refusalmod":1}}`: "unknown member; did you mean refusalMode? allowed: refusalMode",
@@ -24,10 +26,10 @@ func TestExplain_SuggestsAMember(t *testing.T) {
 		found := s.Validate([]byte(doc))
 		require.Len(t, found, 1, doc)
 		require.True(t, found[0].UnknownMember())
-		require.Equal(t, want, s.Explain(found[0]), doc)
+		require.Equal(t, want, s.Explain(found[0], []byte(doc)), doc)
 	}
 	typed, err := schema.Compile("s", []byte(`{"type":"object"}`))
 	require.NoError(t, err)
 	found := typed.Validate([]byte(`7`))
-	require.Equal(t, found[0].Message, typed.Explain(found[0]))
+	require.Equal(t, found[0].Message, typed.Explain(found[0], []byte(`7`)))
 }

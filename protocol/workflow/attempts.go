@@ -116,7 +116,7 @@ func checkAttempts(n *Node, path string, found *problems) {
 	known := []string{"maxRetries", "backoffMs", "multiplier", "maxBackoffMs", "onCapacity"}
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if !slices.Contains(known, name) {
-			found.add(at+pointer(name), RuleRetry, schema.UnknownMember(name, known))
+			found.add(at+pointer(name), RuleRetry, schema.UnknownMember(name, known, r))
 		}
 	}
 	inRange(r, "maxRetries", at, RuleRetry, 0, math.MaxInt64, "want an integer of at least 0")

@@ -60,10 +60,16 @@ func (d *Definition) UnknownSettings() []Problem {
 	checkNear(metadata, "/metadata", complianceMembers, &out)
 	checkNear(members(metadata["complianceConfig"]), "/metadata/complianceConfig", []string{"maskingMode"}, &out)
 	warn := func(raw json.RawMessage, at string, known []string) {
-		for _, name := range slices.Sorted(maps.Keys(members(raw))) {
-			if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
-				out.add(at+pointer(name), RuleUnknownMember, "this host has no such setting, so it has no effect; settings are "+strings.Join(known, ", "))
+		o := members(raw)
+		for _, name := range slices.Sorted(maps.Keys(o)) {
+			if slices.Contains(known, name) || strings.HasPrefix(name, "x-") {
+				continue
 			}
+			text := "this host has no such setting, so it has no effect; "
+			if meant := schema.Meant(name, known, o); meant != "" {
+				text += meant + " "
+			}
+			out.add(at+pointer(name), RuleUnknownMember, text+"settings are "+strings.Join(known, ", "))
 		}
 	}
 	warn(members(d.Raw)["settings"], "/settings", settingsMembers)
@@ -78,7 +84,7 @@ func checkContractMembers(n *Node, at string, found *problems) {
 	o := members(n.EnvelopeContract)
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(contractMembers, name) && !strings.HasPrefix(name, "x-") {
-			found.add(at+pointer(name), RuleUnknownMember, schema.UnknownMember(name, contractMembers))
+			found.add(at+pointer(name), RuleUnknownMember, schema.UnknownMember(name, contractMembers, o))
 		}
 	}
 	if found.touch(at) {

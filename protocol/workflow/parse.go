@@ -29,11 +29,23 @@ var shape = sync.OnceValue(func() *schema.Schema {
 // Parse reads a definition of at most 1 MiB and 64 levels. It reports at most 64 problems, sorted
 // by path: shape problems, and semantic problems where the shape permits the check. With problems
 // the definition is nil. The definition keeps its own copy of doc.
-func Parse(doc []byte) (*Definition, []Problem) { return parse(doc, false) }
+func Parse(doc []byte) (*Definition, []Problem) { return whole(parse(doc, false)) }
+
+// ParseDraft is Parse for a checker that looks for further problems: with problems it returns what could
+// be read, or nil if the document is not JSON.
+func ParseDraft(doc []byte) (*Definition, []Problem) { return parse(doc, false) }
 
 // ParseStored is Parse for a registered definition. It drops invalid settings that earlier host
 // versions did not check instead of rejecting them, so that runs of the definition continue.
-func ParseStored(doc []byte) (*Definition, []Problem) { return parse(doc, true) }
+func ParseStored(doc []byte) (*Definition, []Problem) { return whole(parse(doc, true)) }
+
+// whole drops a definition with problems.
+func whole(d *Definition, found []Problem) (*Definition, []Problem) {
+	if len(found) > 0 {
+		return nil, found
+	}
+	return d, nil
+}
 
 func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	var found problems
@@ -63,7 +75,7 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 		found.add("", RuleJSON, fmt.Sprintf("the document could not be read: %v", err))
 	}
 	if len(found) > 0 {
-		return nil, found.sorted()
+		return d, found.sorted()
 	}
 	return d, nil
 }

@@ -79,7 +79,7 @@ func Violations(below string, s *schema.Schema, doc []byte) []Problem {
 		if v.UnknownMember() {
 			rule = RuleUnknownMember
 		}
-		out = append(out, Problem{Path: below + v.InstancePath, Rule: rule, Message: s.Explain(v)})
+		out = append(out, Problem{Path: below + v.InstancePath, Rule: rule, Message: s.Explain(v, doc)})
 	}
 	return out
 }

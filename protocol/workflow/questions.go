@@ -68,7 +68,7 @@ func checkQuestions(settings json.RawMessage, path string, found *problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		if name != memberTimeoutMs && name != memberOnDecline {
-			found.add(at+pointer(name), RuleQuestions, schema.UnknownMember(name, []string{memberTimeoutMs, memberOnDecline}))
+			found.add(at+pointer(name), RuleQuestions, schema.UnknownMember(name, []string{memberTimeoutMs, memberOnDecline}, q))
 		}
 	}
 	if ms, ok := q.integer(memberTimeoutMs); q[memberTimeoutMs] != nil && (!ok || ms < 0 || ms > MaxQuestionTimeout.Milliseconds()) {

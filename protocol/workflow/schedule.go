@@ -91,7 +91,7 @@ func checkLimit(d *Definition, raw json.RawMessage, at string, most int64, want 
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, name) {
-			found.add(at+pointer(name), RuleSchedule, schema.UnknownMember(name, known))
+			found.add(at+pointer(name), RuleSchedule, schema.UnknownMember(name, known, o))
 		}
 	}
 	if n, ok := o.integer("limit"); !ok || n < 1 || n > most {

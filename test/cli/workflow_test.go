@@ -94,9 +94,27 @@ func TestWorkflow_LintReportsToCodeHosts(t *testing.T) {
 	require.Len(t, log.Runs[0].Results, 1)
 	for _, result := range log.Runs[0].Results {
 		require.Equal(t, result.RuleID, log.Runs[0].Tool.Driver.Rules[result.RuleIndex].ID)
-		require.Equal(t, file, result.Locations[0].PhysicalLocation.ArtifactLocation.URI)
+		require.Equal(t, "file://"+filepath.ToSlash(file), result.Locations[0].PhysicalLocation.ArtifactLocation.URI, "outside of a repository")
 		require.Positive(t, result.Locations[0].PhysicalLocation.Region.StartLine)
 	}
+}
+
+// All problems of a definition are printed, each with its place and a remedy.
+func TestWorkflow_RegisterPrintsAllProblems(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "flow.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"id":"flow","name":"flow","version":"1",
+ "nodes":[{"id":"a","typeId":"core.ai.callPrompt","config":{"prompt":"x","promt":"y","provider":"mock"}}],
+ "edges":[{"id":"e","sourceNodeId":"a","targetNodeId":"zz"}]}`), 0o600))
+	u := at(t, shared.Host(t).HTTP, testKey)
+	r := u.run("workflow", "register", file)
+	require.NotZero(t, r.status)
+	require.Contains(t, r.err, file+":2:74: /nodes/0/config/promt: additionalProperties: unknown member; prompt is set, too: remove one of the two;")
+	require.Contains(t, r.err, file+":3:40: /edges/0/targetNodeId: reference: no node has this id; use one of nodes[].id")
+	require.Contains(t, r.err, "the definition has 2 problem(s)")
+	r = u.typing(`{"id":"flow","name":"flow","version":"1","nodes":[{"id":"a","typeId":"core.nop"}]}`).run("workflow", "register", "-")
+	require.Contains(t, r.err, "-:1:")
+	require.Contains(t, r.err, "/nodes/0/typeId: node-type: ")
 }
 
 // The list says where a workflow comes from and what it hides; what is shared cannot be deleted.

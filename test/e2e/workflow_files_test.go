@@ -123,6 +123,34 @@ func TestWorkflowFiles_Removed(t *testing.T) {
 	h.AwaitLog("missing from a folder without files")
 }
 
+// A file that gets another name keeps its workflow, without a moment in which the host does not have it.
+func TestWorkflowFiles_Renamed(t *testing.T) {
+	t.Parallel()
+	needsHost(t)
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "m.json"), noop("mine", "1", "n"))
+	save(t, filepath.Join(dir, "gone.json"), noop("gone", "1", "n"))
+	save(t, filepath.Join(dir, "other.json"), noop("other", "1", "n"))
+	h := harness.Start(t, "--workflows", dir)
+	c := h.Client("dev-key")
+	rename := func(from, to string) { // after and before by name
+		require.NoError(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
+		eventually(t, to+" is read", func() bool {
+			row := workflowRow(t, c, "mine")
+			return row == nil || row.File == to
+		})
+		require.NotNil(t, workflowRow(t, c, "mine"), "the workflow is always there")
+	}
+	rename("m.json", "z.json")
+	rename("z.json", "a.json")
+	require.NoError(t, os.Remove(filepath.Join(dir, "gone.json")))
+	eventually(t, "a file that is gone for good takes its workflow along", func() bool { return workflowRow(t, c, "gone") == nil })
+	require.Equal(t, "1", workflowRow(t, c, "mine").Version)
+	require.NotContains(t, h.Log(), "workflow_id=mine")
+	require.NotContains(t, h.Log(), "have the same id")
+	start(t, c, `{"workflowId":"mine"}`)
+}
+
 // Of two files with the same id and version, the first by name is used, and log and list name both.
 func TestWorkflowFiles_WithTheSameID(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func load(t *testing.T) (all map[string]mistake, dir string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/mistakes/*.json")
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(files), 45)
+	require.GreaterOrEqual(t, len(files), 120)
 	all, dir = map[string]mistake{}, t.TempDir()
 	for _, f := range files {
 		doc, err := os.ReadFile(f)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"waybill.dev/waybill/internal/host/settingsfile"
+	"waybill.dev/waybill/internal/cli/configfile"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/workflow"
@@ -36,7 +36,7 @@ func All() (map[string][]byte, error) {
 		"kind.schema.json":              schema.AuthorSchema(),
 		"prompt-template.schema.json":   prompt.TemplateSchema(),
 	}
-	for _, k := range settingsfile.Kinds() {
+	for _, k := range configfile.Kinds() {
 		docs[k.Name+".schema.json"] = k.Schema
 	}
 	for _, id := range types.IDs() {

@@ -31,6 +31,8 @@ type report struct {
 	Details map[string]any `json:"details,omitempty"`
 	Hint    string         `json:"hint,omitempty"`
 	Exit    int            `json:"exit,omitempty"` // unset in nested problems
+	// problems are those of a host's details, one line each.
+	problems []string
 }
 
 // Report prints the error of a command, as text or as JSON. It prints nothing for an error that
@@ -50,6 +52,9 @@ func Report(w io.Writer, err error, asJSON bool) {
 		fmt.Fprintf(w, "error: %s\n", lines(r.Message))
 	} else {
 		fmt.Fprintf(w, "error: %s: %s\n", term.Clean(string(r.Error)), lines(r.Message))
+	}
+	for _, p := range r.problems {
+		fmt.Fprintf(w, "  %s\n", term.Clean(p))
 	}
 	if r.Hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", r.Hint)
@@ -81,6 +86,10 @@ func describe(err error) report {
 			if remedy, ok := f.Details["remedy"].(string); ok { // for this case of the code
 				r.Hint = remedy
 			}
+			r.problems = listProblems(f.Details)
+			if len(r.problems) > 0 && r.Hint == fault.Lookup(f.Code).Next {
+				r.Hint = "" // each problem has its remedy
+			}
 		}
 	case errors.Is(err, client.ErrUnreachable):
 		r.Error, r.Hint = codeUnreachable, "Start a host with `waybill dev`, or run `waybill doctor` to diagnose the connection."
@@ -96,6 +105,30 @@ func describe(err error) report {
 		r.Error = codeNotFound
 	}
 	return r
+}
+
+// MemberPlace is the member of a problem that a command adds: its place in a file.
+const MemberPlace = "place"
+
+// listProblems returns the problems of a host's details; none if there is only one that the message has.
+func listProblems(details map[string]any) (out []string) {
+	all, _ := details["problems"].([]any)
+	for _, one := range all {
+		p, _ := one.(map[string]any)
+		var parts []string
+		for _, name := range []string{MemberPlace, "path", "rule", "message"} {
+			if text, _ := p[name].(string); text != "" {
+				parts = append(parts, text)
+			}
+		}
+		out = append(out, strings.Join(parts, ": "))
+	}
+	if len(out) == 1 {
+		if p, _ := all[0].(map[string]any); p[MemberPlace] == nil {
+			return nil
+		}
+	}
+	return out
 }
 
 // mixed reports whether an error joins other errors than faults, which the faults alone would omit.

@@ -1,15 +1,12 @@
 package lint
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"waybill.dev/waybill/internal/cli/render"
-	"waybill.dev/waybill/internal/version"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -82,13 +79,14 @@ func (f finding) place() string {
 // reportGitHub writes workflow commands, which GitHub Actions shows as annotations.
 func reportGitHub(p *render.Printer, all []finding) error {
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	root := sourceRoot()
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, f := range all {
 		level := "error"
 		if f.Warning {
 			level = "warning"
 		}
-		at := "file=" + property.Replace(filepath.ToSlash(f.File))
+		at := "file=" + property.Replace(root.nameOf(f.File))
 		if f.Line > 0 {
 			at += fmt.Sprintf(",line=%d,col=%d", f.Line, f.Column)
 		}
@@ -97,46 +95,6 @@ func reportGitHub(p *render.Printer, all []finding) error {
 		}
 	}
 	return nil
-}
-
-// reportSARIF writes a log in the Static Analysis Results Interchange Format 2.1.0.
-func reportSARIF(p *render.Printer, all []finding) error {
-	type object = map[string]any
-	rules, results := []object{}, []object{}
-	index := map[string]int{}
-	for _, f := range all {
-		if _, known := index[f.Rule]; !known {
-			index[f.Rule] = len(rules)
-			rules = append(rules, object{"id": f.Rule})
-		}
-		level := "error"
-		if f.Warning {
-			level = "warning"
-		}
-		location := object{"artifactLocation": object{"uri": filepath.ToSlash(f.File)}}
-		if f.Line > 0 {
-			location["region"] = object{"startLine": f.Line, "startColumn": f.Column}
-		}
-		results = append(results, object{
-			"ruleId": f.Rule, "ruleIndex": index[f.Rule], "level": level,
-			"message":   object{"text": f.Message},
-			"locations": []object{{"physicalLocation": location, "logicalLocations": []object{{"fullyQualifiedName": f.Path}}}},
-		})
-	}
-	doc, err := json.MarshalIndent(object{
-		"$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-		"version": "2.1.0",
-		"runs": []object{{
-			"tool":       object{"driver": object{"name": version.Name, "version": version.Version, "rules": rules}},
-			"columnKind": "unicodeCodePoints",
-			"results":    results,
-		}},
-	}, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(p.Out, "%s\n", doc)
-	return err
 }
 
 // errFindings ends a command that has printed its findings.

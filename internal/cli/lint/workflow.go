@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,7 +19,9 @@ import (
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
+	"waybill.dev/waybill/internal/host/workflowfolder"
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	check "waybill.dev/waybill/services/dispatcher/lint"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -47,20 +47,21 @@ references, node types and their configs, names in prompts, models, envelope kin
 every condition and expression compiles. Each finding has the file, line and column, the JSON
 pointer, the rule, and a fix. Warnings are about definitions that a host accepts and that are likely
 mistakes, such as an unreachable node. - is standard input; of a folder, all *.json files are
-checked.
+checked, without those in its folders.
 
 Without a host, other names may exist on the host: node types of packs, envelope kinds and prompt
 templates. --packs, --kinds and --prompts name the folders that the host has, --models its file of
 models. Kinds that a host would reject are findings, too. --url or --context checks the files on a host,
-with what that host has; it registers nothing.
+with what that host has; it registers nothing. WAYBILL_URL and WAYBILL_CONTEXT alone have no effect.
 
 Set the limits of your host if they are not the defaults. --rewrites also lists, as warnings, all
 rules of output schemas that vendors get in another form.
 
--o github writes annotations for GitHub Actions, -o sarif a SARIF 2.1.0 log for code scanning.
+-o github writes annotations for GitHub Actions, -o sarif a SARIF 2.1.0 log for code scanning. Both name
+files relative to the repository of the working directory.
 
-Exit status: 0 no findings, or warnings only; 1 a host would reject a definition; 2 usage, or an
-unreadable file.`,
+Exit status: 0 no findings, or warnings only; 1 a host would reject a definition; 2 usage, an
+unreadable file, or a folder without definitions.`,
 		Example: `  waybill workflow lint workflows/*.json
   waybill workflow lint --packs packs --kinds kinds -o github workflows
   waybill workflow lint --url http://127.0.0.1:8080 workflow.json
@@ -94,6 +95,8 @@ unreadable file.`,
 	f.BoolVar(&o.rewrites, "rewrites", false, "also list what is sent to vendors in another form")
 	f.BoolVar(&o.warningsAsError, "strict", false, "exit with 1 for warnings, too")
 	s.TargetFlags(f)
+	f.Lookup("url").Usage = "check on the host with this URL, with its base path; empty checks without a host"
+	f.Lookup("context").Usage = "check on the host of this context; empty checks without a host"
 	s.FormatFlags(f)
 	describeFormats(f)
 	return c
@@ -145,7 +148,8 @@ func (o *workflowOptions) checker(s *session.Session, cmd *cobra.Command) (check
 
 // checkOnHost checks a document on a host. A document that is no JSON object is checked here.
 func checkOnHost(ctx context.Context, c *client.Client, doc []byte) (found, warned []workflow.Problem, err error) {
-	if _, found := workflow.Parse(doc); len(found) > 0 {
+	if strictjson.KindOf(doc) != "an object" || strictjson.Check(doc, strictjson.Default) != nil {
+		_, found := workflow.Parse(doc)
 		return found, nil, nil
 	}
 	v, err := c.ValidateWorkflow(ctx, doc)
@@ -229,7 +233,8 @@ func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict 
 	return nil
 }
 
-// expandFolders replaces folders by their *.json files. Hidden files and those of editors are left out.
+// expandFolders replaces folders by their *.json files, without those that editors make. A folder without
+// one is an error.
 func expandFolders(args []string) ([]string, error) {
 	var out []string
 	for _, name := range args {
@@ -238,15 +243,14 @@ func expandFolders(args []string) ([]string, error) {
 			out = append(out, name)
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join(name, "*.json"))
+		files, err := workflowfolder.Files(name)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 		}
-		for _, f := range files {
-			if !strings.HasPrefix(filepath.Base(f), ".") {
-				out = append(out, f)
-			}
+		if len(files) == 0 {
+			return nil, exit.Usagef("%s has no *.json file; want files, or a folder of workflow definitions", name)
 		}
+		out = append(out, files...)
 	}
 	return out, nil
 }

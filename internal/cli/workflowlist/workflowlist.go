@@ -3,6 +3,7 @@ package workflowlist
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"waybill.dev/waybill/internal/cli/runs"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // List is `waybill workflow list`.
@@ -117,6 +119,7 @@ id. ` + "`workflow lint`" + ` checks a definition without a host.
 			}
 			a, err := c.PutWorkflow(cmd.Context(), doc)
 			if err != nil {
+				addPlaces(err, args[0], doc)
 				return err
 			}
 			return registered(cmd, p, a)
@@ -124,6 +127,23 @@ id. ` + "`workflow lint`" + ` checks a definition without a host.
 	}
 	s.Flags(c)
 	return c
+}
+
+// addPlaces adds the places in a file to the problems of a rejected definition.
+func addPlaces(err error, file string, doc []byte) {
+	rejected, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return
+	}
+	at := strictjson.Positions(doc)
+	all, _ := rejected.Fault.Details["problems"].([]any)
+	for _, one := range all {
+		if p, ok := one.(map[string]any); ok {
+			path, _ := p["path"].(string)
+			place := at(path)
+			p[exit.MemberPlace] = fmt.Sprintf("%s:%d:%d", file, place.Line, place.Column)
+		}
+	}
 }
 
 func registered(cmd *cobra.Command, p *render.Printer, a *client.Answer) error {

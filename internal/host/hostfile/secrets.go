@@ -1,6 +1,7 @@
 package hostfile
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
@@ -22,35 +24,49 @@ func ReadSecrets(file string) ([]redact.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, WithoutPath(err))
 	}
+	out, found := ParseSecrets(b)
+	var errs []error
+	for _, p := range found {
+		place := file
+		if p.Line > 0 {
+			place = fmt.Sprintf("%s:%d", file, p.Line)
+		}
+		errs = append(errs, fmt.Errorf("%s: %s", place, p.Message))
+	}
+	return out, errors.Join(errs...)
+}
+
+//go:embed secrets.schema.json
+var secretsSchema []byte
+
+// SecretsSchema is the JSON Schema of the file.
+func SecretsSchema() []byte { return secretsSchema }
+
+// ParseSecrets reads a document of secret ids and values. Its mistakes have places, and neither ids nor
+// values.
+func ParseSecrets(b []byte) (out []redact.Secret, found strictjson.Problems) {
 	var (
 		values map[string]string
 		doc    yaml.Node
 	)
 	if yaml.Unmarshal(b, &values) != nil || yaml.Unmarshal(b, &doc) != nil { // the parser's error quotes the file
-		return nil, fmt.Errorf("%s: want lines of the form id: value", file)
+		return nil, strictjson.Problems{{Message: "want lines of the form id: value"}}
 	}
 	lines := linesOf(&doc)
-	place := func(id string) string {
-		if lines[id] == 0 { // merged from elsewhere in the file
-			return file
-		}
-		return fmt.Sprintf("%s:%d", file, lines[id])
-	}
-	var (
-		out  []redact.Secret
-		errs []error
-	)
 	for _, id := range slices.Sorted(maps.Keys(values)) {
+		wrong := func(message string) { // an id that is merged from elsewhere in the file has no place
+			found = append(found, strictjson.Problem{Message: message, Position: strictjson.Position{Line: lines[id], Column: min(lines[id], 1)}})
+		}
 		s := redact.Secret{ID: id, Value: redact.Value(values[id])}
 		if err := s.Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", place(id), err))
+			wrong(err.Error())
 		}
 		if len(s.Value) < redact.MinLength {
-			errs = append(errs, fmt.Errorf("%s: secret is shorter than %d bytes and cannot be redacted reliably", place(id), redact.MinLength))
+			wrong(fmt.Sprintf("secret is shorter than %d bytes and cannot be redacted reliably", redact.MinLength))
 		}
 		out = append(out, s)
 	}
-	return out, errors.Join(errs...)
+	return out, found
 }
 
 // linesOf maps the members of a document to their line numbers.

@@ -56,9 +56,6 @@ func (o *Options) Validate() (errs []error) {
 	if _, err := o.Policies(); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := o.Settings(); err != nil {
-		errs = append(errs, err)
-	}
 	if o.UnknownModels != RefuseUnknown && o.UnknownModels != TrustUnknown {
 		errs = append(errs, fmt.Errorf("--unknown-models %q: want %s or %s", o.UnknownModels, RefuseUnknown, TrustUnknown))
 	}
@@ -67,6 +64,9 @@ func (o *Options) Validate() (errs []error) {
 	}
 	if o.RefusalText != RedactRefusals && o.RefusalText != NoRefusals {
 		errs = append(errs, fmt.Errorf("--refusal-text %q: want %s or %s", o.RefusalText, RedactRefusals, NoRefusals))
+	}
+	if _, err := o.Settings(); err != nil { // without them, servers are unknown
+		return append(errs, err)
 	}
 	all, err := o.configured()
 	if err != nil {

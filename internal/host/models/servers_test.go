@@ -9,11 +9,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
@@ -162,17 +164,19 @@ func TestServers_OnACloudAreNotSelfHosted(t *testing.T) { //nolint:paralleltest 
 func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets the environment
 	noKeys(t)
 	t.Setenv("MY_KEY", "sk-secret-0001")
-	const azure = `"api":"azure-openai","baseUrl":"https://n.openai.azure.com"`
+	const azure = `"api":"azure-openai","baseUrl":"https://n.openai.azure.com`
+	// environment are parts of the problems that depend on variables, files and flags.
+	environment := []string{"missing: the address", "not set", "no such file", "Google's credentials", "/onError/models/0", "/providers/bax", "there are"}
 	for doc, want := range map[string]string{
 		`"box":{"baseURL":"http://h/v1"}`:                                                                                 `at "/providers/box/baseURL": unknown member; allowed here: api, aws, baseUrl`,
 		`"box":{"baseURl":"http://h/v1"}`:                                                                                 `did you mean baseUrl?`,
 		`"box":{"baseUrl":"http://h/v1","key":"sk-secret-0001"}`:                                                          `at "/providers/box/key": `,
 		`"box":{"baseUrl":"http://h/v1","key":{}}`:                                                                        `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
 		`"box":{"baseUrl":"http://h/v1","key":{"env":"A","file":"b"}}`:                                                    `at "/providers/box/key": want {"env": NAME} or {"file": PATH}`,
-		`"box":{"baseUrl":"http://h/v1","key":{"env":"UNSET_KEY"}}`:                                                       "the key of provider box: UNSET_KEY is empty or not set",
-		`"box":{"baseUrl":"http://h/v1","key":{"file":"/none"}}`:                                                          "the key of provider box: /none: no such file",
-		`"box":{"baseUrl":"h/v1"}`:                                                                                        "provider box: base_url",
-		`"box":{"api":"openai-chat"}`:                                                                                     `at "/providers/box/baseUrl": missing`,
+		`"box":{"baseUrl":"http://h/v1","key":{"env":"UNSET_KEY"}}`:                                                       `at "/providers/box/key": UNSET_KEY is empty or not set`,
+		`"box":{"baseUrl":"http://h/v1","key":{"file":"/none"}}`:                                                          `at "/providers/box/key": /none: no such file`,
+		`"box":{"baseUrl":"h/v1"}`:                                                                                        `at "/providers/box/baseUrl": "h/v1": want http(s)://host[:port]/path, such as`,
+		`"box":{"api":"openai-chat"}`:                                                                                     `at "/providers/box/baseUrl": missing: the address`,
 		`"box":{"api":"cohere","baseUrl":"http://h"}`:                                                                     `at "/providers/box/api": "cohere": want one of openai-chat, openai-responses, anthropic, gemini, azure-openai, bedrock, vertex`,
 		`"openai":{"api":"vertex"}`:                                                                                       `the provider openai has the interface openai-chat; give this server another id`,
 		`"box":{"baseUrl":"http://h/v1","aws":{"region":"eu-central-1"}}`:                                                 `at "/providers/box/aws": only the interface bedrock has it`,
@@ -180,16 +184,16 @@ func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets th
 		`"box":{"api":"bedrock","aws":{"accessKeyId":{"env":"MY_KEY"}}}`:                                                  `at "/providers/box/aws": want accessKeyId and secretAccessKey together`,
 		`"box":{"api":"bedrock","aws":{"sessionToken":{"env":"MY_KEY"}}}`:                                                 `at "/providers/box/aws": want accessKeyId and secretAccessKey together`,
 		`"box":{"api":"bedrock","aws":{"secretAccessKey":{}}}`:                                                            `at "/providers/box/aws/secretAccessKey": want {"env": NAME} or {"file": PATH}`,
-		`"box":{"api":"bedrock","aws":{"accessKeyId":{"env":"MY_KEY"},"secretAccessKey":{"env":"UNSET_KEY"}}}`:            `aws.secretAccessKey of provider box: UNSET_KEY is empty or not set`,
+		`"box":{"api":"bedrock","aws":{"accessKeyId":{"env":"MY_KEY"},"secretAccessKey":{"env":"UNSET_KEY"}}}`:            `at "/providers/box/aws/secretAccessKey": UNSET_KEY is empty or not set`,
 		`"box":{"api":"bedrock","aws":{"profile":"p","accessKeyId":{"env":"MY_KEY"},"secretAccessKey":{"env":"MY_KEY"}}}`: `at "/providers/box/aws/profile": has credentials, and so does accessKeyId`,
 		`"box":{"api":"bedrock","key":{"env":"MY_KEY"},"aws":{"profile":"p"}}`:                                            `at "/providers/box/key": has credentials, and so does aws`,
-		`"box":{"api":"bedrock","key":{"env":"MY_KEY"},"aws":{"region":"EU"}}`:                                            `provider box: region: "EU": want a region`,
-		`"box":{"api":"vertex","key":{"env":"MY_KEY"}}`:                                                                   `provider box: key: want Google's credentials`,
+		`"box":{"api":"bedrock","key":{"env":"MY_KEY"},"aws":{"region":"EU"}}`:                                            `at "/providers/box/aws/region": "EU": want a region`,
+		`"box":{"api":"vertex","key":{"env":"MY_KEY"}}`:                                                                   `at "/providers/box/key": want Google's credentials`,
 		`"box":{"api":"bedrock","body":{"anthropic_version":"x"}}`:                                                        `at "/providers/box/body/anthropic_version": the host sets it for each call`,
 		`"box":{"api":"openai-responses","body":{"input":[]}}`:                                                            `at "/providers/box/body/input": the host sets it for each call`,
 		`"box":{"api":"vertex","reasoningEffort":"low"}`:                                                                  `at "/providers/box/reasoningEffort": the interface vertex has none`,
 		`"anthropic":{"api":"gemini","key":{"env":"MY_KEY"}}`:                                                             `the provider anthropic has the interface anthropic; give this server another id`,
-		`"box":{` + azure + `}`:                                                                                           `at "/providers/box/query": missing: api-version`,
+		`"box":{` + azure + `"}`:                                                                                          `at "/providers/box/query": missing: api-version`,
 		`"box":{"baseUrl":"http://h/v1","headers":{"Authorization":"x"}}`:                                                 `at "/providers/box/headers/Authorization": carries the key of a call`,
 		`"box":{"baseUrl":"http://h/v1","headers":{"x-API-key":"x"}}`:                                                     `carries the key of a call`,
 		`"box":{"baseUrl":"http://h/v1","headers":{"a b":"x"}}`:                                                           `at "/providers/box/headers/a b": no name of a header`,
@@ -201,8 +205,22 @@ func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets th
 		`"box":{"baseUrl":"http://h/v1","promptCaching":"5m"}`:                                                            `at "/providers/box/promptCaching": only the interface anthropic`,
 		`"anthropic":{"key":{"env":"MY_KEY"},"promptCaching":"9m"}`:                                                       `at "/providers/anthropic/promptCaching": "9m": want 5m or 1h`,
 		`"box":{"baseUrl":"http://h/v1","retries":101}`:                                                                   `at "/providers/box/retries": 101: want 0 to 100`,
-		`"box":{"baseUrl":"http://h/v1","onError":{"models":["ghost/m"]}}`:                                                `at "/providers/box/onError/models/0": "ghost/m": no such provider`,
+		`"box":{"baseUrl":"http://h/v1","onError":{"models":["ghost/m"]}}`:                                                `at "/providers/box/onError/models/0": no such provider`,
 		`"*":{"baseUrl":"http://h/v1"}`:                                                                                   `at "/providers/*": a server is described in the entry of its provider`,
+		`"Box":{"maxConcurrent":1}`:                                                                                       `at "/providers/Box": want lower-case letters, digits and dashes`,
+		`"Box":{"baseUrl":"http://h/v1"}`:                                                                                 `at "/providers/Box": want lower-case letters, digits and dashes`,
+		`"box":{"baseUrl":"ftp://h/v1"}`:                                                                                  `at "/providers/box/baseUrl": "ftp://h/v1": want http(s)`,
+		`"box":{"baseUrl":"http://me:sk-secret-0001@h/v1"}`:                                                               `at "/providers/box/baseUrl": "http://[REDACTED]@h/v1": must not hold a user`,
+		`"box":{"baseUrl":"http://h/v1?key=sk-secret-0001"}`:                                                              `at "/providers/box/baseUrl": "http://h/v1": must not have a query`,
+		`"box":{"baseUrl":"http://h/v1","key":{"env":"sk-secret-0001"}}`:                                                  `at "/providers/box/key/env": want the name of an environment variable`,
+		`"anthropic":{"baseUrl":"https://api.anthropic.com/v1"}`:                                                          `at "/providers/anthropic/baseUrl": "https://api.anthropic.com/v1": must not end in /v1`,
+		`"box":{"api":"gemini","baseUrl":"https://h/v1beta"}`:                                                             `at "/providers/box/baseUrl": "https://h/v1beta": must not end in /v1beta`,
+		`"box":{` + azure + `/openai","query":{"api-version":"1"}}`:                                                       `at "/providers/box/baseUrl": "https://n.openai.azure.com/openai": must not end in /openai`,
+		`"box":{"api":"bedrock","baseUrl":"https://h/v1","aws":{"region":"eu-central-1"}}`:                                `at "/providers/box/baseUrl": "https://h/v1": must not have a path`,
+		`"box":{"api":"vertex","google":{"project":"A B"}}`:                                                               `at "/providers/box/google/project": "A B": want the id of a project`,
+		`"box":{"api":"vertex","google":{"project":"p","location":"E U"}}`:                                                `at "/providers/box/google/location": "E U": want global`,
+		`"sample":{"baseUrl":"http://h/v1"}`:                                                                              `at "/providers/sample": is the host's own provider`,
+		`"opnai":{"maxConcurrent":1}`:                                                                                     `at "/providers/opnai": no such provider; did you mean openai? there are sample, `,
 		`"bax":{"maxConcurrent":1}`:                                                                                       `at "/providers/bax": no such provider`,
 	} {
 		o := modelsOf()
@@ -212,11 +230,18 @@ func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets th
 			_, err = o.Open(nil, func(func()) {})
 		}
 		require.ErrorContains(t, err, want, doc)
+		require.ErrorContains(t, err, "--provider-settings "+o.SettingsFile+":\n", doc)
+		require.ErrorContains(t, err, "line 1, ", doc)
+		require.NotContains(t, err.Error(), "--provider:", doc)
+		if !slices.ContainsFunc(environment, func(part string) bool { return strings.Contains(want, part) }) {
+			_, err := ParseSettings([]byte(`{"providers":{`+doc+`}}`), &settings.Names{Known: []string{"box"}, Open: true})
+			require.ErrorContains(t, err, want, "without the environment: %s", doc)
+		}
 		require.NotContains(t, strings.ReplaceAll(err.Error(), "/none", ""), "sk-secret-0001", doc)
 	}
 	o := modelsOf("box=http://h/v1")
 	o.SettingsFile = modelsFile(t, `{"providers":{"box":{"baseUrl":"http://other/v1"}}}`)
-	require.ErrorContains(t, errors.Join(o.Validate()...), "has a baseUrl for it, too; keep one of the two")
+	require.ErrorContains(t, errors.Join(o.Validate()...), `at "/providers/box/baseUrl": --provider gives box an address, too; keep one of the two`)
 }
 
 func TestDocs_DescribeValidServers(t *testing.T) {
@@ -226,7 +251,7 @@ func TestDocs_DescribeValidServers(t *testing.T) {
 	_, doc, found := strings.Cut(string(b), "```json\n")
 	require.True(t, found)
 	doc, _, _ = strings.Cut(doc, "```")
-	all, err := limit.Parse([]byte(doc), []string{"house", "azure", "anthropic"})
+	all, err := limit.Parse([]byte(doc), limit.Host{Providers: &settings.Names{Known: []string{"house", "azure", "anthropic"}}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"anthropic", "azure", "house"}, all.Servers())
 	require.Equal(t, limit.AzureOpenAI, all.For("azure").APIOf("azure"))
@@ -235,7 +260,7 @@ func TestDocs_DescribeValidServers(t *testing.T) {
 	_, doc, found = strings.Cut(string(b), "## Models on a cloud\n\n```json\n")
 	require.True(t, found)
 	doc, _, _ = strings.Cut(doc, "```")
-	all, err = limit.Parse([]byte(doc), nil)
+	all, err = limit.Parse([]byte(doc), limit.Host{})
 	require.NoError(t, err)
 	require.Equal(t, limit.Bedrock, all.For("bedrock").APIOf("bedrock"))
 	require.Equal(t, "europe-west4", all.For("vertex").Google.Location)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/credential"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider"
@@ -25,7 +27,7 @@ func (o *Options) Open(scripts mock.Scripts, later func(func())) (*provider.Regi
 	for _, g := range all {
 		p, err := g.open()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--provider: %w", err))
+			errs = append(errs, o.placed(g, err))
 			continue
 		}
 		if c, ok := p.(interface{ Close() }); ok {
@@ -55,7 +57,7 @@ func (o *Options) Policies() (*model.Policies, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--provider-policies %s: %w", o.PoliciesFile, hostfile.WithoutPath(err))
 	}
-	p, err := model.ParsePolicies(doc)
+	p, err := model.ParsePolicies(doc, o.names())
 	if err != nil {
 		return nil, fmt.Errorf("--provider-policies %s:\n%w", o.PoliciesFile, err)
 	}
@@ -76,23 +78,33 @@ func (o *Options) Credentials() (*credential.Store, error) {
 
 // Settings reads the settings of providers; nil uses the defaults.
 func (o *Options) Settings() (*limit.All, error) {
-	return o.parseSettings(append(o.IDs(), mock.ID))
+	_, all, err := o.parseSettings(o.names())
+	return all, err
 }
 
-// parseSettings reads the settings of providers. known are their ids; nil knows all.
-func (o *Options) parseSettings(known []string) (*limit.All, error) {
+// names are the ids that settings may name: the providers, and the vendors, whose key may be missing here.
+func (o *Options) names() *settings.Names {
+	known := o.IDs()
+	for _, id := range slices.Concat(VendorIDs(), []string{mock.ID}) {
+		if !slices.Contains(known, id) {
+			known = append(known, id)
+		}
+	}
+	return &settings.Names{Known: known}
+}
+
+// parseSettings reads the settings of providers, and returns their document. A nil known knows all ids.
+func (o *Options) parseSettings(known *settings.Names) (doc []byte, all *limit.All, err error) {
 	if o.SettingsFile == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
-	doc, err := readSettingsFile(o.SettingsFile)
-	if err != nil {
-		return nil, fmt.Errorf("--provider-settings %s: %w", o.SettingsFile, hostfile.WithoutPath(err))
+	if doc, err = readSettingsFile(o.SettingsFile); err != nil {
+		return nil, nil, fmt.Errorf("--provider-settings %s: %w", o.SettingsFile, hostfile.WithoutPath(err))
 	}
-	all, err := limit.Parse(doc, known)
-	if err != nil {
-		return nil, fmt.Errorf("--provider-settings %s:\n%w", o.SettingsFile, err)
+	if all, err = ParseSettings(doc, known); err != nil {
+		return nil, nil, fmt.Errorf("--provider-settings %s:\n%w", o.SettingsFile, err)
 	}
-	return all, nil
+	return doc, all, nil
 }
 
 // readSettingsFile reads a file of at most maxPolicies bytes.

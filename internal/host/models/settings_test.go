@@ -48,6 +48,28 @@ func TestPolicies_ReportsErrorsOfTheFile(t *testing.T) {
 	}
 }
 
+// A rule for a provider that the host does not have would restrict nothing.
+func TestPolicies_NameProvidersOfTheHost(t *testing.T) { //nolint:paralleltest // sets the environment
+	noKeys(t)
+	for provider, want := range map[string]string{
+		"opnai":  `at "/tenants/*/opnai": no such provider; did you mean openai? there are sample, house, openai, anthropic, gemini, mock; * is all others`,
+		"lab":    `at "/tenants/*/lab": no such provider; there are sample, house`,
+		"house":  "",
+		"gemini": "", // without a key, too: a tenant may bring one
+		"*":      "",
+	} {
+		o := modelsOf("house=http://h/v1")
+		o.PoliciesFile = modelsFile(t, `{"tenants":{"*":{"`+provider+`":{"mode":"disabled"}}}}`)
+		err := errors.Join(o.Validate()...)
+		if want == "" {
+			require.NoError(t, err, provider)
+			continue
+		}
+		require.ErrorContains(t, err, "--provider-policies "+o.PoliciesFile)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestDocs_ShowValidModels(t *testing.T) {
 	t.Parallel()
 	c, err := LoadCatalogue(modelsFile(t, jsonOfModelsPage(t, 1)))
@@ -73,7 +95,7 @@ func TestProviderSettings(t *testing.T) { //nolint:paralleltest // sets the envi
 		},
 		"unknown provider": {
 			`{"providers":{"bax":{}}}`,
-			`at "/providers/bax": no such provider; there are [sample box mock], and * for all others`,
+			`at "/providers/bax": no such provider; did you mean box? there are sample, box, openai, anthropic, gemini, mock; * is all others`,
 		},
 		"unknown member": {`{"providers":{"box":{"maxCalls":4}}}`, `at "/providers/box/maxCalls": unknown member`},
 		"no JSON":        {`{`, "--provider-settings "},

@@ -11,6 +11,8 @@ import (
 
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/tools"
+	"waybill.dev/waybill/internal/settings"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
 	"waybill.dev/waybill/services/dispatcher/provider/bedrock"
@@ -58,8 +60,13 @@ type configured struct {
 	aws struct{ id, secret, token provider.Secret }
 }
 
+// server is the configuration of its adapter.
+func (g configured) server() outbound.Server {
+	return outbound.Server{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName, Extras: g.extras}
+}
+
 func (g configured) open() (provider.Provider, error) {
-	server := outbound.Server{ID: g.id, BaseURL: g.url, APIKey: g.key, KeyName: g.keyName, Extras: g.extras}
+	server := g.server()
 	api := g.settings.APIOf(g.id)
 	switch api {
 	case limit.Anthropic:
@@ -69,7 +76,13 @@ func (g configured) open() (provider.Provider, error) {
 	case limit.Bedrock, limit.Vertex:
 		return g.openCloud(server)
 	default:
+		return compat.New(g.compatible())
 	}
+}
+
+// compatible is the configuration of a server with OpenAI's interface.
+func (g configured) compatible() compat.Config {
+	api := g.settings.APIOf(g.id)
 	c := compat.Config{
 		ID:              g.id,
 		BaseURL:         g.url,
@@ -85,53 +98,66 @@ func (g configured) open() (provider.Provider, error) {
 	case g.vendor != nil, c.Responses && g.url == "":
 		c.Dialect = compat.DialectOpenAI
 	}
-	return compat.New(c)
+	return c
 }
 
 // openCloud opens a provider of models on a cloud, whose account or project is in the settings.
 func (g configured) openCloud(server outbound.Server) (provider.Provider, error) {
 	if g.settings.APIOf(g.id) == limit.Vertex {
-		c := vertex.Config{Server: server, Credentials: g.key}
-		if in := g.settings.Google; in != nil {
-			c.Project, c.Location = in.Project, in.Location
-		}
-		return vertex.New(c)
+		return vertex.New(g.vertex(server))
 	}
+	return bedrock.New(g.bedrock(server))
+}
+
+func (g configured) vertex(server outbound.Server) vertex.Config {
+	c := vertex.Config{Server: server, Credentials: g.key}
+	if in := g.settings.Google; in != nil {
+		c.Project, c.Location = in.Project, in.Location
+	}
+	return c
+}
+
+func (g configured) bedrock(server outbound.Server) bedrock.Config {
 	c := bedrock.Config{Server: server, AccessKeyID: g.aws.id, SecretAccessKey: g.aws.secret, SessionToken: g.aws.token}
 	if in := g.settings.AWS; in != nil {
 		c.Region, c.Profile = in.Region, in.Profile
 	}
-	return bedrock.New(c)
+	return c
 }
 
 // configured lists the providers of the flags and of the settings, and the vendors with a key.
 func (o *Options) configured() ([]configured, error) {
 	var (
-		out  []configured
-		errs []error
+		out   []configured
+		errs  []error
+		wrong strictjson.Problems // in the settings
 	)
-	all, _ := o.parseSettings(nil) // Validate and CheckKeys report the error
+	doc, all, _ := o.parseSettings(nil) // Validate and CheckKeys report the error
 	add := func(id, url string) {
 		g := configured{id: id, url: url, vendor: vendorOf(id), settings: all.For(id).Server}
 		if g.url != "" && g.settings.BaseURL != "" {
-			errs = append(errs, fmt.Errorf("--provider %s=%s: --provider-settings has a baseUrl for it, too; keep one of the two", id, url))
+			wrong = append(wrong, strictjson.Problem{
+				Path:    settings.Path("/providers", id) + "/baseUrl",
+				Message: "--provider gives " + id + " an address, too; keep one of the two",
+			})
 		}
 		if g.url == "" {
 			g.url = g.settings.BaseURL
 		}
-		err := g.readSecrets()
+		bad, err := g.readSecrets()
 		if err != nil {
 			errs = append(errs, err)
 		}
+		wrong = append(wrong, bad...)
 		out = append(out, g)
 	}
 	for _, f := range o.ProviderFlags {
 		id, url, isServer := strings.Cut(f, "=")
 		add(id, url)
 		if g := out[len(out)-1]; !isServer && g.vendor == nil && !g.settings.Describes() {
-			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini", f))
-		} else if err := o.checkKey(g, "--provider "+id); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini%s", f, meant(id, VendorIDs())))
+		} else if problem := o.missingKey(g); problem != "" {
+			errs = append(errs, fmt.Errorf("--provider %s: %s", id, problem))
 		}
 	}
 	has := func(id string) bool {
@@ -141,10 +167,12 @@ func (o *Options) configured() ([]configured, error) {
 		if !has(id) {
 			add(id, "")
 			g := out[len(out)-1]
-			if api := g.settings.APIOf(id); g.url == "" && g.vendor == nil && (api == limit.OpenAIChat || api == limit.AzureOpenAI) {
-				errs = append(errs, fmt.Errorf("--provider-settings: at %q: missing: the address of the server", "/providers/"+id+"/baseUrl"))
+			if g.lacksAddress() {
+				wrong = append(wrong, strictjson.Problem{Path: settings.Path("/providers", id) + "/baseUrl", Message: missingAddress})
 			}
-			errs = append(errs, o.checkKey(g, "--provider-settings: "+id))
+			if problem := o.missingKey(g); problem != "" {
+				wrong = append(wrong, strictjson.Problem{Path: settings.Path("/providers", id), Message: problem})
+			}
 		}
 	}
 	for _, v := range vendors {
@@ -156,46 +184,43 @@ func (o *Options) configured() ([]configured, error) {
 			out = out[:len(out)-1]
 		}
 	}
+	if len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("--provider-settings %s:\n%w", o.SettingsFile, wrong.In(doc)))
+	}
 	return out, errors.Join(errs...)
 }
 
-// checkKey returns what is wrong with a vendor that has no key.
-func (o *Options) checkKey(g configured, where string) error {
+// missingKey returns what is wrong with a vendor that has no key; empty otherwise.
+func (o *Options) missingKey(g configured) string {
 	if g.vendor == nil || g.url != "" || g.key != "" || o.CredentialsDir != "" || o.SecretsOnly || g.settings.Key != nil {
-		return nil
+		return ""
 	}
-	return fmt.Errorf("%s: there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials",
-		where, g.vendor.keyEnv, g.keyName, g.keyName+"_FILE")
+	return fmt.Sprintf("there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials",
+		g.vendor.keyEnv, g.keyName, g.keyName+"_FILE")
 }
 
-// readSecrets reads the key and the secret headers, and sets the additions to each request.
-func (g *configured) readSecrets() error {
-	var errs []error
-	fail := func(err error) {
+// readSecrets reads the key and the secret headers, and sets the additions to each request. wrong are the
+// references of the settings that have no secret, err is what is wrong with the variables of the key.
+func (g *configured) readSecrets() (wrong strictjson.Problems, err error) {
+	fail := func(member string, err error) {
 		if err != nil {
-			errs = append(errs, err)
+			wrong = append(wrong, strictjson.Problem{Path: settings.Path("/providers", g.id) + member, Message: err.Error()})
 		}
 	}
-	var err error
 	if ref := g.settings.Key; ref != nil {
-		g.key, g.keyName, err = readReference(*ref)
-		if err != nil {
-			err = fmt.Errorf("--provider-settings: the key of provider %s: %w", g.id, err)
-		}
+		var bad error
+		g.key, g.keyName, bad = readReference(*ref)
+		fail("/key", bad)
 	} else {
 		g.key, g.keyName, err = keyOf(g.id, g.vendor)
 	}
-	fail(err)
 	x := outbound.Extras{Headers: map[string]provider.Secret{}, Query: g.settings.Query, Body: maps.Clone(g.settings.Body)}
 	for name, value := range g.settings.Headers {
 		x.Headers[name] = provider.Secret(value)
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.settings.SecretHeaders)) {
-		value, _, err := readReference(g.settings.SecretHeaders[name])
-		if err != nil {
-			err = fmt.Errorf("--provider-settings: the header %s of provider %s: %w", name, g.id, err)
-		}
-		fail(err)
+		value, _, bad := readReference(g.settings.SecretHeaders[name])
+		fail(settings.Path("/secretHeaders", name), bad)
 		x.Headers[name] = value
 	}
 	if x.Body == nil {
@@ -209,17 +234,16 @@ func (g *configured) readSecrets() error {
 		x.Body["cache_control"] = json.RawMessage(fmt.Sprintf(`{"type":"ephemeral","ttl":%q}`, ttl))
 	}
 	g.extras = x
-	fail(g.readAccessKey())
-	return errors.Join(errs...)
+	g.readAccessKey(fail)
+	return wrong, err
 }
 
 // readAccessKey reads AWS's access key.
-func (g *configured) readAccessKey() error {
+func (g *configured) readAccessKey(fail func(member string, err error)) {
 	in := g.settings.AWS
 	if in == nil {
-		return nil
+		return
 	}
-	var errs []error
 	for _, part := range []struct {
 		into *provider.Secret
 		name string
@@ -233,12 +257,9 @@ func (g *configured) readAccessKey() error {
 			continue
 		}
 		value, _, err := readReference(*part.from)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--provider-settings: aws.%s of provider %s: %w", part.name, g.id, err))
-		}
+		fail("/aws/"+part.name, err)
 		*part.into = value
 	}
-	return errors.Join(errs...)
 }
 
 // mergeConfig sets a member of an object, unless the operator's object has it.
@@ -296,7 +317,9 @@ func keyOf(id string, v *vendor) (key provider.Secret, name string, err error) {
 
 // CheckKeys returns the errors in the keys of the providers.
 func (o *Options) CheckKeys() error {
-	_, errSettings := o.parseSettings(nil)
+	if _, _, err := o.parseSettings(nil); err != nil { // without them, servers are unknown
+		return err
+	}
 	_, err := o.configured()
-	return errors.Join(errSettings, err)
+	return err
 }

@@ -1,7 +1,10 @@
-// Package settingsfile lists the JSON files of settings that a host reads, for checks and editors.
+// Package settingsfile lists the files of settings that a host reads, for checks and editors.
 package settingsfile
 
 import (
+	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/host/models"
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -16,19 +19,50 @@ type Kind struct {
 	Name string
 	// Schema is its JSON Schema.
 	Schema []byte
-	// Check returns all mistakes of a document; most are strictjson.Problems. What only a host can know,
-	// such as the ids of its providers, is not checked.
-	Check func(doc []byte) error
+	// YAML means that the file is YAML, which JSON is, too.
+	YAML bool
+	// Check returns all mistakes of a document; most are strictjson.Problems. It reads no environment
+	// variables and no other files.
+	Check func(doc []byte, on Host) error
 }
+
+// Host is what is known of the host. A nil member knows all names.
+type Host struct {
+	Providers, MCPServers, A2AAgents *settings.Names
+}
+
+// ProviderSettings is the kind of the files of --provider-settings.
+const ProviderSettings = "provider-settings"
 
 // Kinds returns all kinds, by name.
 func Kinds() []Kind {
 	return []Kind{
-		{"models", catalogue.Schema(), func(doc []byte) error { _, err := catalogue.Parse(doc); return err }},
-		{"provider-policies", model.PolicySchema(), func(doc []byte) error { _, err := model.ParsePolicies(doc); return err }},
-		{"provider-settings", limit.Schema(), func(doc []byte) error { _, err := limit.Parse(doc, nil); return err }},
-		{"rate-limits", admission.RateSchema(), func(doc []byte) error { _, err := admission.ParseRateFile(doc, nil); return err }},
-		{"tenant-limits", tenantlimit.Schema(), func(doc []byte) error { _, err := tenantlimit.Parse(doc); return err }},
-		{"tool-limits", tool.LimitsSchema(), func(doc []byte) error { _, err := tool.ParseLimits(doc, nil, nil); return err }},
+		{"models", catalogue.Schema(), false, func(doc []byte, _ Host) error { _, err := catalogue.Parse(doc); return err }},
+		{"provider-policies", model.PolicySchema(), false, func(doc []byte, on Host) error {
+			_, err := model.ParsePolicies(doc, on.Providers)
+			return err
+		}},
+		{ProviderSettings, limit.Schema(), false, func(doc []byte, on Host) error {
+			_, err := models.ParseSettings(doc, on.Providers)
+			return err
+		}},
+		{"rate-limits", admission.RateSchema(), false, func(doc []byte, _ Host) error {
+			_, err := admission.ParseRateFile(doc, nil)
+			return err
+		}},
+		{"secrets-file", hostfile.SecretsSchema(), true, func(doc []byte, _ Host) error {
+			if _, found := hostfile.ParseSecrets(doc); len(found) > 0 {
+				return found
+			}
+			return nil
+		}},
+		{"tenant-limits", tenantlimit.Schema(), false, func(doc []byte, _ Host) error {
+			_, err := tenantlimit.Parse(doc)
+			return err
+		}},
+		{"tool-limits", tool.LimitsSchema(), false, func(doc []byte, on Host) error {
+			_, err := tool.ParseLimits(doc, on.MCPServers, on.A2AAgents)
+			return err
+		}},
 	}
 }

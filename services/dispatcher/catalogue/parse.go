@@ -71,7 +71,7 @@ func Parse(doc []byte) (*Catalogue, error) {
 	e := &ParseError{doc: doc}
 	malformed := map[string]bool{}
 	for _, v := range wrong {
-		e.Problems = append(e.Problems, Problem{v.InstancePath, documentSchema().Explain(v)})
+		e.Problems = append(e.Problems, Problem{v.InstancePath, documentSchema().Explain(v, doc)})
 		malformed[elementPointer(v.InstancePath)] = true
 	}
 	if len(wrong) < maxMalformed { // otherwise some violations are not listed

@@ -52,9 +52,9 @@ type Report struct {
 
 // Check checks a document.
 func (h Host) Check(doc []byte) Report {
-	def, found := workflow.Parse(doc)
+	def, found := workflow.ParseDraft(doc)
 	if len(found) > 0 {
-		return Report{Problems: found}
+		return Report{Problems: h.checkDraft(def, found)}
 	}
 	if h.Models == nil {
 		h.Models = catalogue.Builtin()
@@ -73,6 +73,30 @@ func (h Host) Check(doc []byte) Report {
 	}
 	r.Problems, r.Warnings = sorted(l.problems), sorted(l.warnings)
 	return r
+}
+
+// checkDraft adds the problems of node types and configs to those of a document that is no definition, so
+// that its author sees them together.
+func (h Host) checkDraft(def *workflow.Definition, found []workflow.Problem) []workflow.Problem {
+	if def == nil {
+		return found
+	}
+	l := &linter{Host: h, def: def, problems: found}
+	for i, n := range def.Nodes {
+		at := fmt.Sprintf("/nodes/%d", i)
+		if l.reported(at+"/typeId") || l.reported(at+"/config") || n.TypeID == "" {
+			continue
+		}
+		t, known := h.Types[n.TypeID]
+		if !known {
+			l.checkUnknownType(n.TypeID, at+"/typeId")
+			continue
+		}
+		for _, p := range t.LintConfig(n.Config) {
+			l.problem(at+"/config"+p.Path, p.Rule, "%s", p.Message)
+		}
+	}
+	return sorted(l.problems)
 }
 
 // Rules of problems, in addition to those of packages workflow and node.
@@ -169,6 +193,9 @@ func (l *linter) checkNode(i int) {
 		return // what follows reads the config
 	}
 	l.checkRunnable(n, t, at)
+	l.checkStatics(n, at)
+	l.checkSchemas(n, at+"/config")
+	l.checkValue(n, t, at)
 	switch {
 	case t.AsksModel():
 		if cfg, err := model.ReadConfig(t.Configure(n.Config)); err == nil {

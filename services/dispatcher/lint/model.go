@@ -198,6 +198,11 @@ func (l *linter) checkModel(m modelNode) {
 		provider, name, _ := strings.Cut(other, "/")
 		l.findModel(fmt.Sprintf("%s/config/onError/models/%d", m.at, k), provider, name)
 	}
+	if m.cfg.Model != "" && m.cfg.Provider == "" {
+		if id, name, ok := strings.Cut(m.cfg.Model, "/"); ok && l.Models.Lists(id) {
+			l.warn(m.path("model"), RuleModel, "is called at the host's default provider; for the model of %s, set provider to %s and model to %s", id, id, name)
+		}
+	}
 	if m.cfg.Model == "" || m.cfg.Provider == "" {
 		return
 	}

@@ -2,11 +2,13 @@ package lint
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
@@ -79,6 +81,7 @@ func placeholders(text string) []string {
 
 // checkPlaceholders finds names without a port and without a variable: the node fails.
 func (l *linter) checkPlaceholders(i int, path, text string) {
+	l.checkBraces(i, path, text)
 	for _, name := range placeholders(text) {
 		if l.ports[i][name] || l.variables[name] {
 			continue
@@ -87,6 +90,10 @@ func (l *linter) checkPlaceholders(i int, path, text string) {
 		if head, _, dotted := strings.Cut(name, "."); dotted && slices.Contains(known, head) {
 			l.problem(path, RuleName, "{{%s}}: placeholders name a whole port or variable, and no member of one; "+
 				"fill a port with the expression that selects the member", name)
+			continue
+		}
+		if _, tail, dotted := strings.Cut(name, "."); dotted && slices.Contains(known, tail) {
+			l.problem(path, RuleName, "{{%s}}: placeholders have the name alone; write {{%s}}", name, tail)
 			continue
 		}
 		l.report(!l.unsure, path, RuleName, "{{%s}}: no port and no variable has this name%s; declare it under variables, or lead an edge to the port",
@@ -108,6 +115,38 @@ func (l *linter) checkDocumentPlaceholders(i int, path string, doc json.RawMessa
 		for _, v := range list {
 			l.checkDocumentPlaceholders(i, path, v)
 		}
+	}
+}
+
+// checkQuestion checks the placeholders of what a person reads.
+func (l *linter) checkQuestion(i int, at string, config json.RawMessage, nested bool) {
+	type shown struct {
+		Title        string          `json:"title"`
+		Description  string          `json:"description"`
+		ArtifactData json.RawMessage `json:"artifactData"`
+		Questions    []struct {
+			Question string `json:"question"`
+		} `json:"questions"`
+	}
+	var c struct {
+		shown
+
+		Kind interrupt.Kind `json:"kind"`
+		Data shown          `json:"data"`
+	}
+	_ = strictjson.Read(config, &c) // other members are reported by the schema
+	s := c.shown
+	if nested {
+		if c.Kind != interrupt.Approval && c.Kind != interrupt.Clarification {
+			return // programs read it
+		}
+		s, at = c.Data, at+"/data"
+	}
+	l.checkPlaceholders(i, at+"/title", s.Title)
+	l.checkPlaceholders(i, at+"/description", s.Description)
+	l.checkDocumentPlaceholders(i, at+"/artifactData", s.ArtifactData)
+	for k, q := range s.Questions {
+		l.checkPlaceholders(i, fmt.Sprintf("%s/questions/%d/question", at, k), q.Question)
 	}
 }
 
@@ -149,6 +188,12 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 		l.checkDocumentPlaceholders(i, at+"/config/arguments", c.Arguments)
 	case node.TypeA2ASendMessage:
 		l.checkPlaceholders(i, at+"/config/message", c.Message)
+	case interrupt.TypeApprovalGate, interrupt.TypeClarificationGate, interrupt.TypeInterrupt:
+		l.checkQuestion(i, at+"/config", config, t.Executes() == interrupt.TypeInterrupt)
+	case node.TypeFail:
+		if names := placeholders(c.Message); len(names) > 0 {
+			l.warn(at+"/config/message", RuleName, "{{%s}} is recorded as it is: placeholders are not replaced here", names[0])
+		}
 	case node.TypeConditional:
 		if p, err := expr.CompileBool(expr.Node, c.Expression); err == nil && c.Expression != "" {
 			l.checkRead(at+"/config/expression", p.Reads()["variables"])

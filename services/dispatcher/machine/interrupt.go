@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/template"
 )
 
 // suspendForAnswer suspends a node until it is answered from outside. A question that the run has
@@ -19,11 +20,12 @@ func (m *Machine) suspendForAnswer(
 	now time.Time, id string, t node.Type, in node.Input, attempt int, trust wire.Trust,
 ) {
 	at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
-	r, wrong := interrupt.From(t.Executes(), at, in.Config)
-	if len(wrong) > 0 {
-		m.failNode(now, id, node.Invalid("node %s: /config%s: %s", id, wrong[0].Path, wrong[0].Message), attempt, trust)
+	r, untrusted, bad := question(at, t, in)
+	if bad != nil {
+		m.failNode(now, id, bad, attempt, trust)
 		return
 	}
+	trust = trust.Meet(trustOf(untrusted))
 	if known, ok := m.st.Answered(r); ok {
 		if denied := known.Denied(known.ResumeValue); denied != nil {
 			m.failNode(now, id, denied, attempt, trust.Meet(known.Trust))
@@ -31,9 +33,6 @@ func (m *Machine) suspendForAnswer(
 		}
 		m.completeAnswered(now, id, interrupt.Outputs(known.ResumeValue), attempt, trust.Meet(known.Trust))
 		return
-	}
-	if shown, ok := in.Ports[portDecision]; ok {
-		r = r.WithArtifact(shown)
 	}
 	r = r.WithObserved(in.Ports[portObserved])
 	if wrong := r.CheckData(); len(wrong) > 0 {
@@ -48,6 +47,35 @@ func (m *Machine) suspendForAnswer(
 		m.noteUntrusted(now, id, trust)
 	}
 	m.openInterrupt(now, at, r, trust)
+}
+
+// question returns the question of a node: its config with the placeholders filled, and the value of the
+// port input. The placeholders come first, because the port may have text that looks like one. untrusted
+// means that an untrusted value is in a text.
+func question(at interrupt.Origin, t node.Type, in node.Input) (r interrupt.Request, untrusted bool, bad *wire.NodeError) {
+	r, wrong := interrupt.From(t.Executes(), at, in.Config)
+	if len(wrong) > 0 {
+		return r, false, node.Invalid("node %s: /config%s: %s", at.NodeID, wrong[0].Path, wrong[0].Message)
+	}
+	if template.Has(r.Data) {
+		fill := &template.Template{In: in}
+		path := "/config"
+		if t.Executes() == interrupt.TypeInterrupt {
+			path += "/data"
+		}
+		if r, bad = r.Fill(path, fill); bad != nil {
+			bad.Message = "node " + at.NodeID + ": " + bad.Message
+			return r, false, bad
+		}
+		untrusted = fill.Untrusted
+		if bad := checkSize(len(r.Data), maxNodeBytes, "the question is"); bad != nil {
+			return r, false, bad
+		}
+	}
+	if shown, ok := in.Ports[portDecision]; ok {
+		r = r.WithArtifact(shown)
+	}
+	return r, untrusted, nil
 }
 
 // The ports of a low-confidence gate that decide without a person: the confidence, and the decision.

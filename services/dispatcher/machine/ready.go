@@ -166,6 +166,7 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 		Variables:          m.visibleVariables(def),
 		RunInputs:          r.Inputs,
 		Configurable:       r.Configurable,
+		Declared:           m.declaredNames(def),
 		UntrustedPorts:     tainted,
 		UntrustedVariables: m.st.Tainted,
 		Origins:            origins,
@@ -174,6 +175,21 @@ func (m *Machine) gatherInput(id string) (node.Input, wire.Trust, *wire.NodeErro
 	}
 	m.addChannels(step, &in)
 	return in, trust, nil
+}
+
+// declaredNames are the names that placeholders of a node may have, also without a value: the workflow's
+// variables, and the optional ports of the node.
+func (m *Machine) declaredNames(def *workflow.Node) map[string]bool {
+	out := make(map[string]bool, len(m.plan.Def.Variables))
+	for _, v := range m.plan.Def.Variables {
+		out[v.Name] = true
+	}
+	for name, pv := range def.Inputs {
+		if pv.Optional {
+			out[name] = true
+		}
+	}
+	return out
 }
 
 // Input returns what a node would be given now, and its type.

@@ -171,10 +171,12 @@ func (m *Machine) continueAsking(now time.Time, id string, t node.Type, n *runst
 		m.suspendForAnswer(now, id, t, in, n.Attempt, trust)
 	default: // the node is suspended: only the rest is emitted
 		at := interrupt.Origin{RunID: m.st.Record.RunID, NodeID: id, Count: m.st.Asked(id)}
-		r, _ := interrupt.From(t.Executes(), at, in.Config) // valid: it was opened before
-		if shown, ok := in.Ports["input"]; ok {
-			r = r.WithArtifact(shown)
+		r, untrusted, bad := question(at, t, in)
+		if bad != nil {
+			m.failNode(now, id, bad, n.Attempt, trust)
+			return
 		}
+		trust = trust.Meet(trustOf(untrusted))
 		_, events := interrupt.Open(at, r, now, trust.Meet(m.nodeTrust(id)))
 		m.Emit(now, slices.DeleteFunc(events, func(d wire.Draft) bool { return d.Type == wire.EventNodeSuspended })...)
 	}

@@ -31,7 +31,7 @@ func (v vendor) Call(ctx context.Context, req provider.Request, _ func(provider.
 // limited returns a loop with the settings of one provider. Jitter is always the whole window.
 func limited(t *testing.T, settings string, v vendor) *model.Loop {
 	t.Helper()
-	all, err := limit.Parse([]byte(`{"providers":{"vendor":`+settings+`}}`), []string{"vendor"})
+	all, err := limit.Parse([]byte(`{"providers":{"vendor":`+settings+`}}`), limit.Host{})
 	require.NoError(t, err)
 	reg, err := provider.NewRegistry(v)
 	require.NoError(t, err)

@@ -29,7 +29,7 @@ func (m *material) lookup(name string) (text string, ok bool) {
 	tainted, kind := m.in.UntrustedPorts[name], "input"
 	if !isPort {
 		if raw, ok = m.in.Variables[name]; !ok {
-			return "", false
+			return "", m.in.Declared[name] // a declared one without a value is empty
 		}
 		tainted, kind = m.in.UntrustedVariables[name], kindVariable
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
@@ -39,7 +40,7 @@ func failingLoop(t *testing.T, status int, body string, cfg model.Config, rules 
 	cfg.Defaults = model.Defaults{Provider: "box", Model: "m", MaxTokens: 100}
 	deps := model.Deps{Models: reg, Schemas: manyRounds{}, Clock: time.Now, Scrubber: func(string, string, bool) model.Scrubber { return plain{} }}
 	if rules != "" {
-		deps.Policies, err = model.ParsePolicies([]byte(rules))
+		deps.Policies, err = model.ParsePolicies([]byte(rules), nil)
 		require.NoError(t, err)
 	}
 	return model.New(cfg, deps)
@@ -142,7 +143,7 @@ func TestOnError_ChecksPoliciesAndCapabilities(t *testing.T) {
 // The list of the provider's settings applies to nodes without one.
 func TestOnError_OfTheProvidersSettings(t *testing.T) {
 	t.Parallel()
-	all, err := limit.Parse([]byte(`{"providers":{"box":{"retries":3,"onError":{"models":["sample/s"]}}}}`), []string{"box", "sample"})
+	all, err := limit.Parse([]byte(`{"providers":{"box":{"retries":3,"onError":{"models":["sample/s"]}}}}`), limit.Host{Providers: &settings.Names{Known: []string{"box", "sample"}}})
 	require.NoError(t, err)
 	l := failingLoop(t, 500, `{}`, model.Config{Providers: all}, "")
 	require.Equal(t, int64(3), runModel(t, l, `{"prompt":"p"}`, nil).Err.Retries)

@@ -19,7 +19,7 @@ func underPolicies(t *testing.T, rules string, keys model.Keys) *model.Loop {
 	t.Helper()
 	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
 	require.NoError(t, err)
-	p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":` + rules + `}}`))
+	p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":`+rules+`}}`), nil)
 	require.NoError(t, err)
 	return model.New(model.Config{Defaults: model.Defaults{Provider: "mock", Model: "m"}},
 		model.Deps{Models: reg, Keys: keys, Policies: p, Logger: slog.New(slog.DiscardHandler)})
@@ -106,7 +106,7 @@ func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
 			t.Parallel()
 			reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
 			require.NoError(t, err)
-			p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":` + tc.rules + `}}`))
+			p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":`+tc.rules+`}}`), nil)
 			require.NoError(t, err)
 			l := model.New(model.Config{
 				Defaults:      model.Defaults{Provider: "mock", Model: "m"},

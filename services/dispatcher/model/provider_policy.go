@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 // wildcard is every tenant, or every provider, without a rule of its own.
@@ -45,16 +47,17 @@ var compiledPolicySchema = sync.OnceValue(func() *schema.Schema {
 	return s
 })
 
-// ParsePolicies reads the operator's document. The error lists every violation of the schema (32 at
-// most) and every contradiction in the other rules, each with its path.
-func ParsePolicies(doc []byte) (*Policies, error) {
+// ParsePolicies reads the operator's document. known are the ids of the providers; nil knows all. The error
+// lists every violation of the schema (32 at most) and every contradiction in the other rules, each with
+// its path.
+func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 	if e, wrong := errors.AsType[*strictjson.Error](strictjson.Check(doc, strictjson.Limits{})); wrong {
 		return nil, fmt.Errorf("%s\n%w", policyForm, strictjson.Problems{{Path: e.Path, Message: e.Reason}}.In(doc))
 	}
 	var found strictjson.Problems
 	malformed := map[string]bool{} // rules with violations; further checks of them prove nothing
 	for _, v := range compiledPolicySchema().Validate(doc) {
-		found = append(found, strictjson.Problem{Path: v.InstancePath, Message: compiledPolicySchema().Explain(v)})
+		found = append(found, strictjson.Problem{Path: v.InstancePath, Message: compiledPolicySchema().Explain(v, doc)})
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
 	}
@@ -65,8 +68,16 @@ func ParsePolicies(doc []byte) (*Policies, error) {
 		return nil, err
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
+		if tenant != wildcard && !subject.Token(tenant) {
+			found = append(found, strictjson.Problem{Path: "/tenants/" + escapePointer(tenant), Message: "want the name of a tenant or *"})
+		}
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
 			at := "/tenants/" + escapePointer(tenant) + "/" + escapePointer(provider)
+			if provider != wildcard {
+				if message := known.Check(at, provider, "provider", "* is all others"); message != "" {
+					found = append(found, strictjson.Problem{Path: at, Message: message})
+				}
+			}
 			if malformed[at] {
 				continue
 			}

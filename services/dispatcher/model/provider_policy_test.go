@@ -17,7 +17,7 @@ const rules = `{"tenants": {
 // OpenWOP host contract §5.8: each mode with each of its reasons, and the precedence of rules.
 func TestJudge_IsTheTableOfModes(t *testing.T) {
 	t.Parallel()
-	p, err := model.ParsePolicies([]byte(rules))
+	p, err := model.ParsePolicies([]byte(rules), nil)
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		tenant, provider, model string
@@ -80,7 +80,7 @@ func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 		`{}`:                {`at "": required member missing: tenants`},
 		`nothing`:           {"want {\"tenants\""},
 	} {
-		p, err := model.ParsePolicies([]byte(doc))
+		p, err := model.ParsePolicies([]byte(doc), nil)
 		require.Nil(t, p)
 		for _, part := range want {
 			require.ErrorContains(t, err, part, doc)
@@ -91,7 +91,7 @@ func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 func TestParse_TakesEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modelgate.PolicyModes() {
-		p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":{"openai":{"mode":"` + string(mode) + `"}}}}`))
+		p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":{"openai":{"mode":"`+string(mode)+`"}}}}`), nil)
 		require.NoError(t, err)
 		require.Equal(t, mode, p.Of("acme", "openai").Mode)
 	}
@@ -101,7 +101,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(rules))
 	f.Add([]byte(`{"tenants":{"*":{"*":{"mode":"restricted","allowedModels":["[a-z]*"]}}}}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		p, err := model.ParsePolicies(doc)
+		p, err := model.ParsePolicies(doc, nil)
 		if err != nil {
 			return
 		}

@@ -213,7 +213,7 @@ func unknownMembers(config json.RawMessage, known []string) []workflow.Problem {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
 			out = append(out, workflow.Problem{
-				Path: "/" + escapePointer(name), Rule: workflow.RuleUnknownMember, Message: schema.UnknownMember(name, known),
+				Path: "/" + escapePointer(name), Rule: workflow.RuleUnknownMember, Message: schema.UnknownMember(name, known, members),
 			})
 		}
 	}

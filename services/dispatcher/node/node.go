@@ -46,6 +46,8 @@ type Input struct {
 	Variables    map[string]json.RawMessage
 	RunInputs    map[string]json.RawMessage
 	Configurable json.RawMessage
+	// Declared are the ports and variables that the definition declares and that may have no value.
+	Declared map[string]bool
 	// UntrustedPorts and UntrustedVariables name those with values from untrusted sources.
 	UntrustedPorts, UntrustedVariables map[string]bool
 	// Flow compiles the expressions of the config, once per definition. MaxLoop is the workflow's
@@ -62,6 +64,13 @@ type Input struct {
 	Versions map[string]int
 	// Next is the model that is called because the node's own failed; nil calls the node's own.
 	Next *wire.NextModel
+}
+
+// Unset reports whether a name is declared and has no value.
+func (in Input) Unset(name string) bool {
+	_, isPort := in.Ports[name]
+	_, isVariable := in.Variables[name]
+	return in.Declared[name] && !isPort && !isVariable
 }
 
 // Output is the result of a node.
@@ -136,7 +145,7 @@ func Builtin() Catalog {
 	types := []Type{
 		{ID: "core.noop", Class: Pure, Do: noop, Outputs: []string{}},
 		{ID: TypeIdentity, Class: Pure, Do: identity},
-		{ID: "core.fail", Class: Pure, Do: fail, Outputs: []string{}},
+		{ID: TypeFail, Class: Pure, Do: fail, Outputs: []string{}},
 		{ID: TypeDelay, Class: Timer, Delay: delay, Lint: lintDelay, Outputs: []string{}},
 		asks(interrupt.TypeApprovalGate), asks(interrupt.TypeClarificationGate), asks(interrupt.TypeInterrupt),
 		channelType(),
@@ -151,6 +160,9 @@ func Builtin() Catalog {
 	maps.Copy(c, modelCatalog())
 	return c
 }
+
+// TypeFail is the node type that fails.
+const TypeFail = "core.fail"
 
 // TypeIdentity is the node type that sets its ports as variables.
 const TypeIdentity = "core.identity"

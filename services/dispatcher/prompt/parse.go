@@ -85,7 +85,7 @@ func readForm(doc []byte, form *schema.Schema, into any) (found []Problem) {
 		return strictProblems(err)
 	}
 	for _, v := range form.Validate(doc) {
-		found = append(found, invalid(v.InstancePath, "%s", form.Explain(v)))
+		found = append(found, invalid(v.InstancePath, "%s", form.Explain(v, doc)))
 	}
 	if found != nil {
 		return found

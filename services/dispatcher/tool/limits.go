@@ -79,8 +79,8 @@ var limitsSchema []byte
 func LimitsSchema() []byte { return limitsSchema }
 
 // ParseLimits parses the operator's document. servers and agents are the ids that the host has; nil
-// accepts all. The error has a line for each invalid value, with its path.
-func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
+// knows all. The error has a line for each invalid value, with its path.
+func ParseLimits(doc []byte, servers, agents *settings.Names) (*Limits, error) {
 	var file struct {
 		Schema  string                 `json:"$schema"` // for editors
 		Servers map[string]serverLimit `json:"mcpServers"`
@@ -92,7 +92,7 @@ func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(file.Servers)) {
 		at := settings.Path("/mcpServers", id)
-		checkPeer(f, at, id, "--mcp-server", servers)
+		checkPeer(f, at, id, "MCP server", "--mcp-server", servers)
 		s := file.Servers[id]
 		s.check(f, at, false)
 		if id == anyPeer && s.Tools != nil {
@@ -104,7 +104,7 @@ func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(file.Agents)) {
 		at := settings.Path("/a2aAgents", id)
-		checkPeer(f, at, id, "--a2a-agent", agents)
+		checkPeer(f, at, id, "A2A agent", "--a2a-agent", agents)
 		file.Agents[id].check(f, at, false)
 	}
 	if err := f.Err(); err != nil {
@@ -113,9 +113,9 @@ func ParseLimits(doc []byte, servers, agents []string) (*Limits, error) {
 	return &Limits{file.Servers, file.Agents}, nil
 }
 
-func checkPeer(f *settings.File, at, id, flag string, known []string) {
-	if id != anyPeer && known != nil && !slices.Contains(known, id) {
-		f.Wrong(at, "no %s has this id; there are %v, and * for all others", flag, known)
+func checkPeer(f *settings.File, at, id, what, flag string, known *settings.Names) {
+	if id != anyPeer {
+		f.Named(at, id, known, what, "* is all others ("+flag+")")
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 )
 
 func parseLimits(doc string) (*tool.Limits, error) {
-	return tool.ParseLimits([]byte(doc), []string{"bank", "files"}, []string{"planner"})
+	return tool.ParseLimits([]byte(doc), &settings.Names{Known: []string{"bank", "files"}}, &settings.Names{Known: []string{"planner"}})
 }
 
 func TestParseLimits_NamesWhatIsWrong(t *testing.T) {
@@ -20,8 +21,8 @@ func TestParseLimits_NamesWhatIsWrong(t *testing.T) {
 		"not JSON":             {`{`, "the document ends too early"},
 		"empty":                {`{}`, `at "": want mcpServers, a2aAgents or both`},
 		"unknown member":       {`{"mcpServers":{"bank":{"concurency":{"limit":1}}}}`, `did you mean concurrency?`},
-		"unknown server":       {`{"mcpServers":{"bnak":{}}}`, `at "/mcpServers/bnak": no --mcp-server has this id; there are [bank files]`},
-		"unknown agent":        {`{"a2aAgents":{"bank":{}}}`, `at "/a2aAgents/bank": no --a2a-agent has this id; there are [planner]`},
+		"unknown server":       {`{"mcpServers":{"bnak":{}}}`, `at "/mcpServers/bnak": no such MCP server; did you mean bank? there are bank, files; * is all others (--mcp-server)`},
+		"unknown agent":        {`{"a2aAgents":{"bank":{}}}`, `at "/a2aAgents/bank": no such A2A agent; there are planner; * is all others (--a2a-agent)`},
 		"limit":                {`{"mcpServers":{"bank":{"concurrency":{"limit":0}}}}`, `at "/mcpServers/bank/concurrency/limit": 0: want 1 to 10000`},
 		"rate":                 {`{"mcpServers":{"bank":{"rate":{"limit":5000,"periodMs":1000}}}}`, `at "/mcpServers/bank/rate/limit": 5000: want 1 to 1000`},
 		"period":               {`{"a2aAgents":{"*":{"rate":{"limit":5,"periodMs":1}}}}`, `at "/a2aAgents/*/rate/periodMs": 1: want 1000 to 86400000`},

@@ -48,14 +48,14 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		{anthropic.Config{ID: "My Claude"}, `id: "My Claude": want lower-case letters`},
 		{
 			anthropic.Config{BaseURL: "api.anthropic.com"},
-			`base_url: "api.anthropic.com": want http(s)://host[:port][/path], such as https://api.anthropic.com`,
+			`baseUrl: "api.anthropic.com": want http(s)://host[:port][/path], such as https://api.anthropic.com`,
 		},
-		{anthropic.Config{BaseURL: "ftp://x"}, `base_url: "ftp://x": want http(s)`},
-		{anthropic.Config{BaseURL: "https://x/v1/"}, `base_url: "https://x/v1/": must not end in /v1`},
-		{anthropic.Config{BaseURL: "http://x/?key=hush"}, `base_url: "http://x/": must not have a query`},
-		{anthropic.Config{BaseURL: "http://jo:hush@x"}, `base_url: "http://[REDACTED]@x": must not hold a user`},
-		{anthropic.Config{BaseURL: "http://jo:hush@x:y"}, `base_url: "[REDACTED]"`},
-		{anthropic.Config{APIKey: "hush\n"}, `api_key: "[REDACTED]": has a space`},
+		{anthropic.Config{BaseURL: "ftp://x"}, `baseUrl: "ftp://x": want http(s)`},
+		{anthropic.Config{BaseURL: "https://x/v1/"}, `baseUrl: "https://x/v1/": must not end in /v1`},
+		{anthropic.Config{BaseURL: "http://x/?key=hush"}, `baseUrl: "http://x/": must not have a query`},
+		{anthropic.Config{BaseURL: "http://jo:hush@x"}, `baseUrl: "http://[REDACTED]@x": must not hold a user`},
+		{anthropic.Config{BaseURL: "http://jo:hush@x:y"}, `baseUrl: "[REDACTED]"`},
+		{anthropic.Config{APIKey: "hush\n"}, `key: "[REDACTED]": has a space`},
 		{anthropic.Config{Models: []string{"a", ""}}, `models: "a,": has an empty name`},
 		{anthropic.Config{Timeout: -time.Second}, `timeout: "-1s": must not be negative`},
 	} {
@@ -70,7 +70,7 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 func TestValidate_ReturnsAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	err := anthropic.Config{ID: "x", BaseURL: "nowhere", Timeout: -1}.Validate()
-	require.ErrorContains(t, err, "provider x: base_url")
+	require.ErrorContains(t, err, "provider x: baseUrl")
 	require.ErrorContains(t, err, "provider x: timeout")
 }
 

@@ -5,7 +5,6 @@ package bedrock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"regexp"
@@ -50,13 +49,7 @@ func New(cfg Config) (*anthropic.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := outbound.Rules{
-		ID:      DefaultID,
-		BaseURL: "https://bedrock-runtime." + cloud.Region + ".amazonaws.com",
-		Form:    "http(s)://host[:port]",
-		Example: "https://bedrock-runtime.eu-central-1.amazonaws.com",
-		NoPath:  true,
-	}
+	rules := rulesOf(cloud.Region)
 	server := cfg.Server.WithDefaults(rules)
 	if err := server.Validate(rules); err != nil {
 		return nil, err
@@ -71,10 +64,37 @@ func New(cfg Config) (*anthropic.Provider, error) {
 	}, server), nil
 }
 
+// Validate returns all problems that do not depend on the environment.
+func (c Config) Validate() error {
+	var more []outbound.Finding
+	if c.Region != "" && !validRegion.MatchString(c.Region) {
+		more = append(more, outbound.Finding{Field: fieldRegion, Value: c.Region, Remedy: remedyRegion})
+	}
+	rules := rulesOf(exampleRegion)
+	return c.Server.WithDefaults(rules).Validate(rules, more...)
+}
+
+const (
+	fieldRegion   = "aws.region"
+	exampleRegion = "eu-central-1"
+	remedyRegion  = "want a region such as " + exampleRegion
+)
+
+// rulesOf are the rules of the servers of a region.
+func rulesOf(region string) outbound.Rules {
+	return outbound.Rules{
+		ID:      DefaultID,
+		BaseURL: "https://bedrock-runtime." + region + ".amazonaws.com",
+		Form:    "http(s)://host[:port]",
+		Example: "https://bedrock-runtime." + exampleRegion + ".amazonaws.com",
+		NoPath:  true,
+	}
+}
+
 // load finds region and credentials.
 func (c Config) load() (aws.Config, error) {
-	fail := func(field, problem string) (aws.Config, error) {
-		return aws.Config{}, fmt.Errorf("provider %s: %s: %s", c.Server.ID, field, problem)
+	fail := func(field, value, remedy string) (aws.Config, error) {
+		return aws.Config{}, &outbound.InvalidError{ID: c.Server.ID, Findings: []outbound.Finding{{Field: field, Value: value, Remedy: remedy}}}
 	}
 	var load []func(*config.LoadOptions) error
 	if c.Region != "" {
@@ -85,15 +105,15 @@ func (c Config) load() (aws.Config, error) {
 	}
 	cloud, err := config.LoadDefaultConfig(context.Background(), load...)
 	if err != nil {
-		return fail("aws", "AWS's shared files cannot be used: "+err.Error())
+		return fail("aws", "", "AWS's shared files cannot be used: "+err.Error())
 	}
 	switch {
 	case cloud.Region == "":
-		return fail("region", "set aws.region in --provider-settings, or AWS_REGION")
+		return fail(fieldRegion, "", "missing; set it, or AWS_REGION")
 	case !validRegion.MatchString(cloud.Region):
-		return fail("region", fmt.Sprintf("%q: want a region such as eu-central-1", cloud.Region))
+		return fail(fieldRegion, cloud.Region, remedyRegion)
 	case (c.AccessKeyID != "" || c.Profile != "") && os.Getenv(envKey) != "":
-		return fail("aws", envKey+" is set, and would be used instead of these credentials; unset it")
+		return fail("aws", "", envKey+" is set, and would be used instead of these credentials; unset it")
 	}
 	if c.AccessKeyID != "" {
 		cloud.Credentials = credentials.NewStaticCredentialsProvider(string(c.AccessKeyID), string(c.SecretAccessKey), string(c.SessionToken))

@@ -163,11 +163,11 @@ func TestCall_UsesTheDefaultChain(t *testing.T) { //nolint:paralleltest // sets 
 func TestNew_NamesFieldValueAndRemedy(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]bedrock.Config{
-		"region: set aws.region in --provider-settings, or AWS_REGION": {},
-		`region: "EU": want a region such as eu-central-1`:             {Region: "EU"},
-		`region: "eu-central-1.evil.example/": want a region`:          {Region: "eu-central-1.evil.example/"},
-		`base_url: "http://h/v1": must not have a path`:                {Region: region, Server: outbound.Server{BaseURL: "http://h/v1"}},
-		`api_key: "[REDACTED]"`:                                        {Region: region, Server: outbound.Server{APIKey: "a b"}},
+		"aws.region: missing; set it, or AWS_REGION":              {},
+		`aws.region: "EU": want a region such as eu-central-1`:    {Region: "EU"},
+		`aws.region: "eu-central-1.evil.example/": want a region`: {Region: "eu-central-1.evil.example/"},
+		`baseUrl: "http://h/v1": must not have a path`:            {Region: region, Server: outbound.Server{BaseURL: "http://h/v1"}},
+		`key: "[REDACTED]"`: {Region: region, Server: outbound.Server{APIKey: "a b"}},
 	} {
 		_, err := bedrock.New(cfg)
 		require.ErrorContains(t, err, want)

@@ -50,16 +50,16 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		want   string
 	}{
 		{compat.Config{ID: "My Server", BaseURL: ok}, `id: "My Server": want lower-case letters`},
-		{compat.Config{}, `base_url: "": want http(s)://host[:port]/path, such as http://127.0.0.1:11434/v1`},
-		{compat.Config{BaseURL: "127.0.0.1:11434"}, "base_url: "},
-		{compat.Config{BaseURL: "ftp://x/v1"}, `base_url: "ftp://x/v1": want http(s)`},
-		{compat.Config{BaseURL: "http://x/v1?key=hush"}, `base_url: "http://x/v1": must not have a query`},
-		{compat.Config{BaseURL: "http://jo:hush@x/v1"}, `base_url: "http://[REDACTED]@x/v1": must not hold a user`},
-		{compat.Config{BaseURL: "http://jo:hush@x:y/v1"}, `base_url: "[REDACTED]"`},
-		{compat.Config{BaseURL: ok, APIKey: "hush\n"}, `api_key: "[REDACTED]": has a space`},
+		{compat.Config{}, `baseUrl: want http(s)://host[:port]/path, such as http://127.0.0.1:11434/v1`},
+		{compat.Config{BaseURL: "127.0.0.1:11434"}, "baseUrl: "},
+		{compat.Config{BaseURL: "ftp://x/v1"}, `baseUrl: "ftp://x/v1": want http(s)`},
+		{compat.Config{BaseURL: "http://x/v1?key=hush"}, `baseUrl: "http://x/v1": must not have a query`},
+		{compat.Config{BaseURL: "http://jo:hush@x/v1"}, `baseUrl: "http://[REDACTED]@x/v1": must not hold a user`},
+		{compat.Config{BaseURL: "http://jo:hush@x:y/v1"}, `baseUrl: "[REDACTED]"`},
+		{compat.Config{BaseURL: ok, APIKey: "hush\n"}, `key: "[REDACTED]": has a space`},
 		{compat.Config{BaseURL: ok, Models: []string{"a", ""}}, `models: "a,": has an empty name`},
 		{compat.Config{BaseURL: ok, Dialect: "latin"}, `dialect: "latin": want openai, azure-openai, or nothing for a compatible server`},
-		{compat.Config{Dialect: compat.DialectOpenAI, BaseURL: "nowhere"}, `provider openai: base_url: "nowhere"`},
+		{compat.Config{Dialect: compat.DialectOpenAI, BaseURL: "nowhere"}, `provider openai: baseUrl: "nowhere"`},
 		{compat.Config{BaseURL: ok, ReasoningEffort: "immense"}, `reasoning_effort: "immense": want one of none, minimal`},
 		{compat.Config{BaseURL: ok, Timeout: -time.Second}, `timeout: "-1s": must not be negative`},
 	} {
@@ -74,7 +74,7 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 func TestValidate_ReturnsAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	err := compat.Config{ID: "x", BaseURL: "nowhere", Timeout: -1}.Validate()
-	require.ErrorContains(t, err, "provider x: base_url")
+	require.ErrorContains(t, err, "provider x: baseUrl")
 	require.ErrorContains(t, err, "provider x: timeout")
 }
 

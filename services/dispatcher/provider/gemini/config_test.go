@@ -44,15 +44,15 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 		want   string
 	}{
 		{gemini.Config{ID: "My Server"}, `provider My Server: id: "My Server": want lower-case letters`},
-		{gemini.Config{BaseURL: "127.0.0.1:11434"}, "base_url: "},
+		{gemini.Config{BaseURL: "127.0.0.1:11434"}, "baseUrl: "},
 		{
 			gemini.Config{BaseURL: "ftp://x"},
-			`base_url: "ftp://x": want http(s)://host[:port][/path], such as https://generativelanguage.googleapis.com`,
+			`baseUrl: "ftp://x": want http(s)://host[:port][/path], such as https://generativelanguage.googleapis.com`,
 		},
-		{gemini.Config{BaseURL: "http://x?key=hush"}, `base_url: "http://x": must not have a query`},
-		{gemini.Config{BaseURL: "http://x/v1beta/"}, `base_url: "http://x/v1beta/": must not end in /v1beta`},
-		{gemini.Config{BaseURL: "http://jo:hush@x"}, `base_url: "http://[REDACTED]@x": must not hold a user`},
-		{gemini.Config{APIKey: "hush\n"}, `api_key: "[REDACTED]": has a space`},
+		{gemini.Config{BaseURL: "http://x?key=hush"}, `baseUrl: "http://x": must not have a query`},
+		{gemini.Config{BaseURL: "http://x/v1beta/"}, `baseUrl: "http://x/v1beta/": must not end in /v1beta`},
+		{gemini.Config{BaseURL: "http://jo:hush@x"}, `baseUrl: "http://[REDACTED]@x": must not hold a user`},
+		{gemini.Config{APIKey: "hush\n"}, `key: "[REDACTED]": has a space`},
 		{gemini.Config{Models: []string{"a", ""}}, `models: "a,": has an empty name`},
 		{gemini.Config{Timeout: -time.Second}, `timeout: "-1s": must not be negative`},
 	} {
@@ -67,7 +67,7 @@ func TestValidate_NamesFieldValueAndRemedy(t *testing.T) {
 func TestValidate_ReturnsAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	err := gemini.Config{ID: "x", BaseURL: "nowhere", Timeout: -1}.Validate()
-	require.ErrorContains(t, err, "provider x: base_url")
+	require.ErrorContains(t, err, "provider x: baseUrl")
 	require.ErrorContains(t, err, "provider x: timeout")
 }
 

@@ -10,12 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
 func limiter(t *testing.T, doc string, o limit.Observer) *limit.Limiter {
 	t.Helper()
-	all, err := limit.Parse([]byte(`{"providers":{"p":`+doc+`}}`), []string{"p"})
+	all, err := limit.Parse([]byte(`{"providers":{"p":`+doc+`}}`), limit.Host{Providers: &settings.Names{Known: []string{"p"}}})
 	require.NoError(t, err)
 	return limit.NewLimiter(all, o, time.Now)
 }

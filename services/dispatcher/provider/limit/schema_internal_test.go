@@ -62,7 +62,7 @@ func TestSchema_IsThatOfTheTypes(t *testing.T) {
 		`{"providers":{"a":{"api":"soap"}}}`:                false,
 		`{"providers":{"a":{"onError":{"models":["x"]}}}}`:  false,
 	} {
-		_, err := Parse([]byte(text), nil)
+		_, err := Parse([]byte(text), Host{})
 		require.Equal(t, valid, err == nil, "%s: %v", text, err)
 		require.Equal(t, valid, len(s.Validate([]byte(text))) == 0, text)
 	}

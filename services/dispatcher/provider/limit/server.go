@@ -98,6 +98,8 @@ func (s Server) APIOf(id string) API {
 var (
 	// headerName is a token of HTTP.
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	// variableName is the name of an environment variable.
+	variableName = regexp.MustCompile("^[A-Za-z_][A-Za-z0-9_]*$")
 	// hostHeaders are set by the host or its HTTP client.
 	hostHeaders = []string{
 		"Host", "Content-Length", "Content-Type", "Transfer-Encoding", "Connection", "Accept", "Accept-Encoding",
@@ -237,5 +239,7 @@ func checkHeader(f *settings.File, at, name string) {
 func (r Reference) check(f *settings.File, at string) {
 	if (r.Env == "") == (r.File == "") {
 		f.Wrong(at, `want {"env": NAME} or {"file": PATH}, where the secret is`)
+	} else if r.Env != "" && !variableName.MatchString(r.Env) { // not shown: it may be the secret
+		f.Wrong(at+"/env", "want the name of an environment variable: letters, digits and _, such as MY_KEY; not the secret itself")
 	}
 }

@@ -13,6 +13,7 @@ package limit
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -140,8 +141,13 @@ func (s Settings) MaxTimeout() time.Duration {
 }
 
 // check reports values out of range to f.
-func (s Settings) check(f *settings.File, at, id string, known []string) {
+func (s Settings) check(f *settings.File, at, id string, on Host) {
 	s.Server.check(f, at, id)
+	if on.Server != nil && id != anyProvider && s.Describes() {
+		for _, p := range on.Server(id, s.Server) {
+			f.Wrong(at+p.Path, "%s", p.Message)
+		}
+	}
 	f.Range(at+"/retries", s.Retries, 0, maxRetries)
 	for _, l := range []member{
 		{"maxConcurrent", int64(s.MaxConcurrent)},
@@ -158,9 +164,8 @@ func (s Settings) check(f *settings.File, at, id string, known []string) {
 		f.Wrong(fmt.Sprintf("%s/onError/models/%d", at, i), "%s", problem)
 	}
 	for i, m := range s.OnError.Models {
-		if other, _, _ := strings.Cut(m, "/"); known != nil && !slices.Contains(known, other) {
-			f.Wrong(fmt.Sprintf("%s/onError/models/%d", at, i), "%q: no such provider; there are %v", m, known)
-		}
+		other, _, _ := strings.Cut(m, "/")
+		f.Named(fmt.Sprintf("%s/onError/models/%d", at, i), other, on.Providers, "provider", "want PROVIDER/MODEL")
 	}
 	most := longest.Milliseconds()
 	for _, l := range s.Millis.members() {
@@ -177,28 +182,48 @@ func (s Settings) check(f *settings.File, at, id string, known []string) {
 // is safe for concurrent use.
 type All struct{ byID map[string]Settings }
 
-// Parse reads the operator's document. known are the ids of the configured providers; nil knows all.
-// The error has a line for each invalid value, with its path.
-func Parse(doc []byte, known []string) (*All, error) {
+// Host is what the reader of a document knows of the host.
+type Host struct {
+	// Providers are the ids of the configured providers; nil knows all.
+	Providers *settings.Names
+	// Server returns what the adapter of a server finds wrong with it; nil asks none.
+	Server func(id string, s Server) []Finding
+}
+
+// Finding is a problem of the member of an entry.
+type Finding struct {
+	// Path is a JSON pointer within the entry.
+	Path, Message string
+}
+
+// validID is the protocol's pattern of provider ids (OpenWOP envelope contract §16.1).
+var validID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
+
+// Parse reads the operator's document. The error has a line for each invalid value, with its path.
+func Parse(doc []byte, on Host) (*All, error) {
 	var file struct {
 		Schema    string              `json:"$schema"` // for editors
 		Providers map[string]Settings `json:"providers"`
 	}
 	f := settings.Read(doc, &file)
-	if known != nil {
-		known = slices.Clone(known)
+	if on.Providers != nil {
+		all := *on.Providers
+		all.Known = slices.Clone(all.Known)
 		for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
-			if file.Providers[id].Describes() && !slices.Contains(known, id) { // one with a mistake, too
-				known = append(known, id)
+			if file.Providers[id].Describes() && !slices.Contains(all.Known, id) { // one with a mistake, too
+				all.Known = append(all.Known, id)
 			}
 		}
+		on.Providers = &all
 	}
 	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
 		at := settings.Path("/providers", id)
-		if id != anyProvider && known != nil && !slices.Contains(known, id) {
-			f.Wrong(at, "no such provider; there are %v, and * for all others; one with a baseUrl needs no --provider", known)
+		if id != anyProvider && !validID.MatchString(id) {
+			f.Wrong(at, "want lower-case letters, digits and dashes, beginning with a letter, 64 at most, or * for all others")
+		} else if id != anyProvider {
+			f.Named(at, id, on.Providers, "provider", "* is all others; an entry with baseUrl is a provider of its own")
 		}
-		file.Providers[id].check(f, at, id, known)
+		file.Providers[id].check(f, at, id, on)
 	}
 	if len(file.Providers) == 0 {
 		f.Wrong("/providers", "want at least one provider")
@@ -207,6 +232,25 @@ func Parse(doc []byte, known []string) (*All, error) {
 		return nil, err
 	}
 	return &All{file.Providers}, nil
+}
+
+// Described returns the ids of the entries of a document that describe a server, also if the document has
+// mistakes.
+func Described(doc []byte) (ids []string) {
+	var file struct {
+		Providers map[string]struct {
+			API     json.RawMessage `json:"api"`
+			BaseURL json.RawMessage `json:"baseUrl"`
+			Key     json.RawMessage `json:"key"`
+		} `json:"providers"`
+	}
+	_ = json.Unmarshal(doc, &file) // Parse reports the mistakes
+	for _, id := range slices.Sorted(maps.Keys(file.Providers)) {
+		if e := file.Providers[id]; len(e.API)+len(e.BaseURL)+len(e.Key) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // Servers are the ids of the providers whose entries describe a server, sorted.

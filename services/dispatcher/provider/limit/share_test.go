@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 )
 
@@ -224,7 +225,7 @@ func TestShare_WakesCallsThatWait(t *testing.T) {
 
 func TestAll_NamesProvidersWithFewerCallsThanDispatchers(t *testing.T) {
 	t.Parallel()
-	all, err := limit.Parse([]byte(`{"providers":{"p":{"maxConcurrent":2},"q":{"maxConcurrent":9},"r":{"requestsPerMinute":1},"*":{"maxConcurrent":1}}}`), []string{"p", "q", "r"})
+	all, err := limit.Parse([]byte(`{"providers":{"p":{"maxConcurrent":2},"q":{"maxConcurrent":9},"r":{"requestsPerMinute":1},"*":{"maxConcurrent":1}}}`), limit.Host{Providers: &settings.Names{Known: []string{"p", "q", "r"}}})
 	require.NoError(t, err)
 	require.Empty(t, all.Exceeded(1))
 	require.Equal(t, []string{"*", "p"}, all.Exceeded(3))

@@ -1,7 +1,6 @@
 package outbound
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -63,8 +62,8 @@ func (s Server) Timeouts() provider.Timeouts {
 	return provider.Timeouts{FirstByte: s.Timeout, Silence: s.Timeout}.Or(provider.DefaultTimeouts())
 }
 
-// Validate returns all problems of a server with defaults, joined. Each names the field, its value
-// and the remedy. more are findings of the adapter.
+// Validate returns all problems of a server with defaults, as *InvalidError. more are findings of the
+// adapter.
 func (s Server) Validate(r Rules, more ...Finding) error {
 	findings := more
 	if !validID.MatchString(s.ID) {
@@ -73,10 +72,10 @@ func (s Server) Validate(r Rules, more ...Finding) error {
 		})
 	}
 	if remedy := r.checkURL(s.BaseURL); remedy != "" {
-		findings = append(findings, Finding{"base_url", redactURL(s.BaseURL), remedy})
+		findings = append(findings, Finding{"baseUrl", redactURL(s.BaseURL), remedy})
 	}
 	if !ValidKey(s.APIKey) {
-		findings = append(findings, Finding{"api_key", provider.Redacted, malformed})
+		findings = append(findings, Finding{"key", provider.Redacted, malformed})
 	}
 	if slices.Contains(s.Models, "") {
 		findings = append(findings, Finding{"models", strings.Join(s.Models, ","), "has an empty name; remove it"})
@@ -84,15 +83,38 @@ func (s Server) Validate(r Rules, more ...Finding) error {
 	if s.Timeout < 0 {
 		findings = append(findings, Finding{"timeout", s.Timeout.String(), "must not be negative; 0 uses the defaults"})
 	}
-	var errs []error
-	for _, f := range findings {
-		errs = append(errs, fmt.Errorf("provider %s: %s: %q: %s", s.ID, f.Field, f.Value, f.Remedy))
+	if len(findings) > 0 {
+		return &InvalidError{s.ID, findings}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// Finding is a problem of a server's configuration.
+// Finding is a problem of a server's configuration. Field is the member of the operator's settings, with
+// dots between nested ones; id is the name of the entry. Value is empty if there is none to show.
 type Finding struct{ Field, Value, Remedy string }
+
+// Problem is the value and the remedy.
+func (f Finding) Problem() string {
+	if f.Value == "" {
+		return f.Remedy
+	}
+	return fmt.Sprintf("%q: %s", f.Value, f.Remedy)
+}
+
+// InvalidError has all problems of a server's configuration.
+type InvalidError struct {
+	ID       string
+	Findings []Finding
+}
+
+// Error has a line for each problem.
+func (e *InvalidError) Error() string {
+	lines := make([]string, len(e.Findings))
+	for i, f := range e.Findings {
+		lines[i] = fmt.Sprintf("provider %s: %s: %s", e.ID, f.Field, f.Problem())
+	}
+	return strings.Join(lines, "\n")
+}
 
 const malformed = "has a space, a line end or a sign that no key has; set it again"
 

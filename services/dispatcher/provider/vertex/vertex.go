@@ -63,19 +63,13 @@ func New(cfg Config) (*Provider, error) {
 	if cfg.Location == "" {
 		cfg.Location = "global"
 	}
-	rules := outbound.Rules{
-		ID:      DefaultID,
-		BaseURL: addressOf(cfg.Location),
-		Form:    "http(s)://host[:port][/path]",
-		Example: addressOf("europe-west4"),
-		Adds:    "/v1",
-	}
+	rules := rulesOf(cfg.Location)
 	server := cfg.Server.WithDefaults(rules)
-	fail := func(field, problem string) (*Provider, error) {
-		return nil, fmt.Errorf("provider %s: %s: %s", server.ID, field, problem)
+	fail := func(field, remedy string) (*Provider, error) {
+		return nil, &outbound.InvalidError{ID: server.ID, Findings: []outbound.Finding{{Field: field, Remedy: remedy}}}
 	}
 	server.APIKey = ""
-	if err := server.Validate(rules); err != nil {
+	if err := server.Validate(rules, cfg.findings()...); err != nil {
 		return nil, err
 	}
 	creds, err := credentialsOf(cfg.Credentials)
@@ -91,11 +85,9 @@ func New(cfg Config) (*Provider, error) {
 	}
 	switch {
 	case project == "":
-		return fail("project", "set google.project in --provider-settings, or GOOGLE_CLOUD_PROJECT")
+		return fail("google.project", "missing; set it, or GOOGLE_CLOUD_PROJECT")
 	case !validProject.MatchString(project):
-		return fail("project", fmt.Sprintf("%q: want the id of a project", project))
-	case !validLocation.MatchString(cfg.Location):
-		return fail("location", fmt.Sprintf("%q: want global, or a location such as europe-west4", cfg.Location))
+		return fail("google.project", fmt.Sprintf("%q: want the id of a project", project))
 	}
 	tokens := &tokenSource{creds: creds}
 	p := &Provider{server: server}
@@ -108,6 +100,36 @@ func New(cfg Config) (*Provider, error) {
 	c := claude{project: project, location: cfg.Location, tokens: tokens, header: header}
 	p.claude = anthropic.NewOn(c.platform(), server)
 	return p, nil
+}
+
+// rulesOf are the rules of the servers of a location.
+func rulesOf(location string) outbound.Rules {
+	return outbound.Rules{
+		ID:      DefaultID,
+		BaseURL: addressOf(location),
+		Form:    "http(s)://host[:port][/path]",
+		Example: addressOf("europe-west4"),
+		Adds:    "/v1",
+	}
+}
+
+// Validate returns all problems that do not depend on the environment.
+func (c Config) Validate() error {
+	rules := rulesOf("global")
+	server := c.Server.WithDefaults(rules)
+	server.APIKey = ""
+	return server.Validate(rules, c.findings()...)
+}
+
+// findings are the problems of the project and the location, if they are set.
+func (c Config) findings() (out []outbound.Finding) {
+	if c.Project != "" && !validProject.MatchString(c.Project) {
+		out = append(out, outbound.Finding{Field: "google.project", Value: c.Project, Remedy: "want the id of a project"})
+	}
+	if c.Location != "" && !validLocation.MatchString(c.Location) {
+		out = append(out, outbound.Finding{Field: "google.location", Value: c.Location, Remedy: "want global, or a location such as europe-west4"})
+	}
+	return out
 }
 
 // credentialsOf reads a document of credentials, whose type says how to sign in; an empty one uses the

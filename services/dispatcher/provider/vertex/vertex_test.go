@@ -233,10 +233,10 @@ func TestNew_NamesFieldValueAndRemedy(t *testing.T) {
 	for want, cfg := range map[string]vertex.Config{
 		"key: want Google's credentials":          {},
 		"want Google's credentials: set key":      {Credentials: "AIza-no-document"},
-		`location: "EU/..": want global`:          {Credentials: good, Location: "EU/.."},
-		`project: "a/b": want the id of a`:        {Credentials: good, Project: "a/b"},
-		"base_url: \"http://h/v1\": must not end": {Credentials: good, Server: outbound.Server{BaseURL: "http://h/v1"}},
-		"project: set google.project":             {Credentials: `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`},
+		`google.location: "EU/..": want global`:   {Credentials: good, Location: "EU/.."},
+		`google.project: "a/b": want the id of a`: {Credentials: good, Project: "a/b"},
+		"baseUrl: \"http://h/v1\": must not end":  {Credentials: good, Server: outbound.Server{BaseURL: "http://h/v1"}},
+		"google.project: missing; set it":         {Credentials: `{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r"}`},
 	} {
 		_, err := vertex.New(cfg)
 		require.ErrorContains(t, err, want)

@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/template"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/outbound"
 )
@@ -208,7 +209,7 @@ func (c config) arguments(in node.Input) (json.RawMessage, *wire.NodeError) {
 	if len(c.Arguments) == 0 || string(c.Arguments) == "null" {
 		return json.RawMessage("{}"), nil
 	}
-	return (&tool.Template{In: in}).JSON("/config/arguments", c.Arguments)
+	return (&template.Template{In: in}).JSON("/config/arguments", c.Arguments)
 }
 
 // failure returns the node error of a call without a result.

@@ -1,4 +1,6 @@
-package tool
+// Package template fills the placeholders of texts and documents in the config of a node that is not a
+// prompt: arguments of tools, messages to agents, and questions to people.
+package template
 
 import (
 	"bytes"
@@ -18,14 +20,26 @@ import (
 // placeholder is the same as in prompts.
 var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_.-]+)\s*\}\}`)
 
-// Template replaces {{name}} by a node's port, else by a variable.
+// maxFilled limits what a template adds to its texts, in bytes, because they can name a long value many
+// times.
+const maxFilled = 16 << 20
+
+// Has reports whether a document has placeholders.
+func Has(doc []byte) bool { return placeholder.Match(doc) }
+
+// Template replaces {{name}} by a node's port, else by a variable. A declared one without a value is empty
+// in a text, and null as a whole value.
 type Template struct {
 	In node.Input
 	// Fenced puts untrusted values into fences, for a reader that may be a model (OpenWOP envelope
 	// contract §12). Values for programs stay unfenced.
 	Fenced bool
 
+	// Untrusted is set if an untrusted value was used.
+	Untrusted bool
+
 	missing []string
+	filled  int
 }
 
 // Text fills a text. Strings are inserted unquoted, other values as JSON. Errors contain the path.
@@ -95,6 +109,7 @@ func (t *Template) fillString(path, text string) (any, *wire.NodeError) {
 		if !ok {
 			t.missing = append(t.missing, m[1])
 		}
+		t.filled += len(raw)
 		return raw, t.unresolved(path)
 	}
 	return t.Text(path, text)
@@ -107,12 +122,20 @@ func (t *Template) fill(text string) string {
 		if !ok {
 			t.missing = append(t.missing, name)
 		}
-		return t.Show(name, raw, tainted)
+		if t.filled > maxFilled {
+			return ""
+		}
+		value := t.Show(name, raw, tainted)
+		t.filled += len(value)
+		return value
 	})
 }
 
 // Show renders a value as text.
 func (t *Template) Show(name string, raw json.RawMessage, tainted bool) string {
+	if t.In.Unset(name) {
+		return ""
+	}
 	if tainted && t.Fenced {
 		return untrusted.Prompt(raw, wire.Untrusted, t.mark(name))
 	}
@@ -132,13 +155,23 @@ func (t *Template) mark(name string) untrusted.Mark {
 
 func (t *Template) value(name string) (raw json.RawMessage, tainted, ok bool) {
 	if raw, ok = t.In.Ports[name]; ok {
-		return raw, t.In.UntrustedPorts[name], true
+		tainted = t.In.UntrustedPorts[name]
+	} else if raw, ok = t.In.Variables[name]; ok {
+		tainted = t.In.UntrustedVariables[name]
+	} else if t.In.Declared[name] {
+		raw, ok = json.RawMessage("null"), true
 	}
-	raw, ok = t.In.Variables[name]
-	return raw, t.In.UntrustedVariables[name], ok
+	t.Untrusted = t.Untrusted || tainted
+	return raw, tainted, ok
 }
 
 func (t *Template) unresolved(path string) *wire.NodeError {
+	if t.filled > maxFilled {
+		return &wire.NodeError{
+			Code:    string(fault.ContentTooLong),
+			Message: fmt.Sprintf("%s: the values of the placeholders have more than %d bytes together; use shorter ones", path, maxFilled),
+		}
+	}
 	if len(t.missing) == 0 {
 		return nil
 	}
