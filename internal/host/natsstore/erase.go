@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/dispatcher/retention"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
@@ -62,6 +63,7 @@ func (s *Stores) EraseRun(ctx context.Context, run subject.Run, frames []*frame.
 		{s.erasable.dead, "dead." + run.Tenant + ".*." + run.RunID + ".>"},
 		{s.Quarantine, "run." + run.Tenant + "." + run.RunID},
 		{s.Snapshots, snapshot.Key(run)},
+		{s.Retention, retention.Key(run)},
 	} {
 		if err := b.store.(*jetkv.Store).Erase(ctx, b.keys); err != nil { //nolint:forcetypeassert // all are buckets
 			return err

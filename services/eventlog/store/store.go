@@ -231,5 +231,6 @@ type Store interface {
 	Writer
 	Reader
 	Lister
+	Ender
 	Close() error
 }

@@ -286,8 +286,8 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	require.Equal(t, 4, whole(t, s))
 }
 
-// withoutOwners takes back what the latest migration added.
-const withoutOwners = `DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN owner;
+// withoutOwners takes back what the latest migrations added.
+const withoutOwners = `DROP INDEX runs_by_end; DROP INDEX runs_by_owner; ALTER TABLE runs DROP COLUMN owner;
 	ALTER TABLE runs DROP COLUMN owner_epoch; ALTER TABLE runs DROP COLUMN owned_since;`
 
 // A file without owners is not changed.

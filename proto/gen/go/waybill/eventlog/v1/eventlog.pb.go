@@ -2090,6 +2090,453 @@ func (x *ExportRunResponse) GetBundle() []byte {
 	return nil
 }
 
+// ListEndedWorkflowsRequest requests a page of workflows.
+type ListEndedWorkflowsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last workflow of the previous page; unset: the first page.
+	After *EndedWorkflow `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	// 0 or less uses the default.
+	Limit         int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedWorkflowsRequest) Reset() {
+	*x = ListEndedWorkflowsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedWorkflowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedWorkflowsRequest) ProtoMessage() {}
+
+func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedWorkflowsRequest.ProtoReflect.Descriptor instead.
+func (*ListEndedWorkflowsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ListEndedWorkflowsRequest) GetAfter() *EndedWorkflow {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListEndedWorkflowsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListEndedWorkflowsResponse is one page, ordered by tenant and workflow. The last page has fewer
+// workflows than the limit.
+type ListEndedWorkflowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflows     []*EndedWorkflow       `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedWorkflowsResponse) Reset() {
+	*x = ListEndedWorkflowsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedWorkflowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedWorkflowsResponse) ProtoMessage() {}
+
+func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedWorkflowsResponse.ProtoReflect.Descriptor instead.
+func (*ListEndedWorkflowsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ListEndedWorkflowsResponse) GetWorkflows() []*EndedWorkflow {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+// EndedWorkflow is a workflow with ended runs.
+type EndedWorkflow struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// When the run ended that ended first.
+	Oldest        string `protobuf:"bytes,3,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedWorkflow) Reset() {
+	*x = EndedWorkflow{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedWorkflow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedWorkflow) ProtoMessage() {}
+
+func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedWorkflow.ProtoReflect.Descriptor instead.
+func (*EndedWorkflow) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *EndedWorkflow) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EndedWorkflow) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *EndedWorkflow) GetOldest() string {
+	if x != nil {
+		return x.Oldest
+	}
+	return ""
+}
+
+// ListEndedRunsRequest requests a page of a workflow's ended runs.
+type ListEndedRunsRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Only runs that ended before.
+	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	// The last run of the previous page; unset: the first page.
+	After *EndedRun `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// 0 or less uses the default.
+	Limit         int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedRunsRequest) Reset() {
+	*x = ListEndedRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedRunsRequest) ProtoMessage() {}
+
+func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListEndedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListEndedRunsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListEndedRunsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *ListEndedRunsRequest) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *ListEndedRunsRequest) GetAfter() *EndedRun {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListEndedRunsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListEndedRunsResponse is one page. The last page has fewer runs than the limit.
+type ListEndedRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*EndedRun            `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedRunsResponse) Reset() {
+	*x = ListEndedRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedRunsResponse) ProtoMessage() {}
+
+func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListEndedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ListEndedRunsResponse) GetRuns() []*EndedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+// EndedRun is a run that has ended.
+type EndedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	CompletedAt   string                 `protobuf:"bytes,2,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedRun) Reset() {
+	*x = EndedRun{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedRun) ProtoMessage() {}
+
+func (x *EndedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedRun.ProtoReflect.Descriptor instead.
+func (*EndedRun) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *EndedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EndedRun) GetCompletedAt() string {
+	if x != nil {
+		return x.CompletedAt
+	}
+	return ""
+}
+
+// CountEndedRunsRequest counts the runs of a workflow that ended before each instant.
+type CountEndedRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId    string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Before        []string               `protobuf:"bytes,3,rep,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountEndedRunsRequest) Reset() {
+	*x = CountEndedRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountEndedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountEndedRunsRequest) ProtoMessage() {}
+
+func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountEndedRunsRequest.ProtoReflect.Descriptor instead.
+func (*CountEndedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *CountEndedRunsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CountEndedRunsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *CountEndedRunsRequest) GetBefore() []string {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+// CountEndedRunsResponse has a number for each instant.
+type CountEndedRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []int64                `protobuf:"varint,1,rep,packed,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountEndedRunsResponse) Reset() {
+	*x = CountEndedRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountEndedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountEndedRunsResponse) ProtoMessage() {}
+
+func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountEndedRunsResponse.ProtoReflect.Descriptor instead.
+func (*CountEndedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *CountEndedRunsResponse) GetRuns() []int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
 var File_waybill_eventlog_v1_eventlog_proto protoreflect.FileDescriptor
 
 const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
@@ -2258,7 +2705,37 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xa9\b\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"k\n" +
+	"\x19ListEndedWorkflowsRequest\x128\n" +
+	"\x05after\x18\x01 \x01(\v2\".waybill.eventlog.v1.EndedWorkflowR\x05after\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\"^\n" +
+	"\x1aListEndedWorkflowsResponse\x12@\n" +
+	"\tworkflows\x18\x01 \x03(\v2\".waybill.eventlog.v1.EndedWorkflowR\tworkflows\"`\n" +
+	"\rEndedWorkflow\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06oldest\x18\x03 \x01(\tR\x06oldest\"\xb2\x01\n" +
+	"\x14ListEndedRunsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x123\n" +
+	"\x05after\x18\x04 \x01(\v2\x1d.waybill.eventlog.v1.EndedRunR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x05R\x05limit\"J\n" +
+	"\x15ListEndedRunsResponse\x121\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1d.waybill.eventlog.v1.EndedRunR\x04runs\"D\n" +
+	"\bEndedRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12!\n" +
+	"\fcompleted_at\x18\x02 \x01(\tR\vcompletedAt\"h\n" +
+	"\x15CountEndedRunsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06before\x18\x03 \x03(\tR\x06before\",\n" +
+	"\x16CountEndedRunsResponse\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\x03R\x04runs2\xf3\n" +
+	"\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12\\\n" +
@@ -2271,7 +2748,10 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\aViewRun\x12#.waybill.eventlog.v1.ViewRunRequest\x1a$.waybill.eventlog.v1.ViewRunResponse\x12Z\n" +
 	"\tExportRun\x12%.waybill.eventlog.v1.ExportRunRequest\x1a&.waybill.eventlog.v1.ExportRunResponse\x12f\n" +
 	"\rListDueTimers\x12).waybill.eventlog.v1.ListDueTimersRequest\x1a*.waybill.eventlog.v1.ListDueTimersResponse\x12f\n" +
-	"\rListOwnedRuns\x12).waybill.eventlog.v1.ListOwnedRunsRequest\x1a*.waybill.eventlog.v1.ListOwnedRunsResponseB\xd7\x01\n" +
+	"\rListOwnedRuns\x12).waybill.eventlog.v1.ListOwnedRunsRequest\x1a*.waybill.eventlog.v1.ListOwnedRunsResponse\x12u\n" +
+	"\x12ListEndedWorkflows\x12..waybill.eventlog.v1.ListEndedWorkflowsRequest\x1a/.waybill.eventlog.v1.ListEndedWorkflowsResponse\x12f\n" +
+	"\rListEndedRuns\x12).waybill.eventlog.v1.ListEndedRunsRequest\x1a*.waybill.eventlog.v1.ListEndedRunsResponse\x12i\n" +
+	"\x0eCountEndedRuns\x12*.waybill.eventlog.v1.CountEndedRunsRequest\x1a+.waybill.eventlog.v1.CountEndedRunsResponseB\xd7\x01\n" +
 	"\x17com.waybill.eventlog.v1B\rEventlogProtoP\x01Z?waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1;eventlogv1\xa2\x02\x03WEX\xaa\x02\x13Waybill.Eventlog.V1\xca\x02\x13Waybill\\Eventlog\\V1\xe2\x02\x1fWaybill\\Eventlog\\V1\\GPBMetadata\xea\x02\x15Waybill::Eventlog::V1b\x06proto3"
 
 var (
@@ -2286,38 +2766,46 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
-	(*GetRunRequest)(nil),             // 0: waybill.eventlog.v1.GetRunRequest
-	(*GetRunResponse)(nil),            // 1: waybill.eventlog.v1.GetRunResponse
-	(*ListRunsRequest)(nil),           // 2: waybill.eventlog.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),          // 3: waybill.eventlog.v1.ListRunsResponse
-	(*RunSummary)(nil),                // 4: waybill.eventlog.v1.RunSummary
-	(*RunOwner)(nil),                  // 5: waybill.eventlog.v1.RunOwner
-	(*RunWait)(nil),                   // 6: waybill.eventlog.v1.RunWait
-	(*WatchRunsRequest)(nil),          // 7: waybill.eventlog.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),         // 8: waybill.eventlog.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),     // 9: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),    // 10: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),             // 11: waybill.eventlog.v1.OpenInterrupt
-	(*ListSubstitutionsRequest)(nil),  // 12: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil), // 13: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),              // 14: waybill.eventlog.v1.Substitution
-	(*Event)(nil),                     // 15: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),         // 16: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),        // 17: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),             // 18: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),            // 19: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),      // 20: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),     // 21: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                  // 22: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),      // 23: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),     // 24: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                  // 25: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),            // 26: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),           // 27: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),          // 28: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),         // 29: waybill.eventlog.v1.ExportRunResponse
+	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
+	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
+	(*ListRunsRequest)(nil),            // 2: waybill.eventlog.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),           // 3: waybill.eventlog.v1.ListRunsResponse
+	(*RunSummary)(nil),                 // 4: waybill.eventlog.v1.RunSummary
+	(*RunOwner)(nil),                   // 5: waybill.eventlog.v1.RunOwner
+	(*RunWait)(nil),                    // 6: waybill.eventlog.v1.RunWait
+	(*WatchRunsRequest)(nil),           // 7: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),          // 8: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),      // 9: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),     // 10: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),              // 11: waybill.eventlog.v1.OpenInterrupt
+	(*ListSubstitutionsRequest)(nil),   // 12: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil),  // 13: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),               // 14: waybill.eventlog.v1.Substitution
+	(*Event)(nil),                      // 15: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),          // 16: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),         // 17: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),              // 18: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),             // 19: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),       // 20: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),      // 21: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                   // 22: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),       // 23: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),      // 24: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                   // 25: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),             // 26: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),            // 27: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),           // 28: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),          // 29: waybill.eventlog.v1.ExportRunResponse
+	(*ListEndedWorkflowsRequest)(nil),  // 30: waybill.eventlog.v1.ListEndedWorkflowsRequest
+	(*ListEndedWorkflowsResponse)(nil), // 31: waybill.eventlog.v1.ListEndedWorkflowsResponse
+	(*EndedWorkflow)(nil),              // 32: waybill.eventlog.v1.EndedWorkflow
+	(*ListEndedRunsRequest)(nil),       // 33: waybill.eventlog.v1.ListEndedRunsRequest
+	(*ListEndedRunsResponse)(nil),      // 34: waybill.eventlog.v1.ListEndedRunsResponse
+	(*EndedRun)(nil),                   // 35: waybill.eventlog.v1.EndedRun
+	(*CountEndedRunsRequest)(nil),      // 36: waybill.eventlog.v1.CountEndedRunsRequest
+	(*CountEndedRunsResponse)(nil),     // 37: waybill.eventlog.v1.CountEndedRunsResponse
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	6,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
@@ -2335,33 +2823,43 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	25, // 12: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
 	25, // 13: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
 	5,  // 14: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	0,  // 15: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 16: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	7,  // 17: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	9,  // 18: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	12, // 19: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	16, // 20: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	18, // 21: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	26, // 22: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	28, // 23: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	20, // 24: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	23, // 25: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	1,  // 26: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	3,  // 27: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	8,  // 28: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	10, // 29: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	13, // 30: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	17, // 31: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	19, // 32: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	27, // 33: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	29, // 34: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	21, // 35: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	24, // 36: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	26, // [26:37] is the sub-list for method output_type
-	15, // [15:26] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	32, // 15: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
+	32, // 16: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
+	35, // 17: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
+	35, // 18: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
+	0,  // 19: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 20: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	7,  // 21: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	9,  // 22: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	12, // 23: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	16, // 24: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	18, // 25: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	26, // 26: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	28, // 27: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	20, // 28: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	23, // 29: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	30, // 30: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
+	33, // 31: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
+	36, // 32: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
+	1,  // 33: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	3,  // 34: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	8,  // 35: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	10, // 36: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	13, // 37: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	17, // 38: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	19, // 39: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	27, // 40: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	29, // 41: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	21, // 42: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	24, // 43: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	31, // 44: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
+	34, // 45: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
+	37, // 46: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
+	33, // [33:47] is the sub-list for method output_type
+	19, // [19:33] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -2376,7 +2874,7 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
