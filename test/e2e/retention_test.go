@@ -43,7 +43,7 @@ func expires(t *testing.T, c *harness.Client, runID string) {
 	require.Eventually(t, func() bool { return statusOf(t, c, runID) == http.StatusNotFound }, time.Minute, 50*time.Millisecond, runID)
 }
 
-func do(t *testing.T, c *harness.Client, method, path, body string, want int) *harness.Answer {
+func doing(t *testing.T, c *harness.Client, method, path, body string, want int) *harness.Answer {
 	t.Helper()
 	a, err := c.Do(t.Context(), method, path, body)
 	require.NoError(t, err)
@@ -70,11 +70,11 @@ func TestRetention_ErasesRunsWhoseRetentionIsOver(t *testing.T) {
 
 	held := copiedBy(t, c, "brief", kept)
 	hold := fmt.Sprintf(`{"reason":"case %s"}`, "7")
-	do(t, h.Client("weak"), http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusForbidden)
-	do(t, other, http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusNotFound)
-	do(t, c, http.MethodPut, "/v1/runs/"+held+"/hold", `{"reason":" "}`, http.StatusBadRequest)
-	do(t, c, http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusOK)
-	require.Equal(t, "conflict", do(t, c, http.MethodDelete, "/v1/runs/"+held, "", http.StatusConflict).Code())
+	doing(t, h.Client("weak"), http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusForbidden)
+	doing(t, other, http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusNotFound)
+	doing(t, c, http.MethodPut, "/v1/runs/"+held+"/hold", `{"reason":" "}`, http.StatusBadRequest)
+	doing(t, c, http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusOK)
+	require.Equal(t, "conflict", doing(t, c, http.MethodDelete, "/v1/runs/"+held, "", http.StatusConflict).Code())
 
 	stays := []string{copiedBy(t, c, "copying", kept), copiedBy(t, c, "ever", kept), copiedBy(t, other, "ever", kept), held}
 	going := start(t, other, `{"workflowId":"sleepy"}`)
@@ -84,9 +84,9 @@ func TestRetention_ErasesRunsWhoseRetentionIsOver(t *testing.T) {
 	require.Equal(t, http.StatusOK, statusOf(t, other, going), "it has not ended")
 	require.Equal(t, http.StatusOK, statusOf(t, other, stays[2]))
 	checkUnharmed(t, h, kept, stays[0], stays[1], stays[3])
-	require.Contains(t, string(do(t, c, http.MethodGet, "/v1/holds", "", http.StatusOK).Body), held)
-	require.NotContains(t, string(do(t, other, http.MethodGet, "/v1/holds", "", http.StatusOK).Body), held)
-	report := string(do(t, c, http.MethodGet, "/v1/retention", "", http.StatusOK).Body)
+	require.Contains(t, string(doing(t, c, http.MethodGet, "/v1/holds", "", http.StatusOK).Body), held)
+	require.NotContains(t, string(doing(t, other, http.MethodGet, "/v1/holds", "", http.StatusOK).Body), held)
+	report := string(doing(t, c, http.MethodGet, "/v1/retention", "", http.StatusOK).Body)
 	require.Contains(t, report, `"retention":"1h0m0s"`)
 	require.Contains(t, report, `"source":"workflow"`)
 	require.NotContains(t, report, theirs)
@@ -100,10 +100,10 @@ func TestRetention_ErasesRunsWhoseRetentionIsOver(t *testing.T) {
 	expires(t, c, stays[0])
 	require.Equal(t, http.StatusOK, statusOf(t, c, stays[1]))
 	require.Equal(t, http.StatusOK, statusOf(t, c, held))
-	do(t, c, http.MethodDelete, "/v1/runs/"+held+"/hold", "", http.StatusNoContent)
-	do(t, c, http.MethodDelete, "/v1/runs/"+held+"/hold", "", http.StatusNoContent)
+	doing(t, c, http.MethodDelete, "/v1/runs/"+held+"/hold", "", http.StatusNoContent)
+	doing(t, c, http.MethodDelete, "/v1/runs/"+held+"/hold", "", http.StatusNoContent)
 	expires(t, c, held)
-	audit := string(do(t, c, http.MethodGet, "/v1/audit", "", http.StatusOK).Body)
+	audit := string(doing(t, c, http.MethodGet, "/v1/audit", "", http.StatusOK).Body)
 	for _, action := range []string{"run.held", "run.releasing", "run.released"} {
 		require.Contains(t, audit, `"`+action+`"`)
 	}
@@ -127,7 +127,7 @@ func TestRetention_RefusesWhatItCannotMean(t *testing.T) {
 		assert.Contains(t, out, "--retention-rate", bad)
 	}
 	h := erasing(t)
-	a := do(t, h.Client(testKey), http.MethodPost, "/v1/workflows", keeping("w", "0d"), http.StatusBadRequest)
+	a := doing(t, h.Client(testKey), http.MethodPost, "/v1/workflows", keeping("w", "0d"), http.StatusBadRequest)
 	require.Contains(t, string(a.Body), "/settings/retention")
 }
 
@@ -143,16 +143,16 @@ func TestErase_ByFilter(t *testing.T) {
 	}
 	stays := copied(t, c, kept)
 	going := start(t, c, `{"workflowId":"sleepy","tags":["`+secret+`"]}`)
-	do(t, c, http.MethodPut, "/v1/runs/"+victims[0]+"/hold", `{"reason":"case 7"}`, http.StatusOK)
+	doing(t, c, http.MethodPut, "/v1/runs/"+victims[0]+"/hold", `{"reason":"case 7"}`, http.StatusOK)
 
 	for body, want := range map[string]int{
 		`{}`: http.StatusBadRequest, `{"dryRun":true}`: http.StatusBadRequest, `{"all":true,"filter":"tag:x"}`: http.StatusBadRequest,
 		`{"filter":"status:running"}`: http.StatusBadRequest, `{"filter":"color:red"}`: http.StatusBadRequest,
 		`{"endedBefore":"yesterday"}`: http.StatusBadRequest, `{"all":true,"limit":0}`: http.StatusBadRequest,
 	} {
-		do(t, c, http.MethodPost, "/v1/runs:erase", body, want)
+		doing(t, c, http.MethodPost, "/v1/runs:erase", body, want)
 	}
-	do(t, h.Client("weak"), http.MethodPost, "/v1/runs:erase", `{"all":true}`, http.StatusForbidden)
+	doing(t, h.Client("weak"), http.MethodPost, "/v1/runs:erase", `{"all":true}`, http.StatusForbidden)
 	var res struct {
 		Erased     int
 		NextCursor string
@@ -160,7 +160,7 @@ func TestErase_ByFilter(t *testing.T) {
 	}
 	erase := func(body string) {
 		res.Refused, res.NextCursor = nil, ""
-		require.NoError(t, do(t, c, http.MethodPost, "/v1/runs:erase", body, http.StatusOK).JSON(&res))
+		require.NoError(t, doing(t, c, http.MethodPost, "/v1/runs:erase", body, http.StatusOK).JSON(&res))
 	}
 	erase(`{"filter":"tag:` + secret + `","dryRun":true}`)
 	require.Equal(t, 3, res.Erased)
@@ -172,8 +172,8 @@ func TestErase_ByFilter(t *testing.T) {
 	require.Equal(t, victims[0], res.Refused[0].RunID)
 	require.Equal(t, "conflict", res.Refused[0].Error)
 	require.Contains(t, res.Refused[0].Message, "legal hold")
-	do(t, c, http.MethodDelete, "/v1/runs/"+victims[0]+"/hold", "", http.StatusNoContent)
-	do(t, c, http.MethodPost, "/v1/runs/"+going+"/cancel", `{}`, http.StatusOK)
+	doing(t, c, http.MethodDelete, "/v1/runs/"+victims[0]+"/hold", "", http.StatusNoContent)
+	doing(t, c, http.MethodPost, "/v1/runs/"+going+"/cancel", `{}`, http.StatusOK)
 	erase(`{"filter":"tag:` + secret + `","limit":1}`)
 	require.Equal(t, 1, res.Erased)
 	require.NotEmpty(t, res.NextCursor)
@@ -184,7 +184,7 @@ func TestErase_ByFilter(t *testing.T) {
 	}
 	gone(t, h.Dir(), secret)
 	checkUnharmed(t, h, kept, stays)
-	audit := string(do(t, c, http.MethodGet, "/v1/audit", "", http.StatusOK).Body)
+	audit := string(doing(t, c, http.MethodGet, "/v1/audit", "", http.StatusOK).Body)
 	for _, id := range victims {
 		require.Contains(t, audit, id)
 	}
