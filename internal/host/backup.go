@@ -35,6 +35,9 @@ import (
 // maxSocketPath is the longest path of a socket that all systems accept.
 const maxSocketPath = 103
 
+// copyPrefix is the prefix of directories with a copy of the read model.
+const copyPrefix = "backup-"
+
 // The names in a backup.
 const (
 	backupFiles   = "files/"
@@ -77,6 +80,15 @@ func (h *Host) serveBackups() error {
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a process that was killed
 		return fmt.Errorf("backup socket: %w", err)
+	}
+	copies, err := filepath.Glob(filepath.Join(h.opts.DataDir, copyPrefix+"*"))
+	if err != nil {
+		return fmt.Errorf("backup socket: %w", err)
+	}
+	for _, left := range copies { // of a process that was killed during a backup
+		if err := os.RemoveAll(left); err != nil {
+			return fmt.Errorf("remove an old copy of the read model: %w", err)
+		}
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -215,7 +227,7 @@ func (h *Host) backUpFiles(w *backup.Writer) error {
 // backUpReadModel writes a consistent copy of the read model, which SQLite makes while it is in use. It
 // saves a restored host the time to read the whole log.
 func (h *Host) backUpReadModel(ctx context.Context, w *backup.Writer) error {
-	dir, err := os.MkdirTemp(h.opts.DataDir, "backup-")
+	dir, err := os.MkdirTemp(h.opts.DataDir, copyPrefix)
 	if err != nil {
 		return fmt.Errorf("copy the read model: %w", err)
 	}

@@ -137,8 +137,11 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 
 			Erasures:     st.Log,
 			EraseRecords: st.EraseRun,
+			EraseTenant:  st.EraseTenant,
 			Retention:    st.Retention,
-			LogState:     st.Log.State,
+
+			EraseWorkflow: st.EraseWorkflow,
+			LogState:      st.Log.State,
 		},
 		Queueing: dispatcher.Queueing{Queue: st.Queue, Waiting: st.Waiting, Rates: st.Rates},
 		Services: dispatcher.Services{

@@ -153,7 +153,7 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 	}
 	return s.openBuckets(
 		ctx, conn, cfg,
-		bucket{&s.Workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
+		bucket{&s.Workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions", Erasable: true}},
 		bucket{
 			&s.Retention,
 			jetkv.Config{
@@ -163,7 +163,7 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 				Erasable:    true,
 			},
 		},
-		bucket{&s.Claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
+		bucket{&s.Claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope", Erasable: true}},
 		bucket{
 			&s.Quarantine,
 			jetkv.Config{

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"waybill.dev/waybill/internal/kv"
-	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
@@ -140,53 +139,34 @@ func (h *Holds) List(ctx context.Context, tenant, after string, limit int) (hold
 }
 
 // Claim excludes a hold of a run while it is being marked as erased, for at most half of claimTime:
-// use the returned context. release ends the claim of a run that was not marked. Errors:
-// fault.Conflict if the run has a hold, fault.ServiceUnavailable, also while another erasure has a
-// claim.
+// use the returned context. release ends the claim of a run that was not marked. An erasure takes over
+// the claim of another one, which may be dead, and then leaves it to end by itself. Errors:
+// fault.Conflict if the run has a hold, fault.ServiceUnavailable.
 func (h *Holds) Claim(ctx context.Context, run subject.Run) (within context.Context, release func(marked bool), err error) {
-	tries := 0
-	for range retry.Every(100 * time.Millisecond).Tries(ctx) {
-		within, release, err = h.claim(ctx, run)
-		if tries++; !errors.Is(err, errClaimed) {
-			return within, release, err
+	for {
+		r, revision, err := h.read(ctx, run)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case r.Hold != nil:
+			return nil, nil, held(*r.Hold)
 		}
-		if tries == claimTries {
-			break
+		shared := r.Until.After(h.clock())
+		revision, err = h.write(ctx, run, record{Until: h.clock().Add(claimTime)}, revision)
+		if errors.Is(err, kv.ErrConflict) {
+			continue
 		}
-	}
-	return nil, nil, fault.New(fault.ServiceUnavailable, "another erasure of the run is in progress; try again").After(time.Second)
-}
-
-// errClaimed means that another erasure has a claim.
-var errClaimed = errors.New("another erasure of the run is in progress")
-
-// claimTries is how often an erasure looks whether another one has ended.
-const claimTries = 20
-
-func (h *Holds) claim(ctx context.Context, run subject.Run) (context.Context, func(marked bool), error) {
-	r, revision, err := h.read(ctx, run)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case r.Hold != nil:
-		return nil, nil, held(*r.Hold)
-	case r.Until.After(h.clock()):
-		return nil, nil, errClaimed
-	}
-	revision, err = h.write(ctx, run, record{Until: h.clock().Add(claimTime)}, revision)
-	if errors.Is(err, kv.ErrConflict) {
-		return nil, nil, errClaimed
-	}
-	if err != nil {
-		return nil, nil, unavailable(err)
-	}
-	within, cancel := context.WithTimeout(ctx, claimTime/2)
-	return within, func(marked bool) {
-		cancel()
-		if !marked {
-			_ = h.store.Delete(context.WithoutCancel(ctx), Key(run), revision) // it ends anyway
+		if err != nil {
+			return nil, nil, unavailable(err)
 		}
-	}, nil
+		within, cancel := context.WithTimeout(ctx, claimTime/2)
+		return within, func(marked bool) {
+			cancel()
+			if !marked && !shared {
+				_ = h.store.Delete(context.WithoutCancel(ctx), Key(run), revision) // it ends anyway
+			}
+		}, nil
+	}
 }
 
 // held is the error of an erasure of a held run.

@@ -132,12 +132,26 @@ func TestClaim_OfADeadProcessEnds(t *testing.T) {
 	require.Less(t, time.Until(until), 16*time.Second, "the mark is not on its way when the claim ends")
 	_, _, err = r.holds.Set(t.Context(), run, retention.Hold{Reason: "case 7"})
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
-	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(r.erase(t.Context(), run)))
 	r.pass(31 * time.Second)
 	_, created, err := r.holds.Set(t.Context(), run, retention.Hold{Reason: "case 7"})
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, fault.Conflict, fault.CodeOf(r.erase(t.Context(), run)))
+}
+
+// An erasure is not delayed by the claim of another one, and a refused one does not end that claim.
+func TestClaim_IsSharedByErasures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	run, going := write(t, r.log, "r", true), write(t, r.log, "going", false)
+	for _, one := range []subject.Run{run, going} {
+		_, _, err := r.holds.Claim(t.Context(), one)
+		require.NoError(t, err)
+	}
+	require.NoError(t, r.erase(t.Context(), run))
+	require.Equal(t, fault.Conflict, fault.CodeOf(r.erase(t.Context(), going)))
+	_, _, err := r.holds.Set(t.Context(), going, retention.Hold{Reason: "case 7"})
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err), "the first erasure may still mark it")
 }
 
 // A hold and an erasure at the same time: exactly one of them succeeds.

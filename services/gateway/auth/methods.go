@@ -69,6 +69,7 @@ var methods = map[string]rule{
 	hostv1.Host_HoldRun_FullMethodName:             {scope: RunsHold},
 	hostv1.Host_ReleaseRun_FullMethodName:          {scope: RunsHold},
 	hostv1.Host_ListHolds_FullMethodName:           {scope: RunsRead},
+	hostv1.Host_EraseTenant_FullMethodName:         {scope: TenantErase},
 	hostv1.Host_GetRetention_FullMethodName:        {scope: RunsRead},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	hostv1.Host_GetRunView_FullMethodName:          {scope: RunsRead},

@@ -212,6 +212,14 @@ var Routes = []Route{
 	},
 	{HTTP: http.MethodDelete, Path: "/v1/runs/{run_id}/hold", Method: hostv1.Host_ReleaseRun_FullMethodName, Success: 204},
 	{HTTP: http.MethodGet, Path: "/v1/holds", Method: hostv1.Host_ListHolds_FullMethodName, Success: 200},
+	{
+		HTTP:         http.MethodPost,
+		Path:         "/v1/tenant:erase",
+		Method:       hostv1.Host_EraseTenant_FullMethodName,
+		Success:      200,
+		Body:         func() proto.Message { return &hostv1.EraseTenantRequest{} },
+		BodyOptional: true,
+	},
 	{HTTP: http.MethodGet, Path: "/v1/retention", Method: hostv1.Host_GetRetention_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}:owner", Method: hostv1.Host_GetRunOwner_FullMethodName, Success: 200},
 	{

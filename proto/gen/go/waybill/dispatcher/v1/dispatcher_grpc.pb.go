@@ -43,6 +43,7 @@ const (
 	Dispatcher_HoldRun_FullMethodName               = "/waybill.dispatcher.v1.Dispatcher/HoldRun"
 	Dispatcher_ReleaseRun_FullMethodName            = "/waybill.dispatcher.v1.Dispatcher/ReleaseRun"
 	Dispatcher_ListHolds_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ListHolds"
+	Dispatcher_EraseTenant_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/EraseTenant"
 	Dispatcher_GetRetention_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetRetention"
 	Dispatcher_FindBlockedRuns_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/FindBlockedRuns"
 	Dispatcher_GetOwnership_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetOwnership"
@@ -112,6 +113,8 @@ type DispatcherClient interface {
 	ReleaseRun(ctx context.Context, in *ReleaseRunRequest, opts ...grpc.CallOption) (*ReleaseRunResponse, error)
 	// ListHolds lists the legal holds of a tenant, by run id.
 	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
+	// EraseTenant erases the workflows, webhooks and other records of a tenant without runs.
+	EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error)
 	// GetRetention describes the retention of a tenant's runs.
 	GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
@@ -386,6 +389,16 @@ func (c *dispatcherClient) ListHolds(ctx context.Context, in *ListHoldsRequest, 
 	return out, nil
 }
 
+func (c *dispatcherClient) EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseTenantResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_EraseTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRetentionResponse)
@@ -543,6 +556,8 @@ type DispatcherServer interface {
 	ReleaseRun(context.Context, *ReleaseRunRequest) (*ReleaseRunResponse, error)
 	// ListHolds lists the legal holds of a tenant, by run id.
 	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
+	// EraseTenant erases the workflows, webhooks and other records of a tenant without runs.
+	EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error)
 	// GetRetention describes the retention of a tenant's runs.
 	GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
@@ -648,6 +663,9 @@ func (UnimplementedDispatcherServer) ReleaseRun(context.Context, *ReleaseRunRequ
 }
 func (UnimplementedDispatcherServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
+}
+func (UnimplementedDispatcherServer) EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseTenant not implemented")
 }
 func (UnimplementedDispatcherServer) GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRetention not implemented")
@@ -1132,6 +1150,24 @@ func _Dispatcher_ListHolds_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_EraseTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseTenantRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).EraseTenant(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_EraseTenant_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).EraseTenant(ctx, req.(*EraseTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_GetRetention_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRetentionRequest)
 	if err := dec(in); err != nil {
@@ -1414,6 +1450,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHolds",
 			Handler:    _Dispatcher_ListHolds_Handler,
+		},
+		{
+			MethodName: "EraseTenant",
+			Handler:    _Dispatcher_EraseTenant_Handler,
 		},
 		{
 			MethodName: "GetRetention",

@@ -47,6 +47,7 @@ const (
 	Host_HoldRun_FullMethodName                = "/waybill.host.v1.Host/HoldRun"
 	Host_ReleaseRun_FullMethodName             = "/waybill.host.v1.Host/ReleaseRun"
 	Host_ListHolds_FullMethodName              = "/waybill.host.v1.Host/ListHolds"
+	Host_EraseTenant_FullMethodName            = "/waybill.host.v1.Host/EraseTenant"
 	Host_GetRetention_FullMethodName           = "/waybill.host.v1.Host/GetRetention"
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
@@ -120,6 +121,9 @@ type HostClient interface {
 	ReleaseRun(ctx context.Context, in *ReleaseRunRequest, opts ...grpc.CallOption) (*ReleaseRunResponse, error)
 	// ListHolds lists the legal holds, by run id. Scope runs:read.
 	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
+	// EraseTenant erases everything of the caller's tenant except its audit log; its runs must be erased
+	// before. Scope tenant:erase.
+	EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error)
 	// GetRetention describes how long runs are kept, and what is erased next. Scope runs:read.
 	GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
@@ -431,6 +435,16 @@ func (c *hostClient) ListHolds(ctx context.Context, in *ListHoldsRequest, opts .
 	return out, nil
 }
 
+func (c *hostClient) EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseTenantResponse)
+	err := c.cc.Invoke(ctx, Host_EraseTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRetentionResponse)
@@ -547,6 +561,9 @@ type HostServer interface {
 	ReleaseRun(context.Context, *ReleaseRunRequest) (*ReleaseRunResponse, error)
 	// ListHolds lists the legal holds, by run id. Scope runs:read.
 	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
+	// EraseTenant erases everything of the caller's tenant except its audit log; its runs must be erased
+	// before. Scope tenant:erase.
+	EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error)
 	// GetRetention describes how long runs are kept, and what is erased next. Scope runs:read.
 	GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
@@ -652,6 +669,9 @@ func (UnimplementedHostServer) ReleaseRun(context.Context, *ReleaseRunRequest) (
 }
 func (UnimplementedHostServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
+}
+func (UnimplementedHostServer) EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseTenant not implemented")
 }
 func (UnimplementedHostServer) GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRetention not implemented")
@@ -1186,6 +1206,24 @@ func _Host_ListHolds_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_EraseTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseTenantRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).EraseTenant(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_EraseTenant_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).EraseTenant(ctx, req.(*EraseTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_GetRetention_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRetentionRequest)
 	if err := dec(in); err != nil {
@@ -1390,6 +1428,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListHolds",
 			Handler:    _Host_ListHolds_Handler,
+		},
+		{
+			MethodName: "EraseTenant",
+			Handler:    _Host_EraseTenant_Handler,
 		},
 		{
 			MethodName: "GetRetention",
