@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,8 +44,13 @@ func TestErase_ATenant(t *testing.T) {
 
 	doing(t, h.Client("weak"), http.MethodPost, "/v1/tenant:erase", `{}`, http.StatusForbidden)
 	require.Equal(t, "conflict", doing(t, c, http.MethodPost, "/v1/tenant:erase", `{}`, http.StatusConflict).Code())
+	token := func(key string) string {
+		path := filepath.Join(t.TempDir(), "token")
+		require.NoError(t, os.WriteFile(path, []byte(key), 0o600))
+		return path
+	}
 	command := func(args ...string) (string, int) {
-		return harness.Command(t, append([]string{"tenant", "erase", "--url", h.HTTP, "--api-key", testKey}, args...)...)
+		return harness.Command(t, append([]string{"tenant", "erase", "--url", h.HTTP, "--token-file", token(testKey)}, args...)...)
 	}
 	out, status := command("--dry-run")
 	require.Zero(t, status, out)
@@ -80,7 +87,7 @@ func TestErase_ATenant(t *testing.T) {
 	copiedBy(t, other, "shared", kept)
 	require.Equal(t, http.StatusOK, statusOf(t, other, theirs))
 	require.Empty(t, files(t, h.Dir(), secret))
-	out, status = harness.Command(t, "doctor", "--url", h.HTTP, "--api-key", "other")
+	out, status = harness.Command(t, "doctor", "--url", h.HTTP, "--token-file", token("other"))
 	require.Contains(t, out, "retention", "%d", status)
 	require.Contains(t, out, "3 ended runs (3 of 0-1 days)")
 }
