@@ -29,9 +29,8 @@ type HoldPage struct {
 
 // Hold sets the legal hold of a run, which forbids its erasure. A run that has a hold keeps it.
 func (c *Client) Hold(ctx context.Context, runID, reason string) (*Answer, error) {
-	return c.do(ctx, request{
-		method: http.MethodPut, path: runPath(runID) + "/hold", body: map[string]any{"reason": reason}, feature: holdFeature, runID: runID,
-	})
+	r := request{path: runPath(runID) + "/hold", feature: holdFeature, runID: runID}
+	return c.write(ctx, r, map[string]any{"reason": reason})
 }
 
 // Release removes the legal hold of a run, if it has one.

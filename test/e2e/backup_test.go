@@ -89,7 +89,7 @@ func TestBackup_HasWhatWasAcknowledged(t *testing.T) {
 	c := h.Client(testKey)
 	noted := copied(t, c, "noted")
 	doing(t, c, http.MethodPost, "/v1/runs/"+noted+"/annotations", `{"signal":{"kind":"label","label":"kept"}}`, http.StatusCreated)
-	doing(t, c, http.MethodPut, "/v1/runs/"+noted+"/hold", `{"reason":"case 7"}`, http.StatusOK)
+	doing(t, c, http.MethodPost, "/v1/runs/"+noted+"/hold", `{"reason":"case 7"}`, http.StatusOK)
 	erased := copied(t, c, "erased")
 	require.Equal(t, http.StatusNoContent, remove(t, c, erased).Status)
 	sleeping := start(t, c, `{"workflowId":"sleepy"}`)

@@ -70,10 +70,10 @@ func TestRetention_ErasesRunsWhoseRetentionIsOver(t *testing.T) {
 
 	held := copiedBy(t, c, "brief", kept)
 	hold := fmt.Sprintf(`{"reason":"case %s"}`, "7")
-	doing(t, h.Client("weak"), http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusForbidden)
-	doing(t, other, http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusNotFound)
-	doing(t, c, http.MethodPut, "/v1/runs/"+held+"/hold", `{"reason":" "}`, http.StatusBadRequest)
-	doing(t, c, http.MethodPut, "/v1/runs/"+held+"/hold", hold, http.StatusOK)
+	doing(t, h.Client("weak"), http.MethodPost, "/v1/runs/"+held+"/hold", hold, http.StatusForbidden)
+	doing(t, other, http.MethodPost, "/v1/runs/"+held+"/hold", hold, http.StatusNotFound)
+	doing(t, c, http.MethodPost, "/v1/runs/"+held+"/hold", `{"reason":" "}`, http.StatusBadRequest)
+	doing(t, c, http.MethodPost, "/v1/runs/"+held+"/hold", hold, http.StatusOK)
 	require.Equal(t, "conflict", doing(t, c, http.MethodDelete, "/v1/runs/"+held, "", http.StatusConflict).Code())
 
 	stays := []string{copiedBy(t, c, "copying", kept), copiedBy(t, c, "ever", kept), copiedBy(t, other, "ever", kept), held}
@@ -143,7 +143,7 @@ func TestErase_ByFilter(t *testing.T) {
 	}
 	stays := copied(t, c, kept)
 	going := start(t, c, `{"workflowId":"sleepy","tags":["`+secret+`"]}`)
-	doing(t, c, http.MethodPut, "/v1/runs/"+victims[0]+"/hold", `{"reason":"case 7"}`, http.StatusOK)
+	doing(t, c, http.MethodPost, "/v1/runs/"+victims[0]+"/hold", `{"reason":"case 7"}`, http.StatusOK)
 
 	for body, want := range map[string]int{
 		`{}`: http.StatusBadRequest, `{"dryRun":true}`: http.StatusBadRequest, `{"all":true,"filter":"tag:x"}`: http.StatusBadRequest,

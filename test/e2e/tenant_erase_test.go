@@ -61,7 +61,7 @@ func TestErase_ATenant(t *testing.T) {
 	out, status = command()
 	require.NotZero(t, status, out)
 	require.Equal(t, http.StatusOK, statusOf(t, c, going))
-	doing(t, c, http.MethodPut, "/v1/runs/"+run+"/hold", `{"reason":"case 7"}`, http.StatusOK)
+	doing(t, c, http.MethodPost, "/v1/runs/"+run+"/hold", `{"reason":"case 7"}`, http.StatusOK)
 	out, status = command("--cancel", "--yes")
 	require.Equal(t, 6, status, out)
 	require.Contains(t, out, "legal hold")

@@ -65,7 +65,7 @@ func erase(cmd *cobra.Command, c *client.Client, o eraseFlags) error {
 		return nil
 	}
 	if len(active) > 0 && !o.cancel {
-		return exit.Outcome(exit.Refused, fmt.Sprintf("%d runs have not ended: cancel them, or use --cancel", len(active)))
+		return exit.With(exit.Refused, fmt.Errorf("%d runs have not ended: cancel them, or use --cancel", len(active)))
 	}
 	if err := confirm(cmd, o.yes); err != nil {
 		return err
@@ -83,7 +83,7 @@ func erase(cmd *cobra.Command, c *client.Client, o eraseFlags) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d runs erased\n", erased)
 	if len(refused) > 0 {
-		return exit.Outcome(exit.Refused, fmt.Sprintf("%d runs could not be erased: %s", len(refused), strings.Join(refused[:min(len(refused), 5)], "; ")))
+		return exit.With(exit.Refused, fmt.Errorf("%d runs could not be erased: %s", len(refused), strings.Join(refused[:min(len(refused), 5)], "; ")))
 	}
 	if _, err := c.EraseTenant(ctx); err != nil {
 		return err

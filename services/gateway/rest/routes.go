@@ -203,7 +203,7 @@ var Routes = []Route{
 		Body:    func() proto.Message { return &hostv1.EraseRunsRequest{} },
 	},
 	{
-		HTTP:     http.MethodPut,
+		HTTP:     http.MethodPost,
 		Path:     "/v1/runs/{run_id}/hold",
 		Method:   hostv1.Host_HoldRun_FullMethodName,
 		Success:  200,
