@@ -28,7 +28,7 @@ func TestErase_ATenant(t *testing.T) {
 	}
 	shared := named("shared", kept)
 	for client, docs := range map[*harness.Client][]string{
-		c: {named("mine", secret), named("old", secret), shared, waitingFlow}, other: {shared, named("theirs", kept)},
+		c: {named("mine", secret), named("old", "old"), shared, waitingFlow}, other: {shared, named("theirs", kept)},
 	} {
 		for _, doc := range docs {
 			doing(t, client, http.MethodPost, "/v1/workflows", doc, http.StatusCreated)

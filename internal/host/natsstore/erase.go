@@ -98,5 +98,5 @@ func (s *Stores) EraseTenant(ctx context.Context, tenant string) error {
 
 // EraseWorkflow erases a record of the bucket of workflows.
 func (s *Stores) EraseWorkflow(ctx context.Context, key string) error {
-	return s.Workflows.(*jetkv.Store).Erase(ctx, key) //nolint:forcetypeassert // it is a bucket
+	return s.Workflows.(*jetkv.Store).Forget(ctx, key) //nolint:forcetypeassert // it is a bucket
 }

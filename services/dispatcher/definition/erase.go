@@ -34,11 +34,6 @@ func (r *Registry) EraseTenant(ctx context.Context, tenant string, erase func(ct
 	}
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		ref := own[key]
-		if ref.Digest != "" { // other dispatchers see the deletion
-			if _, err := r.Delete(ctx, tenant, ref.ID, ""); err != nil {
-				return 0, err
-			}
-		}
 		for _, digest := range ref.digests() {
 			if others[digest] {
 				continue
@@ -50,7 +45,7 @@ func (r *Registry) EraseTenant(ctx context.Context, tenant string, erase func(ct
 			delete(r.entries, digest)
 			r.mu.Unlock()
 		}
-		if err := erase(ctx, key); err != nil {
+		if err := erase(ctx, key); err != nil { // other dispatchers see it
 			return 0, err
 		}
 		r.mu.Lock()
