@@ -74,46 +74,65 @@ const held = `{"type":"object","additionalProperties":false,"required":["code","
 	"code":{"type":"string","pattern":"^[A-Z]{2}-[0-9]{3}$"},"kind":{"enum":["bug","wish"]},"count":{"type":"integer"},
 	"tags":{"type":"array","items":{"type":"string"},"minItems":2,"maxItems":2},"day":{"type":"string","format":"date"}}}`
 
+// interfaces are providers for Ollama's other interfaces.
+const interfaces = `{"providers":{
+	"messages":{"api":"anthropic","baseUrl":"%[1]s","key":{"env":"ANY_KEY"}},
+	"responses":{"api":"openai-responses","baseUrl":"%[1]s/v1"}}}`
+
 // A real engine streams, holds its model to the schema as it is written, counts tokens, and reports a
 // model that it does not have.
 func TestOllama(t *testing.T) {
 	t.Parallel()
 	url := ollama(t)
-	h := harness.Start(t, "--provider", "ollama="+url+"/v1", "--default-model", "ollama/tiny")
+	settings := filepath.Join(t.TempDir(), "providers.json")
+	require.NoError(t, os.WriteFile(settings, fmt.Appendf(nil, interfaces, url), 0o600))
+	h := harness.StartWith(t, harness.Options{
+		Args: []string{"--provider", "ollama=" + url + "/v1", "--default-model", "ollama/tiny", "--provider-settings", settings},
+		Env:  []string{"ANY_KEY=any"},
+	})
 	c := h.Client("dev-key")
 	require.NoError(t, h.Deploy([]string{
-		flow("text", "core.ai.callPrompt", `{"prompt":"Say it.","maxTokens":32}`),
-		flow("schema", "core.ai.structuredOutput", `{"prompt":"Fill it.","maxTokens":200,"outputSchema":`+held+`}`),
-		flow("short", "core.ai.structuredOutput", `{"prompt":"Fill it.","maxTokens":4,"outputSchema":`+held+`}`),
-		flow("long", "core.ai.callPrompt", `{"prompt":"`+strings.Repeat("far too much ", 200)+`","maxTokens":32}`),
-		flow("unknown", "core.ai.callPrompt", `{"model":"missing","prompt":"Say it.","maxTokens":32}`),
+		flow("text", "core.ai.callPrompt", `{"prompt":"Say it.","temperature":0,"maxTokens":64}`),
+		flow("schema", "core.ai.structuredOutput", `{"prompt":"Fill it.","temperature":0,"maxTokens":200,"outputSchema":`+held+`}`),
+		flow("short", "core.ai.structuredOutput", `{"prompt":"Fill it.","temperature":0,"maxTokens":4,"outputSchema":`+held+`}`),
+		flow("long", "core.ai.callPrompt", `{"prompt":"`+strings.Repeat("far too much ", 200)+`","temperature":0,"maxTokens":32}`),
+		flow("unknown", "core.ai.callPrompt", `{"model":"missing","prompt":"Say it.","temperature":0,"maxTokens":32}`),
+		flow("text-messages", "core.ai.callPrompt", `{"provider":"messages","model":"tiny","prompt":"Say it.","temperature":0,"maxTokens":64}`),
+		flow("text-responses", "core.ai.callPrompt", `{"provider":"responses","model":"tiny","prompt":"Say it.","temperature":0,"maxTokens":64}`),
+		flow("schema-responses", "core.ai.structuredOutput", `{"provider":"responses","model":"tiny","prompt":"Fill it.","temperature":0,"maxTokens":200,"outputSchema":`+held+`}`),
+		flow("unknown-messages", "core.ai.callPrompt", `{"provider":"messages","model":"missing","prompt":"Say it.","temperature":0,"maxTokens":32}`),
+		flow("unknown-responses", "core.ai.callPrompt", `{"provider":"responses","model":"missing","prompt":"Say it.","temperature":0,"maxTokens":32}`),
 	}, "dev-key"))
 
-	t.Run("text", func(t *testing.T) {
-		t.Parallel()
-		r := run(t, c, "text")
-		require.Equal(t, "completed", r.status, r.dump)
-		require.Equal(t, `"Ok."`, r.output)
-		require.GreaterOrEqual(t, r.count["output.chunk"], 2, "the answer is streamed")
-		require.Len(t, r.usage, 1)
-		require.Equal(t, len("user: Say it.\n"), r.usage[0].InputTokens, "a token is a byte")
-		require.InDelta(t, len("Ok."), r.usage[0].OutputTokens, 1)
-	})
-	t.Run("a schema", func(t *testing.T) {
-		t.Parallel()
-		r := run(t, c, "schema")
-		require.Equal(t, "completed", r.status, r.dump)
-		require.Len(t, r.usage, 1, "the grammar leaves nothing to correct")
-		require.Zero(t, r.count["log.appended"], "the server takes the schema as it is written")
-		var got struct {
-			Code, Kind, Day string
-			Tags            []string
-		}
-		require.NoError(t, json.Unmarshal([]byte(r.output), &got), r.output)
-		require.Regexp(t, `^[A-Z]{2}-[0-9]{3}$`, got.Code)
-		require.Len(t, got.Tags, 2)
-		require.Regexp(t, `^\d{4}-\d\d-\d\d$`, got.Day)
-	})
+	for _, name := range []string{"text", "text-messages", "text-responses"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, c, name)
+			require.Equal(t, "completed", r.status, r.dump)
+			require.Equal(t, `"`+spoken+`"`, r.output)
+			require.GreaterOrEqual(t, r.count["output.chunk"], 2, "the answer is streamed")
+			require.Len(t, r.usage, 1)
+			require.Equal(t, len("user: Say it.\n"), r.usage[0].InputTokens, "a token is a byte")
+			require.InDelta(t, len(spoken), r.usage[0].OutputTokens, 1)
+		})
+	}
+	for _, name := range []string{"schema", "schema-responses"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, c, name)
+			require.Equal(t, "completed", r.status, r.dump)
+			require.Len(t, r.usage, 1, "the grammar leaves nothing to correct")
+			require.Zero(t, r.count["log.appended"], "the server takes the schema as it is written")
+			var got struct {
+				Code, Kind, Day string
+				Tags            []string
+			}
+			require.NoError(t, json.Unmarshal([]byte(r.output), &got), r.output)
+			require.Regexp(t, `^[A-Z]{2}-[0-9]{3}$`, got.Code)
+			require.Len(t, got.Tags, 2)
+			require.Regexp(t, `^\d{4}-\d\d-\d\d$`, got.Day)
+		})
+	}
 	t.Run("too short a budget", func(t *testing.T) {
 		t.Parallel()
 		r := run(t, c, "short")
@@ -128,13 +147,15 @@ func TestOllama(t *testing.T) {
 		require.Equal(t, "completed", r.status, r.dump)
 		require.LessOrEqual(t, r.usage[0].InputTokens, room, "Ollama cuts the prompt, and counts what is left")
 	})
-	t.Run("an unknown model", func(t *testing.T) {
-		t.Parallel()
-		r := run(t, c, "unknown")
-		require.Equal(t, "failed", r.status)
-		require.Equal(t, "model_not_supported", r.code)
-		require.Contains(t, r.message, "missing", "the server's own words are quoted")
-	})
+	for _, name := range []string{"unknown", "unknown-messages", "unknown-responses"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, c, name)
+			require.Equal(t, "failed", r.status)
+			require.Equal(t, "model_not_supported", r.code, r.message)
+			require.Contains(t, r.message, "missing", "the server's own words are quoted")
+		})
+	}
 }
 
 // flow is a workflow of one node.

@@ -127,6 +127,12 @@ func TestChoose_WhatWasAskedForDecides(t *testing.T) {
 		"a payload as JSON text":                 {"vendor.x.task", `"{\"title\":\"a\"}"`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"a payload amid prose alone":             {"vendor.x.task", `I say {"title":"a"} to that`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"an envelope as JSON text":               {"vendor.x.task", `"{\"type\":\"error\",\"payload\":{}}"`, []string{"error", `{}`}},
+		"a payload within an envelope as text":   {"vendor.x.task", `{"type":"vendor.x.task","payload":"{\"title\":\"a\"}"}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a text that is JSON and wanted as text": {"vendor.x.list", `["{\"title\":\"a\"}"]`, []string{"vendor.x.list", `["{\"title\":\"a\"}"]`}},
+		"a payload under the name of its kind":   {"vendor.x.task", `{"vendor.x.task":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a wrapped text":                         {"vendor.x.level", `{"value":"high"}`, []string{"vendor.x.level", `"high"`}},
+		"a wrapped list":                         {"vendor.x.list", `{"value":["a"]}`, []string{"vendor.x.list", `["a"]`}},
+		"an open kind with a member value":       {"vendor.x.open", `{"value":{}}`, []string{"vendor.x.open", `{"value":{}}`}},
 		"a payload, then a question after prose": {"vendor.x.task", `{"title":"a"}` + "\n" + `{"type":"error","payload":{}}`, []string{"vendor.x.task", `{"title":"a"}`, "error", `{}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,6 +146,24 @@ func TestChoose_WhatWasAskedForDecides(t *testing.T) {
 			require.Equal(t, tc.want, got)
 			require.Len(t, r.spy.reqs, 1)
 		})
+	}
+}
+
+// A list of envelopes that was asked for is also read without the list, as text, or under another name.
+func TestChoose_ReadsListsOfEnvelopes(t *testing.T) {
+	t.Parallel()
+	const one = `{"type":"vendor.x.task","payload":{"title":"a"}}`
+	for _, answer := range []string{
+		`{"envelopes":[` + one + `]}`, `{"envelopes":` + one + `}`, `{"envelope":` + one + `}`, `{"envelope":[` + one + `]}`,
+		`{"envelopes":"[{\"type\":\"vendor.x.task\",\"payload\":{\"title\":\"a\"}}]"}`, one, `[` + one + `]`, `{"title":"a"}`,
+		`{"envelopes":[{"title":"a"}]}`, `{"envelopes":[{"type":"vendor.x.task","payload":"{\"title\":\"a\"}"}]}`,
+	} {
+		r, seen := answerKind(t, `{"envelopeType":"vendor.x.task","turn":"envelopes","expectsStreaming":false}`, answer)
+		require.Nil(t, r.result.Err, answer)
+		require.Len(t, r.spy.reqs, 1, answer)
+		require.Len(t, seen, 1, answer)
+		require.Equal(t, "vendor.x.task", seen[0].Type)
+		require.JSONEq(t, `{"title":"a"}`, string(seen[0].Payload), answer)
 	}
 }
 

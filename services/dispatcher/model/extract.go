@@ -40,13 +40,15 @@ type extraction struct {
 	broken int
 	// thought means that nothing follows the model's thinking.
 	thought bool
+	// announced means that the text ends with the label of an answer.
+	announced bool
 	// repeats means that documents were left out because they only repeat the prompt.
 	repeats bool
 }
 
 // isText reports whether the answer has neither JSON nor thinking alone.
 func (x extraction) isText() bool {
-	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.repeats
+	return len(x.documents) == 0 && x.broken < 0 && !x.thought && !x.announced && !x.repeats
 }
 
 // extract finds the JSON documents of an answer, leniently and deterministically: the whole text, else
@@ -62,7 +64,25 @@ func extract(text string) extraction {
 	}
 	s := searcher{text: text, budget: scanFactor*len(text) + scanFloor, found: extraction{broken: -1}}
 	s.run()
+	if s.endsBeforeAnswer() {
+		s.drop()
+		s.found.announced = true
+	}
 	return s.found
+}
+
+// endsBeforeAnswer reports whether the text ends where an answer was to follow: after a label, or after the
+// beginning of a block of JSON. The documents before it are drafts.
+func (s *searcher) endsBeforeAnswer() bool {
+	end := 0
+	if n := len(s.found.documents); n > 0 {
+		end = s.found.documents[n-1].end
+	}
+	rest := strings.TrimRight(s.text[end:], " \t\r\n*_")
+	if end == 0 || rest == "" {
+		return false
+	}
+	return strings.HasSuffix(rest, ":") || strings.HasSuffix(rest, "：") || strings.HasSuffix(strings.ToLower(rest), fence+"json")
 }
 
 // searcher walks through the text of an answer.
@@ -88,13 +108,17 @@ const (
 	fence = "```"
 	// cdata begins text in XML, after <!.
 	cdata = "[CDATA["
+	// comment begins a comment of XML, commentEnd ends it.
+	comment, commentEnd = "<!--", "-->"
+	// boxed precedes the braces around an answer in LaTeX.
+	boxed = `\boxed`
 )
 
 // run visits the places at which the meaning of the text changes, in order.
 func (s *searcher) run() {
 	s.passStrippedMarks()
 	for s.pos < len(s.text) {
-		at := strings.IndexAny(s.text[s.pos:], "{[`<◁")
+		at := strings.IndexAny(s.text[s.pos:], "{[`<◁&")
 		if at < 0 {
 			return
 		}
@@ -119,11 +143,25 @@ func (s *searcher) run() {
 			s.openFence()
 		case strings.HasPrefix(rest, cdata):
 			s.pos += len(cdata)
+		case strings.HasPrefix(rest, comment):
+			s.passComment()
+		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed):
+			s.pos++
 		case rest[0] == '{' || rest[0] == '[':
 			s.readDocument(pathBraces, false)
 		default:
 			s.pos++
 		}
+	}
+}
+
+// passComment skips a comment, which is no answer.
+func (s *searcher) passComment() {
+	s.pos += len(comment)
+	end := strings.Index(s.text[s.pos:], commentEnd)
+	s.budget -= len(s.text) - s.pos
+	if end >= 0 {
+		s.pos += end + len(commentEnd)
 	}
 }
 
@@ -151,6 +189,11 @@ func (s *searcher) openFence() {
 	}
 	content := strings.TrimSpace(body[:size])
 	s.budget -= size
+	if isThinking(language) {
+		s.pos += size + closed
+		s.found.thought = s.found.thought || len(s.found.documents) == 0
+		return
+	}
 	if content != "" && json.Valid([]byte(content)) {
 		offset := s.pos + strings.Index(body, content)
 		s.pos += size + closed

@@ -75,6 +75,8 @@ func parseFailure(text string, x extraction) failure {
 		f.detail = "it repeats a document of the prompt, without an answer of its own"
 	case len(x.documents) > 0:
 		f.detail = "its JSON document is not an envelope with type and payload"
+	case x.announced:
+		f.detail = "it ends where its answer was to begin"
 	case x.thought:
 		f.detail = "it ends after its thinking, without an answer"
 	case strings.TrimSpace(text) == "":

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,7 +172,14 @@ func TestForeign_Generated(t *testing.T) {
 		"{\r\n\t\"urgent\" : false ,\r\n\t\"title\" : \"\\u00e9\\ud83d\\ude00 😀\"\r\n}",
 	}
 	var thoughts []string
-	for _, m := range thinkingMarks {
+	marks := slices.Clone(thinkingMarks)
+	for _, name := range []string{
+		"think", "thinking", "thought", "reasoning", "reflection", "seed:think", "scratchpad", "thought_process", "thoughts",
+		"thinking-process", "inner_monologue", "chain_of_thought", "antThinking", "longcat_think",
+	} {
+		marks = append(marks, mark{text: "<" + name + ">", ends: "</" + name + ">"})
+	}
+	for _, m := range marks {
 		if m.paired {
 			continue // the end mark alone is none
 		}
@@ -208,6 +216,7 @@ func TestForeign_OtherRoots(t *testing.T) {
 	for source, texts := range map[string]map[string]string{
 		`{"type":"array","minItems":1,"items":{"type":"object","required":["n"],"additionalProperties":false,"properties":{"n":{"type":"integer"}}}}`: {
 			`[{"n":1},{"n":2}]`:                              `[{"n":1},{"n":2}]`,
+			`{"value":[{"n":1}]}`:                            `[{"n":1}]`,
 			"```json\n[\n {\"n\":1}\n]\n```":                 "[\n {\"n\":1}\n]",
 			"<think>[{\"n\":9}]</think>[{\"n\":1}]":          `[{"n":1}]`,
 			"<think time=1>[{\"n\":9}]</think>\n[{\"n\":1}]": `[{"n":1}]`,
@@ -216,13 +225,18 @@ func TestForeign_OtherRoots(t *testing.T) {
 			"[{\"n\":1},{\"n\":":                             "",
 		},
 		`{"type":"string","enum":["yes","no"]}`: {
-			`"yes"`:                          `"yes"`,
-			"```json\n\"no\"\n```":           `"no"`,
-			"<think>\"no\"</think>":          "",
-			"<think>\"no\"</think>\n\"yes\"": `"yes"`,
+			`"yes"`:                             `"yes"`,
+			`{"value":"yes"}`:                   `"yes"`,
+			"```json\n{\"value\": \"no\"}\n```": `"no"`,
+			`{"value":"maybe"}`:                 "",
+			`{"value":"yes","note":1}`:          "",
+			"```json\n\"no\"\n```":              `"no"`,
+			"<think>\"no\"</think>":             "",
+			"<think>\"no\"</think>\n\"yes\"":    `"yes"`,
 		},
 		`{"type":"integer"}`: {
 			"42":                       "42",
+			`{"value":42}`:             "42",
 			" 42\n":                    "42",
 			"```\n42\n```":             "42",
 			"\ufeff42":                 "42",

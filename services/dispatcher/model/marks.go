@@ -14,32 +14,18 @@ type mark struct {
 	paired bool
 }
 
-// thinkingMarks are the marks of open models, as their chat templates define them.
+// thinkingMarks are the marks of open models, as their chat templates define them. Tags are recognised by
+// their names; see isThinking.
 //
 //nolint:gochecknoglobals // a constant
 var thinkingMarks = []mark{
-	{text: "<think>", ends: "</think>"},
 	{text: `<details type="reasoning">`, ends: "</details>", paired: true},
-	{text: "<thinking>", ends: "</thinking>"},
-	{text: "<thought>", ends: "</thought>"},
-	{text: "<reasoning>", ends: "</reasoning>"},
-	{text: "<reflection>", ends: "</reflection>"},
-	{text: "<seed:think>", ends: "</seed:think>"},
 	{text: "<|begin_of_thought|>", ends: "<|end_of_thought|>"},
 	{text: "<|START_THINKING|>", ends: "<|END_THINKING|>"},
-	{text: "<scratchpad>", ends: "</scratchpad>"},
-	{text: "<thought_process>", ends: "</thought_process>"},
-	{text: "<thoughts>", ends: "</thoughts>"},
-	{text: "<thinking_process>", ends: "</thinking_process>"},
-	{text: "<inner_thoughts>", ends: "</inner_thoughts>"},
-	{text: "<inner_monologue>", ends: "</inner_monologue>"},
-	{text: "<internal_monologue>", ends: "</internal_monologue>"},
-	{text: "<chain_of_thought>", ends: "</chain_of_thought>"},
-	{text: "<reasoning_content>", ends: "</reasoning_content>"},
-	{text: "<antThinking>", ends: "</antThinking>"},
 	{text: "<|think|>", ends: "<|/think|>"},
 	{text: "<|thinking|>", ends: "<|/thinking|>"},
 	{text: "<|inner_prefix|>", ends: "<|inner_suffix|>"},
+	{text: "<|channel>thought", ends: "<channel|>"},
 	{text: "<unused94>", ends: "<unused95>"},
 	{text: "[THINK]", ends: "[/THINK]"},
 	{text: "◁think▷", ends: "◁/think▷"},
@@ -55,7 +41,89 @@ func thinkingMark(text string) (mark, bool) {
 			return mark{text: text[:len(m.ends)]}, true
 		}
 	}
-	return mark{}, false
+	t, ok := readTag(text)
+	switch {
+	case !ok || !isThinking(t.name):
+		return mark{}, false
+	case t.closing:
+		return mark{text: text[:t.size]}, true
+	default:
+		return mark{text: text[:t.size], ends: closingTag(text[t.size:], t.name)}, true
+	}
+}
+
+// tag is an XML tag, also with its brackets escaped.
+type tag struct {
+	name    string
+	closing bool
+	size    int
+}
+
+// readTag reads the tag at the start of the text.
+func readTag(text string) (t tag, ok bool) {
+	head := text[:min(len(text), maxTag)]
+	rest, ends := strings.TrimPrefix(head, "<"), ">"
+	if len(rest) == len(head) {
+		if rest = strings.TrimPrefix(head, "&lt;"); len(rest) == len(head) {
+			return tag{}, false
+		}
+		ends = "&gt;"
+	}
+	rest = strings.TrimLeft(rest, " ")
+	if inner, closing := strings.CutPrefix(rest, "/"); closing {
+		t.closing, rest = true, strings.TrimLeft(inner, " ")
+	}
+	size := 0
+	for size < len(rest) && (isWordByte(rest[size]) || strings.IndexByte("-:.", rest[size]) >= 0) {
+		size++
+	}
+	t.name, rest = rest[:size], rest[size:]
+	end := strings.Index(rest, ends)
+	if size == 0 || end < 0 {
+		return tag{}, false
+	}
+	attributes := rest[:end]
+	if strings.ContainsAny(attributes, "{[<|") || t.closing && strings.TrimSpace(attributes) != "" ||
+		!t.closing && attributes != "" && attributes[0] != ' ' {
+		return tag{}, false
+	}
+	t.size = len(head) - len(rest) + end + len(ends)
+	return t, true
+}
+
+// isThinking reports whether a tag, or a block of code, is named after thinking: think, antThinking,
+// chain_of_thought, seed:think, inner_monologue.
+func isThinking(name string) bool {
+	const shortest, longest = len("think"), 40
+	if len(name) < shortest || len(name) > longest {
+		return false
+	}
+	name = strings.ToLower(name)
+	for _, answer := range []string{"answer", "response", "output", "result", "final"} {
+		if strings.Contains(name, answer) {
+			return false
+		}
+	}
+	for _, word := range []string{"think", "thought", "reasoning", "reflection", "monologue", "scratchpad", "rumination", "rationale"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// closingTag returns the closing tag of a name as the text writes it.
+func closingTag(text, name string) string {
+	for at := 0; ; at++ {
+		next := strings.IndexAny(text[at:], "<&")
+		if next < 0 {
+			return "</" + name + ">"
+		}
+		at += next
+		if t, ok := readTag(text[at:]); ok && t.closing && strings.EqualFold(t.name, name) {
+			return text[at : at+t.size]
+		}
+	}
 }
 
 // openingSize returns the size of an opening mark at the start of the text; 0 if there is none. A tag can

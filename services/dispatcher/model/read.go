@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,6 +43,10 @@ type reading struct {
 func (r *reader) candidates(ctx context.Context, docs []document) ([]candidate, error) {
 	if items, ok, err := r.listed(ctx, docs); ok || err != nil {
 		return items, err
+	}
+	docs, err := r.unwrapped(ctx, docs, r.requestedSchema().schema, wrapMember, r.expected.kind)
+	if err != nil {
+		return nil, err
 	}
 	var good, others []reading
 	place, answered := 0, false
@@ -172,6 +177,10 @@ func (r *reader) items(ctx context.Context, items []document) ([]candidate, erro
 				c = payloadCandidate(d, r.expected.kind)
 			}
 		}
+		c, err := r.withoutText(ctx, c)
+		if err != nil {
+			return nil, err
+		}
 		out = append(out, c)
 	}
 	return out, nil
@@ -208,7 +217,10 @@ func (r *reader) read(ctx context.Context, d document) (reading, error) {
 		}
 	}
 	rd.envelopes = found
-	for _, c := range found {
+	for i, c := range found {
+		if found[i], err = r.withoutText(ctx, c); err != nil {
+			return rd, err
+		}
 		known, err := r.knows(ctx, c.kind)
 		if err != nil {
 			return rd, err
@@ -216,6 +228,34 @@ func (r *reader) read(ctx context.Context, d document) (reading, error) {
 		rd.known = rd.known || known
 	}
 	return rd, nil
+}
+
+// withoutText returns the envelope with its payload, if the model wrote that as JSON text.
+func (r *reader) withoutText(ctx context.Context, c candidate) (candidate, error) {
+	text, ok := strictjson.String(c.body["payload"])
+	if !ok || !json.Valid([]byte(text)) {
+		return c, nil
+	}
+	k, _, err := r.kind(ctx, c.kind)
+	if err != nil {
+		return c, err
+	}
+	s := r.requestedSchemas.compile(k.Name, k.Schema).schema
+	if s == nil {
+		return c, nil
+	}
+	for _, payload := range []json.RawMessage{c.body["payload"], json.RawMessage(text)} {
+		_, violations, err := r.validate(ctx, s, payload)
+		if err != nil {
+			return c, err
+		}
+		if len(violations) == 0 {
+			c.body = maps.Clone(c.body)
+			c.body["payload"] = payload
+			break
+		}
+	}
+	return c, nil
 }
 
 // isMeant reports whether a document that could be a payload is an envelope: no payload has the name of a

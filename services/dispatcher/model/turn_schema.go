@@ -138,12 +138,26 @@ func turnInstruction(kind string, kinds []projection.TurnKind) string {
 	return b.String()
 }
 
-// turnDocuments returns the envelopes that a document of the form envelopes lists.
+// turnDocuments returns the envelopes that a document of the form envelopes lists. Models that are not held
+// to the schema write one envelope without its list, or the list as JSON text.
 func turnDocuments(d document) ([]document, bool) {
 	members := strictjson.Object(d.raw)
-	var items []json.RawMessage
-	if len(members) != 1 || json.Unmarshal(members[projection.TurnMember], &items) != nil {
+	raw, ok := members[projection.TurnMember]
+	if !ok {
+		raw, ok = members["envelope"]
+	}
+	if !ok || len(members) != 1 {
 		return nil, false
+	}
+	if text, isText := strictjson.String(raw); isText {
+		raw = json.RawMessage(text)
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		if !isEnvelope(document{raw: raw}) {
+			return nil, false
+		}
+		items = []json.RawMessage{raw}
 	}
 	out := make([]document, 0, len(items))
 	for _, raw := range items {

@@ -9,17 +9,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// answer assembles an answer from the stream's events. It enforces the vendor's order (start,
-// blocks one after another, stop reason, stop), so that an incomplete stream does not count as a
-// complete answer.
+// answer assembles an answer from the stream's events. Gateways leave out events that say nothing of the
+// answer, or repeat them: starts, and ends of blocks. An answer whose end is missing, or whose blocks
+// are interleaved, is refused.
 type answer struct {
 	collector *provider.Collector
 	viaTool   bool // the forced tool's input is the text
 	thoughts  bool
 
-	// ended is set by the stop reason, which other servers leave out, and stopped by the last event.
-	started, ended, stopped bool
-	block                   *block // the open block
+	// ended is set by the stop reason, which other servers leave out, stopped by the last event, and
+	// pieced by the first block.
+	started, ended, stopped, pieced bool
+	block                           *block // the open block
 
 	answered   bool // the forced tool was called
 	calls      []provider.ToolCall
@@ -42,7 +43,7 @@ func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 	case "message": // the whole, from a server that does not stream
 		return a.addMessage(e.RawJSON())
 	case "message_start":
-		if a.started {
+		if a.pieced {
 			return newOrderError()
 		}
 		a.started = true
@@ -51,23 +52,31 @@ func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 	case "content_block_start":
 		return a.startBlock(e)
 	case "content_block_delta":
-		if a.block == nil || e.Index != a.block.index {
+		if a.block == nil {
+			if err := a.startImplied(e); err != nil {
+				return err
+			}
+		}
+		if e.Index != a.block.index {
 			return newOrderError()
 		}
 		return a.addDelta(e.Delta)
 	case "content_block_stop":
-		if a.block == nil || e.Index != a.block.index {
-			return newOrderError()
+		if a.block == nil || e.Index != a.block.index { // of a block that has ended
+			return nil
 		}
 		return a.endBlock()
 	case "message_delta":
-		if !a.started || a.block != nil {
-			return newOrderError()
+		if err := a.endBlock(); err != nil {
+			return err
 		}
-		a.ended = true
+		a.ended = a.ended || e.Delta.StopReason != ""
 		a.setStop(e)
 	case "message_stop":
-		if !a.ended || a.block != nil {
+		if err := a.endBlock(); err != nil {
+			return err
+		}
+		if !a.started && !a.pieced {
 			return newOrderError()
 		}
 		a.stopped = true
@@ -127,18 +136,19 @@ func (a *answer) finishBlocked() (provider.Result, error) {
 const contentFilter = "content_filter"
 
 // stopClass classifies the vendor's stop reason (OpenWOP envelope contract §14.1). A full context
-// window truncates an answer like an exhausted budget.
+// window truncates an answer like an exhausted budget. Gateways pass on the words of other vendors.
 func (a *answer) stopClass() provider.StopClass {
-	switch anthropic.StopReason(a.stop) {
-	case anthropic.StopReasonEndTurn, "":
-		return provider.StopClean
-	case anthropic.StopReasonMaxTokens, anthropic.StopReasonModelContextWindowExceeded:
-		return provider.StopTruncated
-	case anthropic.StopReasonStopSequence:
+	word := outbound.Word(a.stop)
+	switch {
+	case word == "stopsequence":
 		return provider.StopSequence
-	case anthropic.StopReasonRefusal, contentFilter:
+	case outbound.IsComplete(word):
+		return provider.StopClean
+	case outbound.IsTruncated(word):
+		return provider.StopTruncated
+	case word == "refusal", word == "contentfilter", word == "contentfiltered", word == "guardrailintervened":
 		return provider.StopRefused
-	case anthropic.StopReasonToolUse:
+	case a.isToolUse():
 		if a.answered && len(a.calls) == 0 {
 			return provider.StopClean // the forced call is the answer
 		}
@@ -148,8 +158,17 @@ func (a *answer) stopClass() provider.StopClass {
 	}
 }
 
+// isToolUse reports whether the answer ended with a call of a tool.
+func (a *answer) isToolUse() bool {
+	switch outbound.Word(a.stop) {
+	case "tooluse", "toolcalls", "toolcall", "functioncall":
+		return true
+	}
+	return false
+}
+
 func (a *answer) finishReason(stop provider.StopClass) string {
-	if stop == provider.StopUnknown && a.stop == string(anthropic.StopReasonToolUse) {
+	if stop == provider.StopUnknown && a.isToolUse() {
 		return "tool_calls"
 	}
 	return provider.FinishReason(stop)

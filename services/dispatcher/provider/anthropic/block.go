@@ -28,12 +28,16 @@ type block struct {
 // maxToolCalls limits the calls of an answer.
 const maxToolCalls = 128
 
-// startBlock starts a block. The vendor has one open at a time. Its numbers may have gaps: gateways
-// leave out blocks, such as thoughts.
+// startBlock starts a block, and ends the one before it. The vendor has one open at a time. Its numbers may
+// have gaps: gateways leave out blocks, such as thoughts.
 func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
-	if !a.started || a.block != nil || a.ended {
+	if a.ended || a.block != nil && a.block.index == e.Index {
 		return newOrderError()
 	}
+	if err := a.endBlock(); err != nil {
+		return err
+	}
+	a.pieced = true
 	a.block = &block{index: e.Index}
 	switch b := e.ContentBlock; b.Type {
 	case "text":
@@ -57,6 +61,24 @@ func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 		return a.addExtra(len(b.ID) + len(b.Name))
 	}
 	return nil
+}
+
+// startImplied starts the block of a delta whose start is missing. The start of a tool's call has its name,
+// and cannot be missing unless the tool is the forced one.
+func (a *answer) startImplied(e anthropic.MessageStreamEventUnion) error {
+	start := anthropic.MessageStreamEventUnion{Index: e.Index}
+	switch e.Delta.Type {
+	case "text_delta":
+		start.ContentBlock.Type = "text"
+	case "thinking_delta", "signature_delta":
+		start.ContentBlock.Type = "thinking"
+	case "input_json_delta":
+		if !a.viaTool || a.answered {
+			return newOrderError()
+		}
+		start.ContentBlock.Type = "tool_use"
+	}
+	return a.startBlock(start)
 }
 
 // wholeInput returns the input in a block's start. {} means that it follows in pieces, or that
@@ -125,9 +147,12 @@ func (a *answer) addInput(s string) error {
 	}
 }
 
-// endBlock ends the open block.
+// endBlock ends the open block, if there is one.
 func (a *answer) endBlock() error {
 	b := a.block
+	if b == nil {
+		return nil
+	}
 	if (b.kind == blockAnswer || b.kind == blockCall) && !b.any {
 		if err := a.addInput(b.input); err != nil {
 			return err

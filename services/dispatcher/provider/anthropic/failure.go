@@ -35,14 +35,14 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 	if reported == nil {
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
-	kind, text := p.typeOf(reported), strings.ToLower(reported.Body.Message)
-	if kind == shared.ErrorTypeInvalidRequestError && containsAny(text, filtered) {
+	kind, body := p.typeOf(reported), reported.Body
+	if kind == shared.ErrorTypeInvalidRequestError && reported.Body.IsFiltered() {
 		// A filter outside the model declined: this is an answer.
 		return a.finishBlocked()
 	}
-	e := p.byType(kind, text, req) // an error event within a stream
+	e := p.byType(kind, body, req) // an error event within a stream
 	if reported.Status != 0 {
-		e = p.refused(kind, reported, text, req)
+		e = p.refused(kind, reported, req)
 	}
 	secret := req.Credential
 	if p.platform.Secret != nil {
@@ -78,34 +78,36 @@ func (p *Provider) typeOf(reported *outbound.ServerError) shared.ErrorType {
 
 // refused maps an error response.
 func (p *Provider) refused(
-	kind shared.ErrorType, reported *outbound.ServerError, text string, req provider.Request,
+	kind shared.ErrorType, reported *outbound.ServerError, req provider.Request,
 ) *provider.Error {
-	e := p.byStatus(reported.Status, text, req)
+	e := p.byStatus(reported.Status, reported.Body, req)
 	if p.platform.ErrorType != nil && kind != "" && kind != shared.ErrorType(reported.Body.Kind) {
-		e = p.byType(kind, text, req)
+		e = p.byType(kind, reported.Body, req)
 	}
 	e.Status = reported.Status
 	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
-	e.RetryAfter = retryAfter(reported.Header)
+	if e.RetryAfter = retryAfter(reported.Header); e.RetryAfter == 0 && e.Retryable {
+		e.RetryAfter = reported.Body.Wait()
+	}
 	return e
 }
 
-func (p *Provider) byStatus(status int, text string, req provider.Request) *provider.Error {
+func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Request) *provider.Error {
 	switch {
 	case status == http.StatusUnauthorized:
-		return p.byType(shared.ErrorTypeAuthenticationError, text, req)
+		return p.byType(shared.ErrorTypeAuthenticationError, body, req)
 	case status == http.StatusPaymentRequired:
-		return p.byType(shared.ErrorTypeBillingError, text, req)
+		return p.byType(shared.ErrorTypeBillingError, body, req)
 	case status == http.StatusForbidden:
-		return p.byType(shared.ErrorTypePermissionError, text, req)
+		return p.byType(shared.ErrorTypePermissionError, body, req)
 	case status == http.StatusNotFound:
-		return p.byType(shared.ErrorTypeNotFoundError, text, req)
+		return p.byType(shared.ErrorTypeNotFoundError, body, req)
 	case status == http.StatusRequestEntityTooLarge:
-		return p.byType(requestTooLarge, text, req)
+		return p.byType(requestTooLarge, body, req)
 	case status == http.StatusTooManyRequests:
-		return p.byType(shared.ErrorTypeRateLimitError, text, req)
+		return p.byType(shared.ErrorTypeRateLimitError, body, req)
 	case status == overloaded:
-		return p.byType(shared.ErrorTypeOverloadedError, text, req)
+		return p.byType(shared.ErrorTypeOverloadedError, body, req)
 	case status == http.StatusNotImplemented:
 		return &provider.Error{
 			Code:    provider.CodeUnavailable,
@@ -118,7 +120,7 @@ func (p *Provider) byStatus(status int, text string, req provider.Request) *prov
 			Retryable: true,
 		}
 	default:
-		return p.byType(shared.ErrorTypeInvalidRequestError, text, req)
+		return p.byType(shared.ErrorTypeInvalidRequestError, body, req)
 	}
 }
 
@@ -130,7 +132,7 @@ const (
 )
 
 // byType maps the vendor's error types, which are the same in responses and streams.
-func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Request) *provider.Error {
+func (p *Provider) byType(kind shared.ErrorType, body outbound.ErrorBody, req provider.Request) *provider.Error {
 	switch kind {
 	case shared.ErrorTypeAuthenticationError:
 		return &provider.Error{
@@ -150,8 +152,11 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 	case requestTooLarge:
 		return promptTooLong()
 	case shared.ErrorTypeRateLimitError:
-		if containsAny(text, usedUp) {
+		switch {
+		case body.IsUsedUp():
 			return accountExhausted()
+		case body.IsOversized():
+			return promptTooLong()
 		}
 		return &provider.Error{
 			Code:      provider.CodeQuota,
@@ -169,8 +174,16 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 			Capacity:  true,
 		}
 	case shared.ErrorTypeInvalidRequestError:
-		return badRequest(text, req)
-	default: // api_error, timeout_error, and unknown types
+		return badRequest(body, req)
+	default: // api_error, timeout_error, unknown types, and none in the streams of other servers
+		if kind != shared.ErrorTypeAPIError && kind != shared.ErrorTypeTimeoutError {
+			switch {
+			case body.IsUsedUp(), body.IsTooLong():
+				return badRequest(body, req)
+			case body.IsOverloaded():
+				return p.byType(shared.ErrorTypeOverloadedError, body, req)
+			}
+		}
 		return &provider.Error{
 			Code:      provider.CodeUnavailable,
 			Message:   "the model's server failed, or broke off its answer with an error",
@@ -179,45 +192,22 @@ func (p *Provider) byType(kind shared.ErrorType, text string, req provider.Reque
 	}
 }
 
-// The vendor has one type for all bad requests; only the message distinguishes them.
-var (
-	filtered   = []string{"blocked by content filtering"}
-	usedUp     = []string{"credit balance is too low", "usage limit", "spend limit", "spending limit"}
-	longPrompt = []string{
-		"prompt is too long", "exceed context limit", "exceeds the maximum allowed", "image exceeds",
-		"too many total text bytes", "input is too long", "too many input tokens",
-	}
-	noModel    = []string{"model identifier is invalid", "on-demand throughput", "inference profile", "model not found", "unknown model"}
-	longAnswer = []string{"maximum allowed number of output tokens"}
-	badSchema  = []string{
-		"output_config", "output_format", "tools.0", "schema", "strict tool", "strict mode",
-		"structured output", "grammar",
-	}
-)
-
-func containsAny(text string, phrases []string) bool {
-	for _, p := range phrases {
-		if strings.Contains(text, p) {
-			return true
-		}
-	}
-	return false
-}
-
-func badRequest(text string, req provider.Request) *provider.Error {
+// badRequest distinguishes bad requests. The vendor has one type for all; only the message distinguishes
+// them.
+func badRequest(body outbound.ErrorBody, req provider.Request) *provider.Error {
 	switch {
-	case containsAny(text, usedUp):
+	case body.IsUsedUp():
 		return accountExhausted()
-	case containsAny(text, longAnswer):
+	case body.Says("maximum allowed number of output tokens"):
 		return invalid("maxTokens: %d; the model does not say so much in one answer", maxTokens(req))
-	case containsAny(text, longPrompt):
+	case body.IsTooLong():
 		return promptTooLong()
-	case containsAny(text, noModel):
+	case body.IsNoModel():
 		return &provider.Error{
 			Code:    provider.CodeModelNotSupported,
 			Message: "the model's server does not know the model, or does not serve it by this name",
 		}
-	case len(req.Schema) > 0 && containsAny(text, badSchema):
+	case len(req.Schema) > 0 && (body.IsAboutSchema() || body.Says("tools.0", "schema", "strict tool", "strict mode")):
 		return &provider.Error{
 			Code:    provider.CodeSchemaInvalid,
 			Message: "the model's server does not accept the response schema, or has no strict answers of this model",

@@ -70,20 +70,16 @@ func TestCall_ReadsAnInputThatComesWhole(t *testing.T) {
 	require.Equal(t, provider.StopClean, res.Stop)
 }
 
-// An event that is lost on the way, doubled or moved is seen.
+// An answer whose blocks are interleaved, or whose end is missing, is refused.
 func TestCall_RefusesAStreamOutOfOrder(t *testing.T) {
 	t.Parallel()
 	for name, events := range map[string][]string{
-		"no start":             {evText, evA, evShut, evEnd, evStop},
-		"two starts":           {evStart, evStart},
-		"a delta of no block":  {evStart, evA},
-		"of another block":     {evStart, evText, strings.Replace(evA, `"index":0`, `"index":1`, 1)},
-		"a stop of no block":   {evStart, evShut},
-		"a block in a block":   {evStart, evText, evText},
-		"a block left open":    {evStart, evText, evA, evEnd, evStop},
-		"an end without start": {evEnd, evStop},
-		"a stop without end":   {evStart, evText, evA, evShut, evStop},
-		"a block after all":    {evStart, evText, evA, evShut, evEnd, strings.Replace(evText, `"index":0`, `"index":1`, 1)},
+		"a start within":     {evStart, evText, evStart},
+		"of another block":   {evStart, evText, strings.Replace(evA, `"index":0`, `"index":1`, 1)},
+		"a block in a block": {evStart, evText, evText},
+		"a stop of nothing":  {evStop},
+		"a block after all":  {evStart, evText, evA, evShut, evEnd, strings.Replace(evText, `"index":0`, `"index":1`, 1)},
+		"input of no tool":   {evStart, `{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}`},
 		"text in a tool": {
 			evStart,
 			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}`,
@@ -93,6 +89,16 @@ func TestCall_RefusesAStreamOutOfOrder(t *testing.T) {
 		e := newRig(t, nil).fail(t, ask(), stream(events...))
 		require.Equal(t, provider.CodeUnavailable, e.Code, name)
 		require.Contains(t, e.Message, "out of any order", name)
+	}
+	for name, events := range map[string][]string{
+		"cut in a block":    {evStart, evText, evA},
+		"cut after a block": {evStart, evText, evA, evShut},
+		"cut before an end": {evStart, evText, evA, strings.Replace(evEnd, `"end_turn"`, "null", 1)},
+		"the start alone":   {evStart},
+	} {
+		e := newRig(t, nil).fail(t, ask(), stream(events...))
+		require.True(t, e.Retryable, name)
+		require.Contains(t, e.Message, "before it was complete", name)
 	}
 }
 

@@ -26,7 +26,7 @@ type answer struct {
 	sound        sound
 	extraBytes   int // bytes other than text and thoughts
 	finishReason string
-	usage        provider.Usage
+	usage        usage
 	// ended is set once the server said that the answer is complete, pieced once a piece of it came.
 	ended, pieced bool
 }
@@ -43,7 +43,10 @@ func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 func (a *answer) addChunk(c chunk) error {
 	a.collector.AnsweredBy(c.Model)
 	if c.Usage != nil {
-		a.usage = usageOf(*c.Usage)
+		a.usage.update(*c.Usage)
+	}
+	if c.FinishReason != "" {
+		a.finishReason = c.FinishReason
 	}
 	for _, choice := range c.Choices {
 		if a.chosen == nil {
@@ -130,10 +133,10 @@ func (a *answer) finish() (provider.Result, error) {
 	if a.finishReason == "" && (!a.ended || !a.hasContent()) {
 		return provider.Result{}, outbound.NewTransportError(nil)
 	}
-	if word := strings.ToLower(a.finishReason); slices.Contains(brokenOff, word) {
+	if word := outbound.Word(a.finishReason); slices.Contains(brokenOff, word) {
 		return provider.Result{}, &provider.Error{
 			Code:      provider.CodeUnavailable,
-			Message:   "the model's server broke off its answer: " + word,
+			Message:   "the model's server broke off its answer: " + a.finishReason,
 			Retryable: true,
 			Capacity:  word == noResources,
 		}
@@ -146,7 +149,7 @@ func (a *answer) finish() (provider.Result, error) {
 		Stop:        a.stopClass(),
 		RefusalText: a.refusal.String(),
 		Media:       a.sound.media(),
-		Usage:       a.usage,
+		Usage:       usageOf(a.usage),
 	}
 	if r.RefusalText != "" { // the finish reason is "stop" in this case
 		r.Stop = provider.StopRefused

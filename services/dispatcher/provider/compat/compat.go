@@ -116,9 +116,9 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 	if a.chosen == nil && s.foreign {
 		return provider.Result{}, outbound.NewTransportError(outbound.ErrNoStream)
 	}
-	if s.done && !a.usage.Known && !p.cfg.Responses {
+	if s.done && !a.usage.known() && !p.cfg.Responses {
 		if u := s.lateUsage(ctx); u != nil {
-			a.usage = usageOf(*u)
+			a.usage.update(*u)
 		}
 	}
 	return a.finish()

@@ -21,8 +21,8 @@ import (
 // for JSON validity, and for the end.
 type eventStream struct {
 	events ssestream.Decoder
-	// read reads an event; done means that it completes the answer.
-	read    func(data []byte, into *chunk) (done bool, err error)
+	// read reads an event and its name; done means that it completes the answer.
+	read    func(name string, data []byte, into *chunk) (done bool, err error)
 	current chunk
 	// done means that the answer is complete; the stream may still be open.
 	done bool
@@ -64,11 +64,11 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	event := s.events.Event()
-	if s.done = bytes.HasPrefix(bytes.TrimSpace(event.Data), []byte("[DONE]")); s.done {
+	if s.done = isDone(event.Data); s.done {
 		return false
 	}
 	s.current = chunk{}
-	s.done, s.err = s.read(event.Data, &s.current)
+	s.done, s.err = s.read(event.Type, event.Data, &s.current)
 	if _, reported := errors.AsType[*outbound.ServerError](s.err); s.err != nil && !reported {
 		if event.Type == "error" || strictjson.KindOf(event.Data) == "an array" { // errors in another form
 			s.err = &outbound.ServerError{Body: outbound.ParseError(event.Data)}
@@ -77,8 +77,14 @@ func (s *eventStream) next() bool {
 	return s.err == nil
 }
 
+// isDone reports whether an event says that the answer is complete: [DONE], also without its brackets.
+func isDone(data []byte) bool {
+	word := bytes.Trim(data, " \t\r\n\"[]")
+	return bytes.EqualFold(word, []byte("done")) || bytes.HasPrefix(word, []byte("DONE]"))
+}
+
 // readChunk reads an event of Chat Completions.
-func readChunk(data []byte, into *chunk) (done bool, err error) {
+func readChunk(_ string, data []byte, into *chunk) (done bool, err error) {
 	if err = into.read(data); err == nil && into.failed() {
 		body := outbound.ParseError(data)
 		if body == (outbound.ErrorBody{}) { // the error is not at the top

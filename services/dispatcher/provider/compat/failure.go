@@ -26,66 +26,20 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 		a.finishReason = word
 		return a.finish()
 	}
-	e := p.classify(req, reported)
+	e := p.classify(req, reported, a.hasContent())
 	e.Status = reported.Status
 	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
-	e.RetryAfter = retryAfter(reported.Header)
+	if e.RetryAfter = retryAfter(reported.Header); e.RetryAfter == 0 && e.Retryable {
+		e.RetryAfter = reported.Body.Wait()
+	}
 	e.Quote = provider.Quote(reported.Body.Message, req.Credential)
 	return provider.Result{}, e
 }
 
-// Phrases in the errors of servers, in lower case: of OpenAI, vLLM, llama.cpp, Ollama, LM Studio,
-// Mistral, Groq, DeepSeek and gateways. Servers have few codes in common, so their text decides where
-// the status does not.
-var (
-	saysTooLong = []string{ //nolint:gochecknoglobals // a constant
-		"context_length", "context length", "context size", "context window", "context_window",
-		"exceed_context_size", "maximum context", "max_model_len",
-		"string_above_max_length", "prompt is too long", "input is too long", "input too long",
-		"prompt too long", "too many tokens", "too many input tokens",
-		"reduce the length", "exceeds the available context", "larger than the maximum",
-		"token limit exceeded", "contextwindowexceeded", "context shift is disabled", "`inputs` tokens + `max_new_tokens`",
-		"`inputs` must have less than", "exceeds the model's maximum", "maximum number of tokens allowed",
-		"range of input length should be",
-	}
-	saysSchema = []string{ //nolint:gochecknoglobals // a constant
-		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema",
-		"invalid_function_parameters", "structured output", "guided_json",
-		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice", "json mode",
-		"json_object", "requested parameters", "text.format",
-	}
-	// saysTool is only about the schema if it was sent as a tool.
-	saysTool          = []string{"tool", "function call"} //nolint:gochecknoglobals // a constant
-	saysBadGeneration = []string{                         //nolint:gochecknoglobals // a constant
-		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed",
-		"failed to call a function", "failed to validate json",
-	}
-	saysOverloaded = []string{ //nolint:gochecknoglobals // a constant
-		"overloaded", "server_busy", "server is busy", "slow_down", "no capacity", "at capacity",
-		"out of capacity", "loading model", "model is loading", "currently loading", "model too busy", "capacity_exceeded",
-		"capacity exceeded", "over capacity", "high demand", "too busy",
-		"try again later", "temporarily unavailable", "service_unavailable", "service unavailable",
-	}
-	saysRateLimit = []string{"rate_limit", "rate limit", "too many requests", "requests per", "tokens per min"} //nolint:gochecknoglobals // a constant
-	saysUsedUp    = []string{                                                                                   //nolint:gochecknoglobals // a constant
-		"insufficient_quota", "billing_hard_limit", "billing", "insufficient balance",
-		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
-		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
-		"balance is insufficient", "exceeded_current_quota", "spending limit", "call volume quota", "not enough credits",
-		"allocationquota",
-	}
-	saysNoModel = []string{ //nolint:gochecknoglobals // a constant
-		"model_not_found", "model not found", "unknown model", "no such model", "invalid model",
-		"does not exist", "try pulling it", "is not loaded", "no models loaded",
-	}
-	saysNoKey = []string{"invalid_api_key", "invalid api key", "incorrect api key", "missing api key", "unauthorized", "authentication"} //nolint:gochecknoglobals // a constant
-)
-
-// saysFiltered are phrases of filters whose errors have no code of their own: of Azure behind gateways,
-// OpenRouter, xAI, DeepSeek, Alibaba and Zhipu.
-var saysFiltered = []string{ //nolint:gochecknoglobals // a constant
-	"content management policy", "contentpolicyviolation", "responsibleaipolicyviolation", "your input was flagged",
-	"violates usage guidelines", "content exists risk", "inappropriate content", "unsafe or sensitive content",
+// saysBadGeneration are phrases of errors about what the model wrote.
+var saysBadGeneration = []string{ //nolint:gochecknoglobals // a constant
+	"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed",
+	"failed to call a function", "failed to validate json",
 }
 
 // filterOf returns the word of the filter that refused a prompt; empty if none did.
@@ -100,43 +54,45 @@ func filterOf(s *outbound.ServerError) string {
 			return word
 		}
 	}
-	if s.Body.Says(saysFiltered...) {
+	if s.Body.IsFiltered() {
 		return contentFilter
 	}
 	return ""
 }
 
 // classify maps an error by its status and by what it says. An error in a stream has no status, or
-// one in its code.
-func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *provider.Error {
-	status, says := s.Status, s.Body.Says
+// one in its code. begun means that a part of the answer came before it.
+func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun bool) *provider.Error {
+	status, says, body := s.Status, s.Body.Says, s.Body
 	const firstStatus, lastStatus = 400, 599
-	if code, err := strconv.Atoi(s.Body.Code); status == 0 && err == nil && code >= firstStatus && code <= lastStatus {
+	if code, err := strconv.Atoi(body.Code); status == 0 && err == nil && code >= firstStatus && code <= lastStatus {
 		status = code
 	}
+	limited := status == http.StatusTooManyRequests || status == 0 && body.IsRateLimit() || status == http.StatusBadRequest && body.IsThrottled()
 	switch {
 	case status == http.StatusForbidden && says("model_not_found", "access to model", "access to the model"):
 		return p.noModel()
-	case status == http.StatusForbidden && says(saysUsedUp...), status == http.StatusPreconditionFailed && says(saysUsedUp...):
+	case (status == http.StatusForbidden || status == http.StatusPreconditionFailed) && body.IsUsedUp():
 		return usedUp()
-	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && says(saysNoKey...):
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && body.IsNoKey():
 		return &provider.Error{
 			Code:    provider.CodeCredentialRequired,
 			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
 		}
-	case status == http.StatusPaymentRequired, (status == http.StatusTooManyRequests || status == 0 || status == http.StatusBadRequest) && says(saysUsedUp...):
+	case status == http.StatusPaymentRequired, (limited || status == 0 || status == http.StatusBadRequest) && body.IsUsedUp():
 		return usedUp()
-	case status == http.StatusTooManyRequests, status == 0 && says(saysRateLimit...):
+	case limited && body.IsOversized(), status == http.StatusRequestEntityTooLarge,
+		!limited && status <= http.StatusInternalServerError && body.IsTooLong():
+		return &provider.Error{
+			Code:    provider.CodeContentTooLong,
+			Message: "prompt and answer are longer than the model takes",
+		}
+	case limited:
 		return &provider.Error{
 			Code:      provider.CodeQuota,
 			Message:   "the model's server refused for its rate limit",
 			Retryable: true,
 			Capacity:  true,
-		}
-	case status == http.StatusRequestEntityTooLarge || status <= http.StatusInternalServerError && says(saysTooLong...):
-		return &provider.Error{
-			Code:    provider.CodeContentTooLong,
-			Message: "prompt and answer are longer than the model takes",
 		}
 	case (len(req.Schema) > 0 || req.Via == provider.ViaObject) && says(saysBadGeneration...):
 		return &provider.Error{
@@ -144,19 +100,20 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError) *prov
 			Message:   "the model's server rejected what its model wrote",
 			Retryable: true,
 		}
-	case refusesSchema(req, status, s.Body):
+	case refusesSchema(req, status, body, begun):
 		return &provider.Error{
 			Code:    provider.CodeSchemaInvalid,
 			Message: "the model's server does not accept the response schema, or has no enforced schemas for this model; an entry in --models can say how it takes schemas",
 		}
-	case isTemporary(status), (status < http.StatusMultipleChoices || status == flexCapacity) && says(saysOverloaded...):
-		return p.temporary(status, says(saysOverloaded...))
-	case status == http.StatusNotFound, s.Body.Param == "model", status == http.StatusBadRequest && says("model") && says(saysNoModel...):
+	case isTemporary(status), (status < http.StatusMultipleChoices || status == flexCapacity) && body.IsOverloaded(),
+		status == http.StatusNotFound && body.IsLoading():
+		return p.temporary(status, body.IsOverloaded())
+	case status == http.StatusNotFound, body.Param == "model", status == http.StatusBadRequest && says("model") && body.IsNoModel():
 		return p.noModel()
 	case status >= http.StatusBadRequest:
 		return &provider.Error{
 			Code:    provider.CodeInvalidRequest,
-			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(s.Body.Param),
+			Message: "the model's server does not accept the request, status " + strconv.Itoa(status) + memberHint(body.Param),
 		}
 	default: // in a stream
 		return &provider.Error{
@@ -180,17 +137,18 @@ func usedUp() *provider.Error {
 }
 
 // refusesSchema reports whether a server refuses the schema, or its form. Some servers report what
-// they have not built, or a grammar that they cannot build, as an error of their own.
-func refusesSchema(req provider.Request, status int, e outbound.ErrorBody) bool {
+// they have not built, or a grammar that they cannot build, as an error of their own, or within a stream
+// that has not begun its answer.
+func refusesSchema(req provider.Request, status int, e outbound.ErrorBody, begun bool) bool {
 	switch {
 	case len(req.Schema) == 0 && req.Via != provider.ViaObject:
 		return status >= http.StatusBadRequest && !isTemporary(status) && aboutSchema(e)
-	case isTemporary(status) && (status != http.StatusInternalServerError || e.Says(saysOverloaded...)):
+	case isTemporary(status) && (status != http.StatusInternalServerError || e.IsOverloaded()):
 		return false
-	case status < http.StatusBadRequest:
+	case status == 0 && begun, 0 < status && status < http.StatusBadRequest:
 		return false
 	}
-	return e.Says(saysSchema...) || aboutSchema(e) || req.Via == provider.ViaTool && e.Says(saysTool...)
+	return e.IsAboutSchema() || aboutSchema(e) || req.Via == provider.ViaTool && e.Says("tool", "function call")
 }
 
 // aboutSchema reports whether a code or a member of OpenAI's errors is about the schema, as response

@@ -364,6 +364,7 @@ func TestForeign_Waits(t *testing.T) {
 		want   time.Duration
 	}{
 		"seconds":             {map[string]string{"Retry-After": "7"}, 7 * time.Second},
+		"with a unit":         {map[string]string{"Retry-After": "2m30s"}, 150 * time.Second},
 		"fractions":           {map[string]string{"Retry-After": "0.5"}, 500 * time.Millisecond},
 		"milliseconds":        {map[string]string{"Retry-After-Ms": "1500", "Retry-After": "9"}, 1500 * time.Millisecond},
 		"a date":              {map[string]string{"Retry-After": "Fri, 30 Jan 2026 12:00:10 GMT", "Date": "Fri, 30 Jan 2026 12:00:00 GMT"}, 10 * time.Second},

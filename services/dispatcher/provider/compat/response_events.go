@@ -35,6 +35,7 @@ type response struct {
 	Usage      json.RawMessage `json:"usage"`
 	Error      json.RawMessage `json:"error"`
 	Incomplete json.RawMessage `json:"incomplete_details"`
+	Text       json.RawMessage `json:"output_text"`
 }
 
 // outputItem holds the members that are read of a part of the output.
@@ -88,18 +89,24 @@ type responseReader struct {
 	any bool
 }
 
-// read reads an event; done means that it is the last one.
-func (r *responseReader) read(data []byte, into *chunk) (done bool, err error) {
+// read reads an event; done means that it is the last one. Some servers have its type only as its name.
+func (r *responseReader) read(name string, data []byte, into *chunk) (done bool, err error) {
 	var e responseEvent
 	if err := json.Unmarshal(data, &e); err != nil {
 		return false, err
 	}
 	kind := outbound.PlainText(e.Type)
+	if kind == "" && strings.HasPrefix(name, "response.") && !present(e.Object) {
+		kind = name
+	}
 	switch kind {
 	case "response.created", "response.in_progress", "response.queued":
 		into.Model, _ = strictjson.String(strictjson.Object(e.Response)["model"])
 		return false, nil
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
+		if !present(e.Response) { // some gateways leave out the object around it
+			e.Response = data
+		}
 		return true, r.end(strings.TrimPrefix(kind, "response."), e.Response, e.Usage, into)
 	case "response.output_item.added":
 		r.startItem(e, into)
@@ -115,7 +122,7 @@ func (r *responseReader) read(data []byte, into *chunk) (done bool, err error) {
 			return false, nil
 		}
 	}
-	if kind == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
+	if kind == "error" || isError(e.Error) {
 		return false, &outbound.ServerError{Body: outbound.ParseError(data)}
 	}
 	if d, ok := r.piece(kind, e); ok {
@@ -176,6 +183,9 @@ func (r *responseReader) add(at place, text json.RawMessage) (d delta) {
 		d.Thought = separated(&r.thought, place{item: at.item, index: at.index}) + outbound.PlainText(text)
 		return d
 	default:
+		if inner := membersOf(text); inner["type"] == nil && inner["text"] != nil {
+			text = inner["text"]
+		}
 		d.Content = contentOf(text).Content
 		if separated(&r.text, place{item: at.item}) != "" {
 			d.Content = d.Content.after(itemBreak)
@@ -248,18 +258,24 @@ func (r *responseReader) end(kind string, doc, usage json.RawMessage, into *chun
 	if status == "" {
 		status = kind
 	}
-	if status == "failed" || status == "cancelled" || len(whole.Error) > 0 && string(whole.Error) != "null" {
+	if status == "failed" || status == "cancelled" || isError(whole.Error) {
 		return &outbound.ServerError{Body: outbound.ParseError(strictjson.Render(map[string]json.RawMessage{"error": orNull(whole.Error)}))}
 	}
 	into.Model, _ = strictjson.String(whole.Model)
-	into.Usage = firstUsage(whole.Usage, usage)
+	into.Usage = usageIn(whole.Usage, usage)
 	if !r.any {
 		var items []json.RawMessage
-		if json.Unmarshal(whole.Output, &items) != nil || len(items) == 0 {
+		if json.Unmarshal(whole.Output, &items) != nil && present(whole.Output) {
+			items = []json.RawMessage{whole.Output}
+		}
+		if len(items) == 0 {
 			items = r.items
 		}
 		for i, item := range items {
 			into.Choices = append(into.Choices, r.wholeItem(int64(i), item)...)
+		}
+		if text := outbound.PlainText(whole.Text); len(into.Choices) == 0 && text != "" {
+			into.Choices = []choice{{Delta: r.add(place{}, whole.Text)}}
 		}
 	}
 	finish := status
@@ -267,7 +283,11 @@ func (r *responseReader) end(kind string, doc, usage json.RawMessage, into *chun
 	case "", "done":
 		finish = completedResponse
 	case "incomplete":
-		if reason := outbound.PlainText(strictjson.Object(whole.Incomplete)["reason"]); reason != "" {
+		details := whole.Incomplete
+		if m := membersOf(details); m != nil {
+			details = m["reason"]
+		}
+		if reason := outbound.PlainText(details); reason != "" {
 			finish = reason
 		}
 	}

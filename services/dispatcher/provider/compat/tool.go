@@ -20,14 +20,20 @@ func (c *toolCall) build() provider.ToolCall {
 	return provider.ToolCall{ID: c.id.String(), Name: c.name.String(), Arguments: c.arguments.String() + c.joiner.flush()}
 }
 
+// isOf reports whether the tool is called. Models write its name with the namespace of their prompt's.
+func (c *toolCall) isOf(tool string) bool {
+	return strings.TrimPrefix(strings.TrimSpace(c.name.String()), "functions.") == tool
+}
+
 // maxToolCalls limits the tool calls of an answer.
 const maxToolCalls = 128
 
 // callOf returns the tool call of a fragment. Id and name are in the first fragment. Another id under
-// the same index is another call: some servers give all calls the index 0.
+// the same index is another call if it has a name: some servers give all calls the index 0, others
+// each fragment an id of its own.
 func (a *answer) callOf(t toolPiece) (*toolCall, error) {
 	for _, c := range slices.Backward(a.calls) {
-		if c.index == t.Index && (t.ID == "" || c.id.Len() == 0 || c.id.String() == t.ID) {
+		if c.index == t.Index && (t.ID == "" || t.Name == "" || c.id.Len() == 0 || c.id.String() == t.ID) {
 			return c, nil
 		}
 	}
@@ -75,8 +81,8 @@ func (a *answer) flushHeld(stop provider.StopClass) error {
 	open := a.calls
 	switch {
 	case a.tool != "" && len(open) > 0:
-		open = open[1:]                                                                        // the first call's arguments are the text
-		if !a.argued && a.calls[0].name.String() == a.tool && stop != provider.StopTruncated { // a call without arguments
+		open = open[1:]                                                             // the first call's arguments are the text
+		if !a.argued && a.calls[0].isOf(a.tool) && stop != provider.StopTruncated { // a call without arguments
 			if err := a.collector.Add(provider.Delta{Text: "{}"}); err != nil {
 				return err
 			}
@@ -129,7 +135,7 @@ func calledInText(text, tool string) (arguments string, ok bool) {
 // stopClass returns how the answer ended. It is unknown if other tools than the forced one were
 // called.
 func (a *answer) stopClass() provider.StopClass {
-	forced := a.tool != "" && len(a.calls) == 1 && a.calls[0].name.String() == a.tool
+	forced := a.tool != "" && len(a.calls) == 1 && a.calls[0].isOf(a.tool)
 	stop := stopOf(a.finishReason, forced)
 	offered := a.tool != "" || a.finishReason == completedResponse
 	if stop == provider.StopClean && offered && len(a.calls) > 0 && !forced {

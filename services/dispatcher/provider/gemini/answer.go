@@ -23,7 +23,6 @@ type answer struct {
 	media      media
 	ending     ending
 	any        bool // a candidate or a block was received
-	usage      provider.Usage
 }
 
 // ending is the known end of the answer.
@@ -45,9 +44,6 @@ func newAnswer(req provider.Request, x *exchange, emit func(provider.Delta) erro
 // addResponse adds a response. An error ends the call.
 func (a *answer) addResponse(r *genai.GenerateContentResponse) error {
 	a.collector.AnsweredBy(r.ModelVersion)
-	if r.UsageMetadata != nil { // counts are totals so far
-		a.usage = usageOf(r.UsageMetadata)
-	}
 	if f := r.PromptFeedback; f != nil && f.BlockReason != "" {
 		a.any = true
 		a.ending.blocked, a.ending.message = f.BlockReason, f.BlockReasonMessage
@@ -170,9 +166,10 @@ func (a *answer) flushHeld() error {
 // its own.
 func (a *answer) result() provider.Result {
 	e := a.ending
-	r := provider.Result{RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: a.usage, Media: a.media.list}
+	r := provider.Result{RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: usageOf(a.exchange.counts), Media: a.media.list}
+	unspecified := strings.HasSuffix(string(e.blocked), "UNSPECIFIED")
 	switch {
-	case e.blocked != "":
+	case e.blocked != "" && (!unspecified || e.finish == ""): // a prompt that was answered was not blocked
 		r.Stop, r.RawStop, r.SafetyCategory, r.RefusalText = provider.StopRefused, string(e.blocked), string(e.blocked), e.message
 	case r.Stop == provider.StopRefused:
 		r.SafetyCategory = categoryOf(e.finish, e.ratings)

@@ -163,21 +163,13 @@ func unauthorized(keyName string) *provider.Error {
 // wrong schema a path. A prompt that is too long is only recognisable by the message, which is
 // searched and never repeated.
 func invalid(keyName string, api genai.APIError, d details) *provider.Error {
-	text := strings.ToLower(api.Message)
-	mentions := func(phrases ...string) bool {
-		for _, phrase := range phrases {
-			if strings.Contains(text, phrase) {
-				return true
-			}
-		}
-		return false
-	}
+	body := outbound.ErrorBody{Message: api.Message}
 	switch {
-	case strings.HasPrefix(d.reason, "API_KEY_"), mentions("api key not valid", "api key expired"):
+	case strings.HasPrefix(d.reason, "API_KEY_"), body.Says("api key not valid", "api key expired"):
 		return unauthorized(keyName)
-	case mentions("token count", "payload size exceeds", "context length"):
+	case body.IsTooLong():
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
-	case strings.Contains(strings.ToLower(d.field), "schema"), mentions("schema"):
+	case strings.Contains(strings.ToLower(d.field), "schema"), body.IsAboutSchema(), body.Says("schema"):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the vendor does not accept the response schema"}
 	default:
 		return &provider.Error{

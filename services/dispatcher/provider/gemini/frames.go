@@ -71,6 +71,10 @@ func (f *frames) next() {
 		f.ended, f.x.broken = true, e
 		return
 	}
+	data, counts := plain(data)
+	if counts != nil {
+		f.x.counts = counts // totals so far
+	}
 	f.x.note(data)
 	f.ready = append(append([]byte("data: "), data...), "\n\n"...)
 }

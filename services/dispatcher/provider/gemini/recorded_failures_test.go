@@ -204,8 +204,8 @@ var failed = []outcome{
 		retryable: true,
 	},
 	{
-		name:      "counts that are none",
-		reply:     sse(`data: {"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":"private words"}}`),
+		name:      "parts that are none",
+		reply:     sse(`data: {"candidates":[{"content":{"parts":"private words"},"finishReason":"STOP"}]}`),
 		code:      "provider_unavailable",
 		retryable: true,
 	},

@@ -29,6 +29,8 @@ type exchange struct {
 	// broken is the error that ended the stream, if any. The SDK only sees the end, because it
 	// prints stream errors to the standard logger.
 	broken error
+	// counts are the latest counts of tokens; nil for none.
+	counts map[string]int64
 	// arguments are the arguments of the functions called so far, as written by the model.
 	arguments []json.RawMessage
 }

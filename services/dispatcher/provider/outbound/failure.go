@@ -131,8 +131,8 @@ func withoutURL(err error) error {
 // maxRetryAfter limits the wait accepted from a server.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter reads Retry-After: seconds, or a date, which is compared with the server's own Date so
-// that clocks need not agree. It returns 0 without a usable value.
+// RetryAfter reads Retry-After: seconds, also with their unit, or a date, which is compared with the server's
+// own Date so that clocks need not agree. It returns 0 without a usable value.
 //
 // Retry-After-Ms, sent by some vendors, is more precise and takes precedence.
 func RetryAfter(h http.Header) time.Duration {
@@ -142,6 +142,9 @@ func RetryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 && !math.IsInf(s, 0) {
 		return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
+	}
+	if wait, err := time.ParseDuration(v); err == nil && wait >= 0 {
+		return min(wait, maxRetryAfter)
 	}
 	until, err := http.ParseTime(v)
 	if err != nil {

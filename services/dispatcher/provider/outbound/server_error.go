@@ -4,8 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -33,7 +37,32 @@ func ReadErrors(r *http.Request, next func(*http.Request) (*http.Response, error
 }
 
 // ErrorBody holds the members of a server's error that distinguish it. They are strings of the server.
-type ErrorBody struct{ Code, Kind, Param, Message string }
+type ErrorBody struct {
+	Code, Kind, Param, Message string
+	// RetryDelay and QuotaID are those of Google's details.
+	RetryDelay, QuotaID string
+}
+
+// Wait returns the wait that the error's document requests, in a detail or in words; 0 for none. Gateways
+// pass on the words of a server, and not its headers.
+func (e ErrorBody) Wait() time.Duration {
+	if e.RetryDelay != "" {
+		return RetryAfter(http.Header{"Retry-After": {e.RetryDelay}})
+	}
+	for _, words := range waitInWords.FindAllStringSubmatch(strings.ToLower(e.Message), 1) {
+		if wait, err := time.ParseDuration(words[1]); err == nil {
+			return min(wait, maxRetryAfter)
+		}
+		units := map[byte]string{'s': "s", 'm': "m", 'h': "h"}
+		if wait, err := time.ParseDuration(words[2] + units[words[3][0]]); err == nil {
+			return min(wait, maxRetryAfter)
+		}
+	}
+	return 0
+}
+
+// waitInWords matches a time to wait, in the notation of Go or as a number with its unit.
+var waitInWords = regexp.MustCompile(`(?:again|retry|wait)(?: in| after| for)? (?:((?:\d+(?:\.\d+)?(?:ms|h|m|s))+)\b|(\d+(?:\.\d+)?) (seconds?|secs?|minutes?|mins?|hours?)\b)`)
 
 // ParseError reads an error document of any known form: {"error":{…}}, {"error":"text"},
 // {"message":…}, {"detail":…}, a list of one of these, or plain text.
@@ -50,34 +79,91 @@ func ParseError(doc []byte) ErrorBody {
 		}
 		return ErrorBody{Message: text}
 	}
-	for _, name := range []string{"error", "detail", "errors"} {
+	for _, name := range []string{"error", "detail", "errors", "base_resp"} {
 		if inner := members[name]; len(inner) > 0 && string(inner) != "null" && string(inner) != "true" {
-			if e := ParseError(inner); e != (ErrorBody{}) {
-				return e.or(flatError(members))
+			e := ParseError(inner)
+			if name == "errors" && e == (ErrorBody{}) {
+				e = firstError(inner)
+			}
+			if e != (ErrorBody{}) {
+				return e.described(members).or(flatError(members))
 			}
 		}
 	}
 	return flatError(members)
 }
 
+// firstError reads a map of the errors of members.
+func firstError(doc json.RawMessage) ErrorBody {
+	byMember := strictjson.Object(doc)
+	for _, name := range slices.Sorted(maps.Keys(byMember)) {
+		if e := ParseError(byMember[name]); e != (ErrorBody{}) {
+			return e.or(ErrorBody{Param: name})
+		}
+	}
+	return ErrorBody{}
+}
+
+// described adds the description of an error whose own text is only its name, as OAuth has it.
+func (e ErrorBody) described(members map[string]json.RawMessage) ErrorBody {
+	if text, _ := strictjson.String(members["error_description"]); text != "" {
+		return e.with(ErrorBody{Message: text})
+	}
+	return e
+}
+
 // flatError reads the members of an error.
 func flatError(members map[string]json.RawMessage) ErrorBody {
-	e := ErrorBody{Code: PlainText(members["code"]), Kind: PlainText(members["type"]), Param: PlainText(members["param"])}
-	if e.Code == "" {
-		e.Code = PlainText(members["status"])
+	first := func(names ...string) (text string) {
+		for _, name := range names {
+			if text == "" {
+				text = PlainText(members[name])
+			}
+		}
+		return text
+	}
+	e := ErrorBody{
+		Code:  first("code", "error_code", "status_code", "statusCode", "status"),
+		Kind:  first("type", "__type", "error_type"),
+		Param: first("param"),
 	}
 	if e.Param == "" {
 		e.Param = locationOf(members["loc"])
 	}
-	for _, name := range []string{"message", "Message", "msg", "error_message", "failed_generation"} {
+	for _, name := range []string{"message", "Message", "msg", "error_message", "status_msg", "failed_generation", "reason", "title"} {
 		if e.Message == "" {
 			e.Message, _ = strictjson.String(members[name])
 		}
 	}
-	if e.Message == "" && strictjson.KindOf(members["message"]) == "an object" {
-		e = e.or(ParseError(members["message"]))
+	nested := members["message"]
+	if strings.HasPrefix(e.Message, "{") { // of a server behind a gateway
+		nested = json.RawMessage(e.Message)
 	}
+	if strictjson.KindOf(nested) == "an object" {
+		if inner := ParseError(nested); inner.Message != "" {
+			e.Message = ""
+			e = e.with(inner)
+		}
+	}
+	e.addDetails(members["details"])
 	return e.with(innerError(members))
+}
+
+// addDetails reads Google's details of a limit.
+func (e *ErrorBody) addDetails(doc json.RawMessage) {
+	var details []struct {
+		RetryDelay string `json:"retryDelay"`
+		Violations []struct {
+			QuotaID string `json:"quotaId"`
+		} `json:"violations"`
+	}
+	_ = json.Unmarshal(doc, &details) // those of other vendors say nothing
+	for _, d := range details {
+		e.RetryDelay += d.RetryDelay
+		for _, v := range d.Violations {
+			e.QuotaID += v.QuotaID + " "
+		}
+	}
 }
 
 // innerError returns the error of another server that a gateway passes on; empty if there is none.

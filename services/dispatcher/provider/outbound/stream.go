@@ -53,8 +53,10 @@ type stream struct {
 	// that line ending.
 	afterCR bool
 	ready   []byte
-	found   bool // an event was passed on
-	err     error
+	// held is a line that begins the next event, because the event before it had no empty line.
+	held  []byte
+	found bool // an event was passed on
+	err   error
 }
 
 func newStream(body io.ReadCloser, labeled bool) *stream {
@@ -157,11 +159,26 @@ func (s *stream) nextDocument() {
 // nextEvent passes on the next event that has data.
 func (s *stream) nextEvent() {
 	var e event
+	if s.held != nil {
+		e.add(s.held)
+		s.held = nil
+	}
 	for {
 		line, err := s.line()
-		if err == nil && len(line) == 0 && e.hasData() {
-			s.pass(e.name, e.data)
-			return
+		if err == nil && e.hasData() && (len(line) == 0 || e.endsBefore(line)) {
+			if len(line) > 0 {
+				s.held = bytes.Clone(line)
+			}
+			if !e.isKeepAlive() {
+				s.pass(e.name, e.data)
+				return
+			}
+			e = event{}
+			if s.held != nil {
+				e.add(s.held)
+				s.held = nil
+			}
+			continue
 		}
 		e.add(line)
 		if len(e.data) > maxEvent {
@@ -233,8 +250,38 @@ type event struct {
 
 func (e *event) hasData() bool { return len(bytes.TrimSpace(e.data)) > 0 }
 
+// isKeepAlive reports whether an event only keeps the connection open.
+func (e *event) isKeepAlive() bool {
+	const longest = len(`"keep-alive"`)
+	data := bytes.TrimSpace(e.data)
+	if len(data) > longest {
+		return false
+	}
+	switch strings.ToLower(string(bytes.Trim(data, "\""))) {
+	case "", "null", "[]", "ping", "pong", "keep-alive", "keepalive", "keep_alive", "heartbeat":
+		return e.name != "error"
+	}
+	return false
+}
+
+// endsBefore reports whether a line begins another event, although no empty line ended this one: its
+// data is complete.
+func (e *event) endsBefore(line []byte) bool {
+	name, _, _ := bytes.Cut(line, []byte(":"))
+	switch string(name) {
+	case "data", "event":
+		return !e.bare && (json.Valid(e.data) || string(e.data) == "[DONE]")
+	}
+	return false
+}
+
 // add adds a line. An empty one ends an event without data, and is ignored at the end of the stream.
+// Space and a byte order mark before a line, capitals in its name and a name that a proxy repeated mean
+// nothing.
 func (e *event) add(line []byte) {
+	if !e.bare {
+		line = bytes.TrimLeft(line, " \t\ufeff")
+	}
 	if len(line) == 0 {
 		if !e.hasData() {
 			*e = event{}
@@ -246,11 +293,14 @@ func (e *event) add(line []byte) {
 	if !e.bare {
 		var name []byte
 		name, value, _ = bytes.Cut(line, []byte(":"))
-		if string(name) == "event" {
+		if bytes.EqualFold(name, []byte("event")) {
 			e.name = string(bytes.TrimSpace(value))
 		}
-		if string(name) != "data" {
+		if !bytes.EqualFold(name, []byte("data")) {
 			return // a comment or an unused field
+		}
+		if again, ok := bytes.CutPrefix(bytes.TrimLeft(value, " "), []byte("data:")); ok {
+			value = again
 		}
 	}
 	if len(e.data) > 0 {

@@ -1,0 +1,130 @@
+package compat
+
+import (
+	"encoding/json"
+
+	"waybill.dev/waybill/services/dispatcher/provider"
+)
+
+// usage is the token usage. Nil members are unknown.
+type usage struct {
+	prompt, completion, total, cacheRead, cacheWrite, reasoning *int64
+}
+
+// usageIn reads the first usage that there is.
+func usageIn(among ...json.RawMessage) *usage {
+	for _, raw := range among {
+		m := membersOf(raw)
+		in, out := m.inner("prompt_tokens_details", "input_tokens_details"), m.inner("completion_tokens_details", "output_tokens_details")
+		u := usage{
+			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens"),
+			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens"),
+			total:      m.count("total_tokens", "totalTokens"),
+			cacheRead:  either(in.count("cached_tokens"), m.count("prompt_cache_hit_tokens", "cached_tokens")),
+			cacheWrite: in.count("cache_write_tokens", "cache_creation_tokens"),
+			reasoning:  either(out.count("reasoning_tokens"), m.count("reasoning_tokens")),
+		}
+		if m["prompt_tokens"] != nil { // of a gateway; otherwise they are not part of the prompt's tokens
+			u.cacheRead = either(u.cacheRead, m.count("cache_read_input_tokens"))
+			u.cacheWrite = either(u.cacheWrite, m.count("cache_creation_input_tokens"))
+		}
+		if u.prompt != nil || u.completion != nil || u.total != nil {
+			return &u
+		}
+	}
+	return nil
+}
+
+// timingsOf reads the counts of llama.cpp, which leave out the cached part of the prompt.
+func timingsOf(raw json.RawMessage) *usage {
+	m := membersOf(raw)
+	u := usage{prompt: m.count("prompt_n"), completion: m.count("predicted_n"), cacheRead: m.count("cache_n")}
+	if u.prompt == nil || u.completion == nil {
+		return nil
+	}
+	if u.cacheRead != nil {
+		whole := *u.prompt + *u.cacheRead
+		u.prompt = &whole
+	}
+	return &u
+}
+
+// inner returns the first of the members that is an object.
+func (m members) inner(names ...string) members {
+	for _, name := range names {
+		if inner := membersOf(m[name]); inner != nil {
+			return inner
+		}
+	}
+	return nil
+}
+
+// count returns the first of the members that is a count; nil if none is.
+func (m members) count(names ...string) *int64 {
+	for _, name := range names {
+		if n := number(m[name], -1); n >= 0 {
+			return &n
+		}
+	}
+	return nil
+}
+
+func either(one, other *int64) *int64 {
+	if one != nil {
+		return one
+	}
+	return other
+}
+
+// update adds a later usage of the same answer. What it leaves out stays, and zeros alone are no counts.
+func (u *usage) update(later usage) {
+	said := false
+	for _, pair := range u.pairs(&later) {
+		said = said || *pair.later != nil && **pair.later > 0
+	}
+	for _, pair := range u.pairs(&later) {
+		if *pair.own == nil || said {
+			*pair.own = either(*pair.later, *pair.own)
+		}
+	}
+}
+
+type countPair struct{ own, later **int64 }
+
+func (u *usage) pairs(later *usage) []countPair {
+	return []countPair{
+		{&u.prompt, &later.prompt},
+		{&u.completion, &later.completion},
+		{&u.total, &later.total},
+		{&u.cacheRead, &later.cacheRead},
+		{&u.cacheWrite, &later.cacheWrite},
+		{&u.reasoning, &later.reasoning},
+	}
+}
+
+// known reports whether there are counts of the prompt or the answer.
+func (u *usage) known() bool { return u.prompt != nil || u.completion != nil }
+
+// usageOf converts the usage as billed: completion tokens include reasoning and sound, prompt
+// tokens include cached ones. Servers that count reasoning apart are known by their total.
+func usageOf(u usage) provider.Usage {
+	n := func(v *int64) int {
+		if v == nil {
+			return 0
+		}
+		return int(*v)
+	}
+	out := provider.Usage{
+		InputTokens: n(u.prompt), OutputTokens: n(u.completion), TotalTokens: n(u.total),
+		CacheReadTokens: n(u.cacheRead), CacheWriteTokens: n(u.cacheWrite), Known: u.known(),
+	}
+	if u.reasoning != nil {
+		spent := n(u.reasoning)
+		out.ReasoningTokens = &spent
+		apart := u.total == nil && spent > out.OutputTokens || out.TotalTokens == out.InputTokens+out.OutputTokens+spent
+		if apart {
+			out.OutputTokens += spent
+		}
+	}
+	return out
+}

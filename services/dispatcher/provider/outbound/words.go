@@ -1,0 +1,134 @@
+package outbound
+
+import (
+	"slices"
+	"strings"
+)
+
+// Word returns a vendor's word in one notation, because gateways mix those of their vendors: lower case
+// without the marks between its parts, such as maxtokens for max_tokens, MAX_TOKENS and maxTokens.
+func Word(vendor string) string {
+	word := strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		case r == '_', r == '-', r == ' ', r == '.':
+			return -1
+		}
+		return r
+	}, vendor)
+	return strings.TrimPrefix(word, "finishreason")
+}
+
+// IsComplete reports whether a finish reason, a Word, means that the model ended its answer by itself.
+func IsComplete(word string) bool {
+	return slices.Contains([]string{
+		"", "stop", "endturn", "stopsequence", "eos", "eostoken", "complete", "completed", "finished", "done",
+	}, word)
+}
+
+// IsTruncated reports whether a finish reason, a Word, means that a limit of tokens cut the answer.
+func IsTruncated(word string) bool {
+	return slices.Contains([]string{
+		"length", "maxtokens", "maxoutputtokens", "maxcompletiontokens", "modellength", "maxlength", "tokenlimit", "errorlimit",
+		"modelcontextwindowexceeded", "contextwindowexceeded", "contextlengthexceeded",
+	}, word)
+}
+
+// Phrases in the errors of servers, in lower case: of the vendors, vLLM, SGLang, llama.cpp, Ollama, LM
+// Studio, TensorRT-LLM, Mistral, Groq, DeepSeek, xAI, Moonshot, Zhipu and gateways. Servers have few
+// codes in common, so their text decides where the status does not.
+
+// IsTooLong reports whether an error says that prompt and answer exceed a limit of the model.
+func (e ErrorBody) IsTooLong() bool {
+	return e.Says(
+		"context_length", "context length", "context size", "context window", "context_window", "context limit",
+		"exceed_context_size", "maximum context", "max_model_len", "maximum model length", "maximum prompt length",
+		"maximum input length", "max_input_len", "maximum allowed length", "exceeds max length",
+		"string_above_max_length", "prompt is too long", "input is too long", "input too long",
+		"prompt too long", "too many tokens", "too many input tokens", "too many total text bytes", "token count",
+		"reduce the length", "exceeds the available context", "larger than the maximum", "exceeds the maximum allowed",
+		"token limit exceeded", "model token limit", "contextwindowexceeded", "context shift is disabled",
+		"`inputs` tokens + `max_new_tokens`", "`inputs` must have less than", "exceeds the model's maximum",
+		"maximum number of tokens allowed", "range of input length should be", "payload size exceeds", "image exceeds",
+	)
+}
+
+// IsOversized reports whether a rate limit refuses a prompt that is larger than the whole limit: it would
+// be refused again.
+func (e ErrorBody) IsOversized() bool {
+	return e.Says("request too large", "tokens must be reduced")
+}
+
+// IsAboutSchema reports whether an error is about the schema of the answer, or about its form.
+func (e ErrorBody) IsAboutSchema() bool {
+	return e.Says(
+		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema", "invalid schema",
+		"response_schema", "specified schema", "output_format", "output_config", "additionalproperties",
+		"invalid_function_parameters", "structured output", "structured_output", "guided_json",
+		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice", "json mode",
+		"json_object", "requested parameters", "text.format", `"strict"`, `'strict'`, ".strict",
+	)
+}
+
+// IsUsedUp reports whether an error says that an account has no credit, which retrying does not help. A link
+// to a vendor's prices, as rate limits have it, does not say so.
+func (e ErrorBody) IsUsedUp() bool {
+	if e.RetryDelay != "" { // Google says the same of a limit per minute
+		return strings.Contains(e.QuotaID, "PerDay")
+	}
+	return e.Says(
+		"insufficient_quota", "billing_hard_limit", "billing_not_active", "billing details", "insufficient balance",
+		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
+		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
+		"balance is insufficient", "exceeded_current_quota", "spending limit", "spend limit", "usage limit", "call volume quota",
+		"not enough credits", "allocationquota", "used up your",
+	)
+}
+
+// IsRateLimit reports whether an error says that calls come too fast.
+func (e ErrorBody) IsRateLimit() bool {
+	return e.Says("rate_limit", "rate limit", "too many requests", "requests per", "tokens per min", "rate exceeded") || e.IsThrottled()
+}
+
+// IsThrottled reports a rate limit of Amazon, which has the status of a bad request.
+func (e ErrorBody) IsThrottled() bool { return e.Says("throttlingexception", "throttled") }
+
+// IsOverloaded reports whether an error says that the server has no capacity at the moment.
+func (e ErrorBody) IsOverloaded() bool {
+	return e.IsLoading() || e.Says(
+		"overloaded", "server_busy", "server is busy", "slow_down", "no capacity", "at capacity",
+		"out of capacity", "model too busy", "capacity_exceeded",
+		"capacity exceeded", "over capacity", "high demand", "too busy",
+		"try again later", "temporarily unavailable", "service_unavailable", "service unavailable",
+	)
+}
+
+// IsLoading reports whether an error says that the server has not loaded its model yet.
+func (e ErrorBody) IsLoading() bool {
+	return e.Says("loading model", "model is loading", "currently loading", "model_loading")
+}
+
+// IsNoModel reports whether an error says that the server does not have the model.
+func (e ErrorBody) IsNoModel() bool {
+	return e.Says(
+		"model_not_found", "model not found", "unknown model", "no such model", "invalid model",
+		"does not exist", "try pulling it", "is not loaded", "no models loaded",
+		"model identifier is invalid", "on-demand throughput", "inference profile",
+	)
+}
+
+// IsNoKey reports whether an error says that the key is missing or wrong.
+func (e ErrorBody) IsNoKey() bool {
+	return e.Says("invalid_api_key", "invalid api key", "incorrect api key", "missing api key", "unauthorized", "authentication")
+}
+
+// IsFiltered reports whether an error without a code of its own is that of a filter: of Azure behind
+// gateways, OpenRouter, xAI, DeepSeek, Alibaba, Zhipu and Anthropic.
+func (e ErrorBody) IsFiltered() bool {
+	return e.Says(
+		"content management policy", "contentpolicyviolation", "responsibleaipolicyviolation", "your input was flagged",
+		"violates usage guidelines", "content exists risk", "inappropriate content", "unsafe or sensitive content",
+		"blocked by content filtering",
+	)
+}
