@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/internal/cli/backupcmd"
 	"waybill.dev/waybill/internal/cli/capabilities"
 	"waybill.dev/waybill/internal/cli/conformance"
 	"waybill.dev/waybill/internal/cli/contextcmd"
@@ -30,6 +31,7 @@ import (
 	"waybill.dev/waybill/internal/cli/scaffold"
 	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/tenantcmd"
 	"waybill.dev/waybill/internal/cli/workflowlist"
 	"waybill.dev/waybill/internal/version"
 )
@@ -73,9 +75,10 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 			c.AddCommand(one)
 		}
 	}
-	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), doctor.Command(s),
+	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), backupcmd.Backup(), backupcmd.Restore(), doctor.Command(s),
 		group("provider", "Test the providers of models", providers.Test(s)), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
 	add(groupRuns, runs.Command(s), interrupts.Command(s),
+		group("tenant", "Erase the key's tenant", tenantcmd.Erase(s)),
 		group("envelope", "Explain, validate and submit envelopes", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
 	add(groupFiles,
 		scaffold.Init(),

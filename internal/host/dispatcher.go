@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/cleartext"
@@ -103,6 +104,11 @@ func (o *Execution) dispatcherConfig(x executables, sole bool) (dispatcher.Confi
 	cfg.MaxRuns, cfg.Intake.MaxWait = o.MaxRuns, o.MaxQueueWait
 	cfg.Limits.MaxNodeExecutions, cfg.Limits.MaxDuration = o.RunLimits.MaxNodeExecutions, o.RunLimits.MaxRunDuration
 	cfg.Limits.QuestionTimeout = o.QuestionTimeout
+	cfg.Retention, err = workflow.ParseRetention(o.Retention)
+	if err != nil {
+		return cfg, fmt.Errorf("%w: --retention %q: %w", exit.ErrUsage, o.Retention, err)
+	}
+	cfg.RetentionRate = o.RetentionRate
 	cfg.NoAIEnvelope = !o.AIEnvelope
 	cfg.SelfHosted, cfg.Keyed = o.Models.SelfHosted(), o.Models.Keyed()
 	cfg.Packs, cfg.Prompts, cfg.RuntimeCapabilities = x.packs, x.prompts, o.RuntimeCapabilities
@@ -131,6 +137,11 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 
 			Erasures:     st.Log,
 			EraseRecords: st.EraseRun,
+			EraseTenant:  st.EraseTenant,
+			Retention:    st.Retention,
+
+			EraseWorkflow: st.EraseWorkflow,
+			LogState:      st.Log.State,
 		},
 		Queueing: dispatcher.Queueing{Queue: st.Queue, Waiting: st.Waiting, Rates: st.Rates},
 		Services: dispatcher.Services{

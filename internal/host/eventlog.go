@@ -50,6 +50,9 @@ func (o *ReadModel) postgres(log *slog.Logger) postgres.Config {
 	}
 }
 
+// readModelFile is the file of the read model in a data directory.
+const readModelFile = "waybill.db"
+
 // newEventLog creates the event log and starts reading the run log.
 func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service, error) {
 	model, err := c.openReadModel(ctx, o)
@@ -93,7 +96,7 @@ func (c *core) openReadModel(ctx context.Context, o *ReadModel) (store.Store, er
 		c.later(func() { _ = st.Close() })
 		return st, nil
 	}
-	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(o.DataDir, "waybill.db")}, c.log, time.Now)
+	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(o.DataDir, readModelFile)}, c.log, time.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -34,6 +35,10 @@ type Execution struct {
 	RunLimits             runlimits.Limits
 	// QuestionTimeout limits the wait for answers to a model's questions; 0 means no limit.
 	QuestionTimeout time.Duration
+	// Retention is how long runs are kept after their end, as workflow.ParseRetention reads it.
+	// RetentionRate limits the erased runs per second.
+	Retention     string
+	RetentionRate float64
 	// MaxRetryAttempts limits the calls of one emission, TruncationMultiplier is the growth of their
 	// token budget after a truncation.
 	MaxRetryAttempts, TruncationMultiplier int
@@ -57,8 +62,12 @@ func DefaultExecution() Execution {
 		MaxRetryAttempts: def.Completion.MaxAttempts, TruncationMultiplier: def.Completion.Multiplier,
 		MaxHandedOut: jetstream.DefaultConfig().MaxPending, AIEnvelope: true,
 		AssetMemory: model.DefaultAssetMemory,
+		Retention:   workflow.Unlimited, RetentionRate: def.RetentionRate,
 	}
 }
+
+// maxRetentionRate is the highest --retention-rate.
+const maxRetentionRate = 10_000
 
 // minLease is the shortest --lease.
 const minLease = 200 * time.Millisecond
@@ -78,6 +87,12 @@ func (o *Execution) Validate() error {
 	errs = append(errs, o.RunLimits.Validate()...)
 	if o.QuestionTimeout < 0 || o.QuestionTimeout > workflow.MaxQuestionTimeout || o.QuestionTimeout%time.Millisecond != 0 {
 		errs = append(errs, fmt.Errorf("--question-timeout %s: want whole milliseconds up to %s, or 0 for no limit", o.QuestionTimeout, workflow.MaxQuestionTimeout))
+	}
+	if _, err := workflow.ParseRetention(o.Retention); err != nil {
+		errs = append(errs, fmt.Errorf("--retention %q: %w", o.Retention, err))
+	}
+	if o.RetentionRate <= 0 || o.RetentionRate > maxRetentionRate || math.IsNaN(o.RetentionRate) {
+		errs = append(errs, fmt.Errorf("--retention-rate %g: want runs per second, more than 0 and at most %d", o.RetentionRate, maxRetentionRate))
 	}
 	if o.MaxRetryAttempts < 1 || o.MaxRetryAttempts > dispatcher.MaxRetryAttempts {
 		errs = append(errs, fmt.Errorf("--max-retry-attempts %d: want 1 to %d", o.MaxRetryAttempts, dispatcher.MaxRetryAttempts))

@@ -169,6 +169,9 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.untilReady(ctx); err != nil {
 		return h.Stop(err)
 	}
+	if err := h.serveBackups(); err != nil {
+		return h.Stop(err)
+	}
 	dirs := h.opts.Execution.Workflows
 	loader := &workflowLoader{client: h.clients.Dispatcher, log: h.log, dirs: dirs, notes: h.dispatcher.SetFileNotes, alone: true}
 	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx)); err != nil {

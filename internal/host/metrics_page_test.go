@@ -31,6 +31,7 @@ In ` + "`waybill dev`" + ` one process serves the metrics of dispatcher, event l
 
 // labels are the labels of the metrics, with their descriptions.
 var labels = map[string]string{
+	"age":                    "days since the end of the run, such as `7-30`",
 	"code":                   "an [error code](../errors.md)",
 	"result":                 "`hit`, `missing`, `unavailable` or `rejected` for a read, `written`, `too_large`, `dropped` or `failed` for a write",
 	"direction":              "`input` or `output`",
@@ -54,7 +55,7 @@ var labels = map[string]string{
 var description = regexp.MustCompile(`^Desc\{fqName: "(\w+)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 
 // typeOf is the type of a collector's metrics.
-func typeOf(t *testing.T, c prometheus.Collector) string {
+func typeOf(t *testing.T, c prometheus.Collector, name string) string {
 	t.Helper()
 	switch c.(type) { // vectors have no series at first
 	case *prometheus.CounterVec:
@@ -68,8 +69,37 @@ func typeOf(t *testing.T, c prometheus.Collector) string {
 	require.NoError(t, reg.Register(c))
 	families, err := reg.Gather()
 	require.NoError(t, err)
-	require.Len(t, families, 1)
-	return strings.ToLower(families[0].GetType().String())
+	for _, f := range families {
+		if f.GetName() == name {
+			return strings.ToLower(f.GetType().String())
+		}
+	}
+	require.NotEqual(t, []string{name}, describedBy(c), "a collector of one metric has a value")
+	if strings.HasSuffix(name, "_total") {
+		return "counter"
+	}
+	return "gauge"
+}
+
+// describedBy returns the names of a collector's metrics.
+func describedBy(c prometheus.Collector) (names []string) {
+	for _, d := range descriptions(c) {
+		names = append(names, description.FindStringSubmatch(d.String())[1])
+	}
+	return names
+}
+
+// descriptions returns the descriptions of a collector's metrics.
+func descriptions(c prometheus.Collector) (out []*prometheus.Desc) {
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descs)
+		c.Describe(descs)
+	}()
+	for d := range descs {
+		out = append(out, d)
+	}
+	return out
 }
 
 func metricsPage(t *testing.T) string {
@@ -96,17 +126,18 @@ func metricsPage(t *testing.T) string {
 		{"all of `serve`", []prometheus.Collector{state.Gauge()}},
 	} {
 		for _, c := range of.collectors {
-			descs := make(chan *prometheus.Desc, 1)
-			c.Describe(descs)
-			m := description.FindStringSubmatch((<-descs).String())
-			require.NotNil(t, m)
-			var has []string
-			for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
-				require.NotEmpty(t, labels[label], "%s: the label %s has no description", m[1], label)
-				used[label] = true
-				has = append(has, "`"+label+"`")
+			for _, d := range descriptions(c) {
+				m := description.FindStringSubmatch(d.String())
+				require.NotNil(t, m)
+				var has []string
+				for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return r == ',' }) {
+					require.NotEmpty(t, labels[label], "%s: the label %s has no description", m[1], label)
+					used[label] = true
+					has = append(has, "`"+label+"`")
+				}
+				rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n",
+					m[1], typeOf(t, c, m[1]), strings.Join(has, ", "), of.Service, inCell(m[2])))
 			}
-			rows = append(rows, fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", m[1], typeOf(t, c), strings.Join(has, ", "), of.Service, inCell(m[2])))
 		}
 	}
 	slices.Sort(rows)

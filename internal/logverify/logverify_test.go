@@ -159,7 +159,7 @@ func TestVerify_AcceptsErasedRuns(t *testing.T) {
 	a, b, c := chain(named("a")), chain(named("b")), chain(named("c"))
 	log := filled(t, a[0], b[0], b[1], a[1], b[2], a[2], c[0], c[1], c[2])
 	for _, run := range []subject.Run{named("a"), named("c")} {
-		_, err := log.Mark(t.Context(), run)
+		_, err := log.Mark(t.Context(), run, frame.Requested)
 		require.NoError(t, err)
 	}
 	want := &logverify.Report{Frames: 11, Events: 6, Runs: 1, Erased: 2, Last: 11}

@@ -18,10 +18,20 @@ func Erasable(s js.Stream) bool { return !s.CachedInfo().Config.DenyDelete }
 // EraseMessage deletes a message and makes the server overwrite its bytes in the file. A message that
 // is gone is not an error. s must read from the leader. Errors: ErrDenied, and the client's.
 func EraseMessage(ctx context.Context, s js.Stream, sequence uint64) error {
+	return remove(ctx, s, sequence, s.SecureDeleteMsg)
+}
+
+// DropMessage deletes a message. Its bytes stay in the file until the server compacts it. The rest is as
+// for EraseMessage.
+func DropMessage(ctx context.Context, s js.Stream, sequence uint64) error {
+	return remove(ctx, s, sequence, s.DeleteMsg)
+}
+
+func remove(ctx context.Context, s js.Stream, sequence uint64, by func(context.Context, uint64) error) error {
 	if !Erasable(s) {
 		return fmt.Errorf("%w: %s", ErrDenied, s.CachedInfo().Config.Name)
 	}
-	err := s.SecureDeleteMsg(ctx, sequence)
+	err := by(ctx, sequence)
 	if err == nil {
 		return nil
 	}

@@ -13,12 +13,23 @@ import (
 type Erasure struct {
 	// Positions are ranges of positions in order, both ends included.
 	Positions [][2]uint64 `json:"positions"`
+	// Cause is why the run was erased.
+	Cause Cause `json:"cause,omitempty"`
 }
+
+// Cause is why a run was erased.
+type Cause string
+
+// The causes of an erasure. The bytes of a requested one are overwritten.
+const (
+	Requested Cause = ""
+	Expired   Cause = "expired" // its retention is over
+)
 
 // NewErase returns the frame that erases a run. head is the end of the run's log, positions are those
 // of all its frames, in order.
-func NewErase(run subject.Run, head Head, positions []uint64) *Frame {
-	var e Erasure
+func NewErase(run subject.Run, head Head, positions []uint64, cause Cause) *Frame {
+	e := Erasure{Cause: cause}
 	for _, p := range positions {
 		if n := len(e.Positions); n > 0 && e.Positions[n-1][1]+1 == p {
 			e.Positions[n-1][1] = p

@@ -12,7 +12,7 @@ import (
 func TestNewErase_ListsThePositionsAsRanges(t *testing.T) {
 	t.Parallel()
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
-	f := frame.NewErase(run, frame.Head{Pos: 9, Hash: "h", Next: 4}, []uint64{2, 3, 4, 7, 9})
+	f := frame.NewErase(run, frame.Head{Pos: 9, Hash: "h", Next: 4}, []uint64{2, 3, 4, 7, 9}, frame.Requested)
 	require.NoError(t, f.Verify())
 	require.JSONEq(t, `{"positions":[[2,4],[7,7],[9,9]]}`, string(f.Body))
 	require.Equal(t, "h", f.Prev)

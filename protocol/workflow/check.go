@@ -22,6 +22,7 @@ func check(d *Definition, found *problems) {
 	checkVariables(d, found)
 	checkChannels(d, found)
 	checkSchedule(d, found)
+	checkRetention(d, found)
 	for i := range d.Edges {
 		if c := d.Edges[i].Condition; c != nil && shapely(pointer("edges", i, "condition")) {
 			checkCondition(c, pointer("edges", i, "condition"), found)

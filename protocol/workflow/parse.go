@@ -71,6 +71,9 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 	if stored && found.drop(RuleSchedule) {
 		d.Settings.schedule = scheduling{}
 	}
+	if stored && found.drop(RuleRetention) {
+		d.Settings.retention = ""
+	}
 	if err != nil && len(found) == 0 {
 		found.add("", RuleJSON, fmt.Sprintf("the document could not be read: %v", err))
 	}

@@ -34,6 +34,7 @@ const (
 	// RuleUnknownOutcome is about settings.onUnknownOutcome.
 	RuleUnknownOutcome = "unknown-outcome"
 	RuleSchedule       = "schedule"
+	RuleRetention      = "retention"
 	RuleMaxLength      = "maxLength"
 )
 

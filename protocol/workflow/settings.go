@@ -23,7 +23,8 @@ type Settings struct {
 	// MaxLoopbackIterations is 5 if absent.
 	MaxLoopbackIterations int64
 
-	schedule scheduling
+	schedule  scheduling
+	retention string
 }
 
 // UnmarshalJSON reads known members by exact name and ignores the others: settings are open, and
@@ -32,6 +33,7 @@ func (s *Settings) UnmarshalJSON(b []byte) error {
 	o := members(b)
 	*s = Settings{LogLevel: o.text("logLevel"), MaxLoopbackIterations: defaultLoopbacks}
 	s.readSchedule(o)
+	s.retention = o.text("retention")
 	s.TimeoutMillis, _ = o.integer("timeout")
 	s.MaxRetries, _ = o.integer("maxRetries")
 	if n, ok := o.integer("maxLoopbackIterations"); ok {

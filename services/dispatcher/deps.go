@@ -1,6 +1,7 @@
 package dispatcher
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -56,6 +57,14 @@ type Storage struct {
 	// keeps of a run outside its log; nil if there is nothing.
 	Erasures     runlog.Eraser
 	EraseRecords erasure.Step
+	// EraseTenant removes what the host keeps of a tenant without runs, and EraseWorkflow a record of
+	// Workflows; nil if the host cannot.
+	EraseTenant   func(ctx context.Context, tenant string) error
+	EraseWorkflow func(ctx context.Context, key string) error
+	// Retention has the legal holds and the clock of retention; nil disables both, and nothing expires.
+	Retention kv.Store
+	// LogState returns the size of the log in bytes and the time of its newest record.
+	LogState func(ctx context.Context) (bytes uint64, newest time.Time, err error)
 }
 
 // Queueing delivers runs and limits how many are executed.

@@ -43,7 +43,7 @@ func (s *Service) EraseRun(ctx context.Context, req *dispatcherv1.EraseRunReques
 	if s.eraser == nil {
 		return nil, fault.New(fault.CapabilityNotProvided, "this host cannot erase runs")
 	}
-	erased, err := s.eraser.Erase(ctx, subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()})
+	erased, err := s.eraser.Erase(ctx, subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()}, frame.Requested)
 	if err != nil {
 		return nil, s.logFault(err)
 	}

@@ -27,6 +27,7 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -41,6 +42,7 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/quarantine"
 	"waybill.dev/waybill/services/dispatcher/queue"
+	"waybill.dev/waybill/services/dispatcher/retention"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 	"waybill.dev/waybill/services/dispatcher/timers"
 	"waybill.dev/waybill/services/dispatcher/tool"
@@ -74,6 +76,10 @@ type Config struct {
 	NoAIEnvelope bool
 	// Prompts configures prompt templates.
 	Prompts PromptConfig
+	// Retention is how long runs are kept after their end if neither their workflow nor their tenant
+	// sets it; 0 means without limit. RetentionRate limits the erased runs per second.
+	Retention     time.Duration
+	RetentionRate float64
 }
 
 // DefaultConfig suits one process on a small machine.
@@ -83,9 +89,11 @@ func DefaultConfig() Config {
 		MaxRuns:  1024,
 		MaxBatch: 64,
 		MaxDepth: 8,
-		Intake:   queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
-		Lease:    lease.Config{Duration: 10 * time.Second},
-		AckWait:  runlog.AckWait,
+
+		RetentionRate: 50,
+		Intake:        queue.GuardConfig{MaxStarts: 2000, MaxWait: time.Minute},
+		Lease:         lease.Config{Duration: 10 * time.Second},
+		AckWait:       runlog.AckWait,
 		Completion: model.Config{
 			MaxAttempts: 3,
 			Multiplier:  2,
@@ -123,6 +131,12 @@ func (c Config) Validate() error {
 	}
 	if c.Intake.MaxStarts < 0 || c.Intake.MaxWait < 0 {
 		bad("dispatcher.intake: maxStarts %d and maxWait %s need at least 0", c.Intake.MaxStarts, c.Intake.MaxWait)
+	}
+	if r := c.Retention; r != 0 && (r < workflow.MinRetention || r > workflow.MaxRetention) {
+		bad("retention: %s: needs %s to %s, or 0 for no limit", r, workflow.MinRetention, workflow.MaxRetention)
+	}
+	if c.RetentionRate <= 0 {
+		bad("retentionRate: %g: needs more than 0", c.RetentionRate)
 	}
 	if c.MaxDepth < 1 {
 		bad("dispatcher.maxDepth: %d: needs at least 1", c.MaxDepth)
@@ -171,6 +185,8 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	eraser      *erasure.Eraser
+	holds       *retention.Holds   // nil without Deps.Retention
+	sweeper     *retention.Sweeper // nil without holds or an eraser
 	pool        *queue.Pool
 	queue       runlog.Queue     // the scheduler, if set
 	scheduler   *queue.Scheduler // nil without Deps.Waiting
@@ -229,6 +245,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.loop = s.newLoop()
 	s.starter = s.newStarter()
 	s.eraser = s.newEraser()
+	s.openRetention()
 	s.executor = s.newExecutor(registrations)
 	s.leases.CountRuns(s.executor.Active)
 	d.Logger.Info("dispatcher process", "process", s.executor.Process(), "lease", cfg.Lease.Duration)
@@ -372,7 +389,7 @@ func (s *Service) Collectors() []prometheus.Collector {
 	}, func() float64 { return s.begins.Mean(s.deps.Clock()).Seconds() })
 	return slices.Concat(
 		s.metrics.Collectors(s.executor.Active, s.queue.Depth), s.intake.Collectors(), s.deskCollectors(),
-		[]prometheus.Collector{begins, metrics.QuarantinedRuns(s.quarantine.Counts)},
+		[]prometheus.Collector{begins, metrics.QuarantinedRuns(s.quarantine.Counts), metrics.Retention{Sweeper: s.sweeper}},
 	)
 }
 
@@ -428,6 +445,10 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("snapshots", s.snapshots.Run)
 	if s.eraser != nil {
 		loop("erasures", s.eraser.Run)
+	}
+	if s.sweeper != nil {
+		loop("retention", s.sweeper.Run)
+		loop("owner of retention", s.ownRetention)
 	}
 	loop("intake", func(ctx context.Context) error { return s.intake.Run(ctx, s.queue) })
 	loop("tenant limits", s.deps.TenantLimits.Run)

@@ -12,21 +12,17 @@ import (
 )
 
 // Limits of the statistics of workflows. A request reads at most maxWorkflows × (maxSummarized+1)
-// rows, by an index, and loads maxWorkflows × maxPriced runs.
+// rows, by an index.
 const (
 	maxWorkflows  = 20
 	maxSummarized = 200
 	maxLatest     = 10
-	maxPriced     = 20
-	// maxPricedEvents is the length of the longest run that is loaded for its cost.
-	maxPricedEvents = 2000
 )
 
 // SummarizeWorkflows summarizes the latest runs of workflows.
 func (s *Service) SummarizeWorkflows(ctx context.Context, req *eventlogv1.SummarizeWorkflowsRequest) (*eventlogv1.SummarizeWorkflowsResponse, error) {
 	if len(req.GetWorkflowIds()) > maxWorkflows {
-		return nil, fault.New(fault.ValidationError, "workflowId: want at most %d, got %d", maxWorkflows, len(req.GetWorkflowIds())).
-			With("field", "workflowId")
+		return nil, fault.InvalidQuery("workflowId", "want at most %d, got %d", maxWorkflows, len(req.GetWorkflowIds()))
 	}
 	if err := s.caughtUp(ctx); err != nil {
 		return nil, err
@@ -76,7 +72,8 @@ func (s *Service) statistics(ctx context.Context, tenant, workflowID string) (*e
 	for _, r := range rows[:min(maxLatest, len(rows))] {
 		out.Latest = append(out.Latest, summary(r))
 	}
-	return out, s.addCosts(ctx, out, rows)
+	addCosts(out, rows)
+	return out, nil
 }
 
 // tookMs returns the time from a run's start to its end.
@@ -92,32 +89,16 @@ func percentile(sorted []int64, rank int) int64 {
 	return sorted[(len(sorted)*rank+99)/100-1]
 }
 
-// addCosts adds the costs of the latest runs that have ended. Runs whose provider reports no cost,
-// damaged and very long runs have none.
-func (s *Service) addCosts(ctx context.Context, out *eventlogv1.WorkflowStatistics, rows []store.Run) error {
-	ended := 0
+// addCosts adds the costs of the runs that have ended. Runs whose provider reports no cost have none.
+func addCosts(out *eventlogv1.WorkflowStatistics, rows []store.Run) {
 	for _, r := range rows {
-		if !r.Status.Terminal() {
-			continue
-		}
-		if ended++; ended > maxPriced {
-			return nil
-		}
-		if r.Damage != "" || r.Head > maxPricedEvents {
-			continue
-		}
-		err := s.views.with(ctx, r, func(w *view) {
-			switch m := w.run.State.Snapshot().Metrics; {
-			case m == nil: // no model was called
-				out.Priced++
-			case m.Cost.USD != nil:
-				out.Priced++
-				out.CostUsd += *m.Cost.USD
-			}
-		})
-		if err != nil {
-			return s.failure(r.Key, err)
+		switch {
+		case !r.Status.Terminal() || !r.Facts.Known:
+		case r.Facts.Model == "": // no model was called
+			out.Priced++
+		case r.Facts.Cost != nil:
+			out.Priced++
+			out.CostUsd += *r.Facts.Cost
 		}
 	}
-	return nil
 }

@@ -14,14 +14,14 @@ import (
 	"waybill.dev/waybill/services/eventlog/logtest"
 )
 
-// usage is an event of a model call; an empty cost is an unknown one.
-func usage(cost string) wire.Draft {
-	if cost != "" {
-		cost = `,"costEstimateUsd":` + cost
+// cost is an event of a model call; an empty cost is an unknown one.
+func cost(usd string) wire.Draft {
+	if usd != "" {
+		usd = `,"costEstimateUsd":` + usd
 	}
 	return wire.Draft{
 		Type: wire.EventProviderUsage, NodeID: "n",
-		Payload: json.RawMessage(`{"provider":"p","model":"m","inputTokens":1,"outputTokens":1` + cost + `}`),
+		Payload: json.RawMessage(`{"provider":"p","model":"m","inputTokens":1,"outputTokens":1` + usd + `}`),
 	}
 }
 
@@ -52,11 +52,11 @@ func (r *rig) summarize(t testing.TB, tenant string, ids ...string) []*eventlogv
 func TestSummarizeWorkflows_CountsTheRunsOfEachWorkflow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.ran(t, "flow", 1, 10, logtest.RunCompleted, usage("0.5"))
-	r.ran(t, "flow", 2, 20, logtest.RunCompleted, usage("0.25"), usage("0.25"))
+	r.ran(t, "flow", 1, 10, logtest.RunCompleted, cost("0.5"))
+	r.ran(t, "flow", 2, 20, logtest.RunCompleted, cost("0.25"), cost("0.25"))
 	r.ran(t, "flow", 3, 500, logtest.RunFailed)
-	r.ran(t, "flow", 4, 1, wire.Draft{}, usage("9")) // active: its cost may grow
-	r.ran(t, "flow", 5, 40, logtest.RunCompleted, usage(""))
+	r.ran(t, "flow", 4, 1, wire.Draft{}, cost("9")) // active: its cost may grow
+	r.ran(t, "flow", 5, 40, logtest.RunCompleted, cost(""))
 	r.ran(t, "other", 6, 1, logtest.RunFailed)
 
 	got := r.summarize(t, logtest.Tenant, "other", "flow", "none")
@@ -85,14 +85,14 @@ func TestSummarizeWorkflows_IsBounded(t *testing.T) {
 	r := newRig(t)
 	const extra = 3
 	for i := range 200 + extra {
-		r.ran(t, "flow", i, 1, logtest.RunCompleted, usage("1"))
+		r.ran(t, "flow", i, 1, logtest.RunCompleted, cost("1"))
 	}
 	flow := r.summarize(t, logtest.Tenant, "flow")[0]
 	require.Equal(t, int32(200), flow.GetRuns())
 	require.True(t, flow.GetMore())
 	require.Len(t, flow.GetLatest(), 10)
-	require.Equal(t, int32(20), flow.GetPriced())
-	require.InDelta(t, 20, flow.GetCostUsd(), 1e-9)
+	require.Equal(t, int32(200), flow.GetPriced())
+	require.InDelta(t, 200, flow.GetCostUsd(), 1e-9)
 
 	_, err := r.SummarizeWorkflows(within(t), &eventlogv1.SummarizeWorkflowsRequest{
 		Tenant: logtest.Tenant, WorkflowIds: make([]string, 21),

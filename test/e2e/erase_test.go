@@ -59,7 +59,7 @@ func copied(t *testing.T, c *harness.Client, text string) (runID string) {
 func files(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+		if err != nil || !e.Type().IsRegular() {
 			return ignoreGone(err)
 		}
 		b, err := os.ReadFile(path)

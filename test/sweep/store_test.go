@@ -66,7 +66,7 @@ func (r *rig) stored(where, subject string, header nats.Header, data []byte) {
 func (r *rig) disk() {
 	r.t.Helper()
 	require.NoError(r.t, filepath.WalkDir(r.host.Dir(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		content, err := os.ReadFile(path) //nolint:gosec // G122: the test's own directory

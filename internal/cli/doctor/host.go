@@ -38,7 +38,9 @@ func (r *report) host(ctx context.Context, s *session.Session, t session.Target)
 	r.ready(ctx, c)
 	if r.auth(ctx, c, s.Now) {
 		r.stream(ctx, s, c)
-		r.lag(ctx, s, c, ahead(doc.Header, began.Add(took/2)))
+		off := ahead(doc.Header, began.Add(took/2))
+		r.lag(ctx, s, c, off)
+		r.retention(ctx, c, s.Now().Add(off))
 	}
 }
 

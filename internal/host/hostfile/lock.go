@@ -8,7 +8,10 @@ import (
 )
 
 // lockPath is the lock file that prevents two hosts from using one data directory.
-func lockPath(dir string) string { return filepath.Join(dir, "lock") }
+func lockPath(dir string) string { return filepath.Join(dir, LockName) }
+
+// LockName is the name of the lock file.
+const LockName = "lock"
 
 // LockDir locks the data directory for this process. The kernel releases the lock when the process
 // ends, however it ends.

@@ -12,12 +12,14 @@ import (
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/acceptor/assets"
+	"waybill.dev/waybill/services/dispatcher/retention"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
 
 // erasable are stores of other services with data of runs, which a dispatcher erases.
 type erasable struct {
 	annotations, lanes, dead *jetkv.Store
+	webhooks                 *jetkv.Store
 	assets                   *jetblob.Store
 }
 
@@ -34,6 +36,7 @@ func (s *Stores) openErasable(ctx context.Context, conn *nats.Conn, cfg jetstrea
 	}
 	e := &s.erasable
 	open(&e.annotations, annotationsBucket())
+	open(&e.webhooks, webhooksBucket())
 	open(&e.lanes, lanesBucket())
 	open(&e.dead, deadBucket())
 	if err != nil {
@@ -62,10 +65,38 @@ func (s *Stores) EraseRun(ctx context.Context, run subject.Run, frames []*frame.
 		{s.erasable.dead, "dead." + run.Tenant + ".*." + run.RunID + ".>"},
 		{s.Quarantine, "run." + run.Tenant + "." + run.RunID},
 		{s.Snapshots, snapshot.Key(run)},
+		{s.Retention, retention.Key(run)},
 	} {
 		if err := b.store.(*jetkv.Store).Erase(ctx, b.keys); err != nil { //nolint:forcetypeassert // all are buckets
 			return err
 		}
 	}
 	return nil
+}
+
+// EraseTenant erases what the stores have of a tenant without runs, except its workflows and its audit
+// log. It may be repeated.
+func (s *Stores) EraseTenant(ctx context.Context, tenant string) error {
+	for _, b := range []struct {
+		store kv.Store
+		keys  string
+	}{ // the keys are those of layout.go
+		{s.erasable.webhooks, "*." + tenant + ".>"},
+		{s.erasable.lanes, "*." + tenant + ".>"},
+		{s.erasable.dead, "*." + tenant + ".>"},
+		{s.erasable.annotations, tenant + ".>"},
+		{s.Claims, "*." + tenant + ".>"},
+		{s.Quarantine, "*." + tenant + ".>"},
+		{s.Retention, "*." + tenant + ".>"},
+	} {
+		if err := b.store.(*jetkv.Store).Forget(ctx, b.keys); err != nil { //nolint:forcetypeassert // all are buckets
+			return err
+		}
+	}
+	return nil
+}
+
+// EraseWorkflow erases a record of the bucket of workflows.
+func (s *Stores) EraseWorkflow(ctx context.Context, key string) error {
+	return s.Workflows.(*jetkv.Store).Forget(ctx, key) //nolint:forcetypeassert // it is a bucket
 }

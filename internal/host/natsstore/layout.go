@@ -21,6 +21,7 @@ var documents = map[string]place{ //nolint:gochecknoglobals // a constant
 	"waybill_workflows":     {1, -1}, // ref.TENANT.ID; a document's key names no tenant
 	"waybill_claims":        {1, -1},
 	"waybill_quarantine":    {1, 2},
+	"waybill_retention":     {1, 2},
 	"waybill_waiting":       {-1, -1},
 	"waybill_rates":         {-1, -1},
 	"waybill_leases":        {-1, -1},

@@ -34,8 +34,10 @@ type Stores struct {
 	// Waiting has the runs that wait, Rates the starts under rate limits.
 	Waiting, Rates kv.Store
 	// Leases has the leases of dispatchers; Peers sends requests between them.
-	Leases    kv.Store
-	Peers     *notify.Direct
+	Leases kv.Store
+	Peers  *notify.Direct
+	// Retention has the legal holds and the clock of retention.
+	Retention kv.Store
 	Records   kv.Store
 	Sealed    kv.Store
 	Snapshots kv.Store
@@ -151,8 +153,17 @@ func ForDispatcher(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Conf
 	}
 	return s.openBuckets(
 		ctx, conn, cfg,
-		bucket{&s.Workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions"}},
-		bucket{&s.Claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope"}},
+		bucket{&s.Workflows, jetkv.Config{Bucket: "waybill_workflows", Description: "workflow definitions", Erasable: true}},
+		bucket{
+			&s.Retention,
+			jetkv.Config{
+				Bucket:      "waybill_retention",
+				Description: "legal holds of runs, and the clock of retention",
+				MarkerTTL:   time.Hour,
+				Erasable:    true,
+			},
+		},
+		bucket{&s.Claims, jetkv.Config{Bucket: "waybill_claims", Description: "active run of a scope", Erasable: true}},
 		bucket{
 			&s.Quarantine,
 			jetkv.Config{

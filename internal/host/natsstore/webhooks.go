@@ -33,10 +33,14 @@ func (s *Stores) openWebhooks(ctx context.Context, dial Dial, cfg jetstream.Conf
 	}
 	return s.openBuckets(
 		ctx, conn, cfg,
-		bucket{&s.Webhooks.Subscriptions, jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks"}},
+		bucket{&s.Webhooks.Subscriptions, webhooksBucket()},
 		bucket{&s.Webhooks.Lanes, lanesBucket()},
 		bucket{&s.Webhooks.Dead, deadBucket()},
 	)
+}
+
+func webhooksBucket() jetkv.Config {
+	return jetkv.Config{Bucket: "waybill_webhooks", Description: "webhooks", Erasable: true}
 }
 
 func lanesBucket() jetkv.Config {

@@ -27,6 +27,32 @@ func (s *Store) Erase(ctx context.Context, pattern string) error {
 	return s.keep(ctx, "erase", pattern, 0)
 }
 
+// Forget erases the records of all keys that match a pattern as Erase does, and then marks the keys as
+// deleted, so that watches see it. Errors: kv.ErrUnavailable.
+func (s *Store) Forget(ctx context.Context, pattern string) error {
+	keys, err := s.kv.ListKeysFiltered(ctx, pattern)
+	if err != nil {
+		return unavailable("list", pattern, err)
+	}
+	var all []string
+	for key := range keys.Keys() {
+		all = append(all, key)
+	}
+	if err := s.Erase(ctx, pattern); err != nil {
+		return err
+	}
+	var opts []js.KVDeleteOpt
+	if s.marker > 0 {
+		opts = append(opts, js.PurgeTTL(s.marker))
+	}
+	for _, key := range all {
+		if err := s.kv.Purge(ctx, key, opts...); err != nil {
+			return unavailable("delete", key, err)
+		}
+	}
+	return nil
+}
+
 // purge deletes the records of all keys that match a pattern.
 func (s *Store) purge(ctx context.Context, pattern string) error {
 	keys, err := s.kv.ListKeysFiltered(ctx, pattern)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -87,6 +88,22 @@ func describe(all []runlog.Span) string {
 		texts = append(texts, "and others")
 	}
 	return strings.Join(texts, ", ")
+}
+
+// State returns the size of the log in bytes and the time of its newest record; the zero time if it has
+// none. Errors: runlog.ErrUnavailable.
+func (l *Log) State(ctx context.Context) (bytes uint64, newest time.Time, err error) {
+	err = l.link.Ask(ctx, func(ctx context.Context) error {
+		info, err := l.stream.Info(ctx)
+		if err == nil {
+			bytes, newest = info.State.Bytes, info.State.LastTime
+		}
+		return err
+	})
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("%w: state of the log: %w", runlog.ErrUnavailable, err)
+	}
+	return bytes, newest, nil
 }
 
 func lost(s js.StreamState) uint64 { return s.LastSeq - min(s.LastSeq, s.Msgs) }

@@ -20,19 +20,19 @@ import (
 const maxMarkTries = 8
 
 // Mark marks a run as erased; see runlog.Eraser.
-func (l *Log) Mark(ctx context.Context, run subject.Run) (marked bool, err error) {
+func (l *Log) Mark(ctx context.Context, run subject.Run, why frame.Cause) (marked bool, err error) {
 	if !natslink.Erasable(l.leader) {
 		return false, runlog.ErrPermanent
 	}
 	for range maxMarkTries {
-		if marked, err = l.tryMark(ctx, run); !errors.Is(err, runlog.ErrConflict) {
+		if marked, err = l.tryMark(ctx, run, why); !errors.Is(err, runlog.ErrConflict) {
 			return marked, err
 		}
 	}
 	return false, fmt.Errorf("%w: mark run %s as erased: other writers append to it", runlog.ErrUnavailable, run.RunID)
 }
 
-func (l *Log) tryMark(ctx context.Context, run subject.Run) (marked bool, err error) {
+func (l *Log) tryMark(ctx context.Context, run subject.Run, why frame.Cause) (marked bool, err error) {
 	raws, err := l.raw(ctx, run)
 	if err != nil {
 		return false, err
@@ -57,7 +57,7 @@ func (l *Log) tryMark(ctx context.Context, run subject.Run) (marked bool, err er
 	// A damaged frame may have no readable headers. The chain of an erased run is not checked.
 	end, _ := strconv.Atoi(last.Header.Get(frame.HeaderLast))
 	head := frame.Head{Pos: last.Sequence, Hash: last.Header.Get(frame.HeaderHash), Next: max(end, -1) + 1}
-	_, err = l.Append(ctx, frame.NewErase(at, head, positions), last.Sequence)
+	_, err = l.Append(ctx, frame.NewErase(at, head, positions, why), last.Sequence)
 	return err == nil, err
 }
 
@@ -110,11 +110,15 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 	if err != nil {
 		return err
 	}
+	remove := natslink.EraseMessage
+	if of, err := mark.Erasure(); err == nil && of.Cause == frame.Expired {
+		remove = natslink.DropMessage
+	}
 	for _, m := range slices.Backward(raws) {
 		if isErase(m) {
 			continue
 		}
-		err := l.link.Ask(ctx, func(ctx context.Context) error { return natslink.EraseMessage(ctx, l.leader, m.Sequence) })
+		err := l.link.Ask(ctx, func(ctx context.Context) error { return remove(ctx, l.leader, m.Sequence) })
 		switch {
 		case errors.Is(err, natslink.ErrDenied):
 			return fmt.Errorf("%w: %w", runlog.ErrPermanent, err)
@@ -179,7 +183,9 @@ func (l *Log) carryOut(ctx context.Context, m js.Msg, handle func(context.Contex
 	defer extend.Stop()
 	done := make(chan error, 1)
 	go func() {
-		done <- handle(ctx, &frame.Frame{Run: run, Kind: subject.Erase, Pos: meta.Sequence.Stream, Stored: meta.Timestamp})
+		done <- handle(ctx, &frame.Frame{
+			Run: run, Kind: subject.Erase, Pos: meta.Sequence.Stream, Stored: meta.Timestamp, Body: m.Data(),
+		})
 	}()
 	for {
 		select {

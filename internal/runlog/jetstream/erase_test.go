@@ -65,7 +65,7 @@ func TestPurge_OverwritesFramesThatDoNotCountAsLost(t *testing.T) {
 	kept := whole(t, log, "kept", "canary-b", 3)
 	long := whole(t, log, "long", strings.Repeat("canary-c", 1000), 40)
 	for _, run := range []subject.Run{first, long} {
-		_, err := log.Mark(t.Context(), run)
+		_, err := log.Mark(t.Context(), run, frame.Requested)
 		require.NoError(t, err)
 	}
 	require.NoError(t, log.Purge(t.Context(), &frame.Frame{Run: first}))
@@ -97,7 +97,7 @@ func TestLost_CountsWhatNoMarkExplains(t *testing.T) {
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
 	erased, other := whole(t, log, "erased", "x", 2), whole(t, log, "other", "x", 2)
-	_, err = log.Mark(t.Context(), erased)
+	_, err = log.Mark(t.Context(), erased, frame.Requested)
 	require.NoError(t, err)
 	require.NoError(t, log.Purge(t.Context(), &frame.Frame{Run: erased}))
 	api, err := js.New(nc)
@@ -125,7 +125,7 @@ func TestMark_FailsOnALogOfAnEarlierBuild(t *testing.T) {
 	log, err := jetstream.Open(t.Context(), nc, testConfig())
 	require.NoError(t, err)
 	run := whole(t, log, "r", "x", 1)
-	_, err = log.Mark(t.Context(), run)
+	_, err = log.Mark(t.Context(), run, frame.Requested)
 	require.ErrorIs(t, err, runlog.ErrPermanent)
 	frames, err := log.Run(t.Context(), run)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // Mark marks a run as erased; see runlog.Eraser.
-func (l *Log) Mark(ctx context.Context, run subject.Run) (marked bool, err error) {
+func (l *Log) Mark(ctx context.Context, run subject.Run, why frame.Cause) (marked bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.readable(ctx); err != nil {
@@ -33,7 +33,7 @@ func (l *Log) Mark(ctx context.Context, run subject.Run) (marked bool, err error
 	case last.Kind != subject.End && frame.VerifyChain(frames) == nil:
 		return false, fmt.Errorf("%w: %s", runlog.ErrActive, run.RunID)
 	default:
-		l.store(frame.NewErase(last.Run, last.Head(), positions))
+		l.store(frame.NewErase(last.Run, last.Head(), positions, why))
 		return true, nil
 	}
 }

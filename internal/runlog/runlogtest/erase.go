@@ -23,27 +23,27 @@ func eraseMarksEndedRuns(t *testing.T, l Full) {
 	active := newChain(t, l, "active")
 	active.start()
 	active.add(subject.Step, 1)
-	_, err := l.Mark(within(t), subject.Run{Tenant: "acme", RunID: "active"})
+	_, err := l.Mark(within(t), subject.Run{Tenant: "acme", RunID: "active"}, frame.Requested)
 	require.ErrorIs(t, err, runlog.ErrActive)
-	_, err = l.Mark(within(t), subject.Run{Tenant: "acme", RunID: "unknown"})
+	_, err = l.Mark(within(t), subject.Run{Tenant: "acme", RunID: "unknown"}, frame.Requested)
 	require.ErrorIs(t, err, runlog.ErrNotFound)
 	ended(t, l, "r")
-	_, err = l.Mark(within(t), subject.Run{Tenant: "other", RunID: "r"})
+	_, err = l.Mark(within(t), subject.Run{Tenant: "other", RunID: "r"}, frame.Requested)
 	require.ErrorIs(t, err, runlog.ErrNotFound)
 	for _, want := range []bool{true, false, false} {
-		marked, err := l.Mark(within(t), subject.Run{Tenant: "acme", RunID: "r"})
+		marked, err := l.Mark(within(t), subject.Run{Tenant: "acme", RunID: "r"}, frame.Requested)
 		require.NoError(t, err)
 		require.Equal(t, want, marked)
 	}
 	active.add(subject.End, 1)
-	marked, err := l.Mark(within(t), active.run)
+	marked, err := l.Mark(within(t), active.run, frame.Requested)
 	require.NoError(t, err)
 	require.True(t, marked)
 }
 
 func eraseHidesRun(t *testing.T, l Full) {
 	c, frames := ended(t, l, "r")
-	_, err := l.Mark(within(t), c.run)
+	_, err := l.Mark(within(t), c.run, frame.Requested)
 	require.NoError(t, err)
 	check := func() {
 		_, err := l.Run(within(t), c.run)
@@ -72,7 +72,7 @@ func eraseRemovesFrames(t *testing.T, l Full) {
 	_, before := ended(t, l, "before")
 	c, frames := ended(t, l, "r")
 	other, after := ended(t, l, "after")
-	_, err := l.Mark(within(t), c.run)
+	_, err := l.Mark(within(t), c.run, frame.Requested)
 	require.NoError(t, err)
 	mark := &frame.Frame{Run: c.run, Kind: subject.Erase}
 	rest, err := l.Remaining(within(t), mark)
@@ -103,7 +103,7 @@ func eraseRemovesFrames(t *testing.T, l Full) {
 func eraseShowsMark(t *testing.T, l Full) {
 	c, frames := ended(t, l, "r")
 	ended(t, l, "s")
-	_, err := l.Mark(within(t), c.run)
+	_, err := l.Mark(within(t), c.run, frame.Requested)
 	require.NoError(t, err)
 	require.NoError(t, l.Purge(within(t), &frame.Frame{Run: c.run, Kind: subject.Erase}))
 	var mark *frame.Frame
@@ -127,7 +127,7 @@ func eraseShowsMark(t *testing.T, l Full) {
 func eraseDeliversMark(t *testing.T, l Full) {
 	c, _ := ended(t, l, "r")
 	ended(t, l, "s")
-	_, err := l.Mark(within(t), c.run)
+	_, err := l.Mark(within(t), c.run, frame.Requested)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(within(t))
 	defer stop()
@@ -140,7 +140,7 @@ func eraseDeliversMark(t *testing.T, l Full) {
 		case mark.Run == other.run:
 			stop()
 		default:
-			_, err := l.Mark(ctx, other.run)
+			_, err := l.Mark(ctx, other.run, frame.Requested)
 			return err
 		}
 		return nil

@@ -81,7 +81,7 @@ func (r *Registry) Run(ctx context.Context, ready chan<- struct{}) error {
 
 func (r *Registry) applyEntry(e kv.Entry) {
 	var ref Ref
-	if json.Unmarshal(e.Value, &ref) == nil {
+	if e.Value == nil || json.Unmarshal(e.Value, &ref) == nil { // nil: it was erased with its tenant
 		r.setRef(e.Key, ref, e.Revision)
 	}
 }

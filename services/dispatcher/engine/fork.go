@@ -90,6 +90,10 @@ func subjectOf(rec *wire.RunRecord) subject.Run {
 	return subject.Run{Tenant: rec.Owner.Tenant, WorkflowID: rec.WorkflowID, RunID: rec.RunID}
 }
 
+// errSourceGone means that the source of a fork was erased before the fork had what it needs of it. The
+// fork is quarantined: it cannot continue.
+var errSourceGone = errors.New("the run was erased")
+
 // readSource returns the events that the source had when it was forked.
 func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.Event, error) {
 	events, err := e.readEvents(ctx, subject.Run{
@@ -97,6 +101,9 @@ func (e *Executor) readSource(ctx context.Context, rec *wire.RunRecord) ([]wire.
 		WorkflowID: rec.WorkflowID,
 		RunID:      rec.Fork.SourceRunID,
 	})
+	if errors.Is(err, runlog.ErrNotFound) { // it is the source that was erased, not the fork
+		return nil, fmt.Errorf("%w: run %s, the source of fork %s", errSourceGone, rec.Fork.SourceRunID, rec.RunID)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the source of fork %s: %w", rec.RunID, err)
 	}

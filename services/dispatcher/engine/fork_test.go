@@ -231,3 +231,26 @@ func TestFork_AReplayHasTheAnswers(t *testing.T) {
 	require.Equal(t, wire.StatusCompleted, st.Status)
 	require.Equal(t, render(want), render(got))
 }
+
+// The source was erased before the fork had its history. The fork does not count as erased itself: it
+// is delivered again, until it is quarantined.
+func TestFork_OfAnErasedSourceIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	r, forbidden := source(t, 10)
+	*forbidden = true
+	r.fork(t, wire.ForkReplay, 4)
+	marked, err := r.log.Mark(t.Context(), theRun, frame.Expired)
+	require.NoError(t, err)
+	require.True(t, marked)
+	r.log.SetRetryDelay(0)
+	for try := range 3 {
+		d, err := r.log.Next(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "run_2", d.Frame().Run.RunID)
+		require.Equal(t, try+1, d.Tries())
+		r.exec.Execute(t.Context(), d)
+	}
+	st, events, _ := r.eventsOf(t, theFork)
+	require.Equal(t, wire.StatusPending, st.Status)
+	require.Empty(t, events, "nothing is executed")
+}

@@ -36,7 +36,15 @@ type Eraser struct {
 	logger *slog.Logger
 	// ended counts attempts; failed ones are repeated.
 	ended func(erased bool)
+	claim Claim
 }
+
+// Claim excludes a legal hold while a run is being marked. The mark uses the returned context, and
+// release ends the claim of a run that was not marked. Errors: fault.Conflict if the run has a hold.
+type Claim func(ctx context.Context, run subject.Run) (within context.Context, release func(marked bool), err error)
+
+// Guard sets the claim of legal holds; without it there are none.
+func (e *Eraser) Guard(c Claim) { e.claim = c }
 
 // New returns an eraser that carries out steps in their order, and then removes the frames. ended
 // counts attempts.
@@ -50,12 +58,31 @@ const retryAfter = time.Second
 // Erase marks a run as erased. erased is false if it was marked before. Errors: fault.RunNotFound,
 // fault.Conflict if the run, or its parent, has not ended, fault.CapabilityNotProvided,
 // fault.ServiceUnavailable.
-func (e *Eraser) Erase(ctx context.Context, run subject.Run) (erased bool, err error) {
+func (e *Eraser) Erase(ctx context.Context, run subject.Run, why frame.Cause) (erased bool, err error) {
 	if err := e.checkParent(ctx, run); err != nil {
 		return false, toFault(err)
 	}
-	erased, err = e.marks.Mark(ctx, run)
+	release := func(bool) {}
+	if e.claim != nil {
+		if _, err := e.log.Last(ctx, run); errors.Is(err, runlog.ErrErased) {
+			return false, nil
+		} else if errors.Is(err, runlog.ErrNotFound) {
+			return false, toFault(err)
+		}
+		if ctx, release, err = e.claim(ctx, run); err != nil {
+			return false, err
+		}
+	}
+	erased, err = e.marks.Mark(ctx, run, why)
+	// After an unknown outcome the claim stays, for as long as the mark may be on its way.
+	release(err == nil && erased || errors.Is(err, runlog.ErrUnavailable))
 	return erased, toFault(err)
+}
+
+// Settled reports whether a marked run was removed from the log.
+func (e *Eraser) Settled(ctx context.Context, run subject.Run) (bool, error) {
+	left, err := e.marks.Remaining(ctx, &frame.Frame{Run: run, Kind: subject.Erase})
+	return len(left) == 0, toFault(err)
 }
 
 // checkParent rejects a child whose parent goes on: the parent may still read the child's result.

@@ -67,16 +67,16 @@ func TestErase_RejectsWhatCannotBeErased(t *testing.T) {
 		{subject.Run{Tenant: "other", RunID: "orphan"}, fault.RunNotFound},
 		{subject.Run{Tenant: "acme", RunID: "ghost"}, fault.RunNotFound},
 	} {
-		_, err := e.Erase(t.Context(), tt.run)
+		_, err := e.Erase(t.Context(), tt.run, frame.Requested)
 		require.Equal(t, tt.want, fault.CodeOf(err), tt.run.RunID)
 	}
 	for _, want := range []bool{true, false} {
-		erased, err := e.Erase(t.Context(), subject.Run{Tenant: "acme", RunID: orphan.RunID})
+		erased, err := e.Erase(t.Context(), subject.Run{Tenant: "acme", RunID: orphan.RunID}, frame.Requested)
 		require.NoError(t, err)
 		require.Equal(t, want, erased)
 	}
 	log.FailReads(runlog.ErrUnavailable)
-	_, err := e.Erase(t.Context(), orphan)
+	_, err := e.Erase(t.Context(), orphan, frame.Requested)
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 }
 
@@ -85,7 +85,7 @@ func TestErase_AcceptsARunWithADamagedLog(t *testing.T) {
 	log := memory.New()
 	run := write(t, log, "r", "", false)
 	log.Damage(1)
-	erased, err := newEraser(log).Erase(t.Context(), run)
+	erased, err := newEraser(log).Erase(t.Context(), run, frame.Requested)
 	require.NoError(t, err)
 	require.True(t, erased)
 }
@@ -109,7 +109,7 @@ func TestRun_ContinuesAnErasureAfterACrash(t *testing.T) {
 			}
 		}
 		first := newEraser(log, dead...)
-		_, err := first.Erase(t.Context(), run)
+		_, err := first.Erase(t.Context(), run, frame.Requested)
 		require.NoError(t, err)
 		require.ErrorIs(t, first.Run(ctx), context.Canceled)
 		require.Len(t, log.Frames(), 5, "nothing is removed before the steps are done")
@@ -154,7 +154,7 @@ func TestRun_TriesAgainAfterAFailure(t *testing.T) {
 		}
 		return nil
 	})
-	_, err := e.Erase(t.Context(), run)
+	_, err := e.Erase(t.Context(), run, frame.Requested)
 	require.NoError(t, err)
 	require.ErrorIs(t, e.Run(ctx), context.Canceled)
 	require.Equal(t, []bool{false, false, true}, results)

@@ -38,6 +38,9 @@ type Tenant struct {
 	Concurrency *Concurrency `json:"concurrency"`
 	// Rate limits the run starts within a period; nil means no limit.
 	Rate *Rate `json:"rate"`
+	// Retention is how long runs are kept after their end, as workflow.ParseRetention reads it; nil
+	// means the installation's.
+	Retention *string `json:"retention"`
 }
 
 // Concurrency limits the concurrent runs.
@@ -60,7 +63,7 @@ type Limits struct {
 	tenants map[string]Tenant
 }
 
-const form = `want {"tenants": {TENANT: {"weight": N, "priority": N, "concurrency": {"limit": N}, "rate": {"limit": N, "periodMs": MS}}}}, each member optional`
+const form = `want {"tenants": {TENANT: {"weight": N, "priority": N, "concurrency": {"limit": N}, "rate": {"limit": N, "periodMs": MS}, "retention": "90d"}}}, each member optional`
 
 // entry is a tenant's entry of the file.
 type entry struct {
@@ -115,7 +118,23 @@ func (e entry) check(f *settings.File, at string) Tenant {
 		f.Range(at+"/rate/limit", int64(r.Limit), 1, workflow.MaxRate)
 		f.Range(at+"/rate/periodMs", r.PeriodMs, workflow.MinPeriod.Milliseconds(), workflow.MaxPeriod.Milliseconds())
 	}
+	if t.Retention != nil {
+		if _, err := workflow.ParseRetention(*t.Retention); err != nil {
+			f.Wrong(at+"/retention", "%s", err)
+		}
+	}
 	return t
+}
+
+// Retention returns how long runs of a tenant are kept after their end, 0 without limit. ok is false if
+// the file does not set it.
+func (l *Limits) Retention(tenant string) (keep time.Duration, ok bool) {
+	t := l.For(tenant)
+	if t.Retention == nil {
+		return 0, false
+	}
+	keep, err := workflow.ParseRetention(*t.Retention)
+	return keep, err == nil
 }
 
 // For returns the limits of a tenant.

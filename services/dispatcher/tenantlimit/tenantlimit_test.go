@@ -2,6 +2,7 @@ package tenantlimit_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +16,7 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 		{"no tenants", `{}`, `at "/tenants": missing`},
 		{
 			"unknown member", `{"tenants":{"a":{"wieght":1}}}`,
-			`at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, weight`,
+			`at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, retention, weight`,
 		},
 		{"type", `{"tenants":{"a":{"weight":"1"}}}`, `at "/tenants/a/weight": want a number, got a string`},
 		{"weight", `{"tenants":{"a":{"weight":-1}}}`, `at "/tenants/a/weight": -1: want 1 to 1000`},
@@ -27,6 +28,10 @@ func TestParse_NamesWhatIsWrong(t *testing.T) {
 			`at "/tenants/*/rate/limit": 1001: want 1 to 1000`,
 		},
 		{"period", `{"tenants":{"*":{"rate":{"limit":1,"periodMs":1}}}}`, `at "/tenants/*/rate/periodMs": 1: want`},
+		{"no retention", `{"tenants":{"a":{"retention":"0d"}}}`, `at "/tenants/a/retention": want days such as "90d"`},
+		{"negative retention", `{"tenants":{"a":{"retention":"-1h"}}}`, `at "/tenants/a/retention": want days such as "90d"`},
+		{"retention in words", `{"tenants":{"*":{"retention":"soon"}}}`, `at "/tenants/*/retention": want days such as "90d"`},
+		{"retention in days", `{"tenants":{"*":{"retention":90}}}`, `at "/tenants/*/retention": want a string, got a number`},
 		{"tenant", `{"tenants":{"a.b":{}}}`, `at "/tenants/a.b": want the name of a tenant or *`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,4 +67,19 @@ func TestLimits_OfATenantBeforeThoseOfAll(t *testing.T) {
 		Concurrency: &tenantlimit.Concurrency{Limit: 5},
 	}, l.For("beta"))
 	require.Equal(t, tenantlimit.Tenant{Weight: 1}, (*tenantlimit.Limits)(nil).For("beta"))
+}
+
+func TestRetention_OfATenantBeforeThatOfAll(t *testing.T) {
+	t.Parallel()
+	l, err := tenantlimit.Parse([]byte(`{"tenants":{"acme":{"retention":"2h"},"ever":{"retention":"unlimited"},"none":{},"*":{"retention":"30d"}}}`))
+	require.NoError(t, err)
+	for tenant, want := range map[string]time.Duration{"acme": 2 * time.Hour, "ever": 0, "other": 30 * 24 * time.Hour} {
+		keep, ok := l.Retention(tenant)
+		require.True(t, ok, tenant)
+		require.Equal(t, want, keep, tenant)
+	}
+	_, ok := l.Retention("none")
+	require.False(t, ok)
+	_, ok = (*tenantlimit.Limits)(nil).Retention("acme")
+	require.False(t, ok)
 }

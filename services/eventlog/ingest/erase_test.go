@@ -18,7 +18,7 @@ import (
 func erase(t *testing.T, log *memory.Log, purge bool, runs ...subject.Run) {
 	t.Helper()
 	for _, run := range runs {
-		_, err := log.Mark(t.Context(), run)
+		_, err := log.Mark(t.Context(), run, frame.Requested)
 		require.NoError(t, err)
 		if purge {
 			require.NoError(t, log.Purge(t.Context(), &frame.Frame{Run: run}))

@@ -250,5 +250,6 @@ type Store interface {
 	Lister
 	FactsWriter
 	Counter
+	Ender
 	Close() error
 }

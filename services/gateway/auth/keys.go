@@ -26,6 +26,8 @@ const (
 	RunsRead         Scope = "runs:read"
 	RunsCancel       Scope = "runs:cancel"
 	RunsDelete       Scope = "runs:delete"
+	RunsHold         Scope = "runs:hold"
+	TenantErase      Scope = "tenant:erase"
 	ApprovalsRespond Scope = "approvals:respond"
 	WorkflowsWrite   Scope = "workflows:write"
 	AuditRead        Scope = "audit:read"
@@ -34,7 +36,7 @@ const (
 
 // known are the scopes a key may have: the protocol's and this host's own.
 var known = []Scope{
-	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
+	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, RunsHold, TenantErase, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write",
 }
 

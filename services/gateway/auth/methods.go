@@ -70,6 +70,12 @@ var methods = map[string]rule{
 	hostv1.Host_RetryQuarantinedRun_FullMethodName: {scope: RunsCancel},
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   {scope: RunsCancel},
 	hostv1.Host_DeleteRun_FullMethodName:           {scope: RunsDelete},
+	hostv1.Host_EraseRuns_FullMethodName:           {scope: RunsDelete},
+	hostv1.Host_HoldRun_FullMethodName:             {scope: RunsHold},
+	hostv1.Host_ReleaseRun_FullMethodName:          {scope: RunsHold},
+	hostv1.Host_ListHolds_FullMethodName:           {scope: RunsRead},
+	hostv1.Host_EraseTenant_FullMethodName:         {scope: TenantErase},
+	hostv1.Host_GetRetention_FullMethodName:        {scope: RunsRead},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	hostv1.Host_GetRunView_FullMethodName:          {scope: RunsRead},
 	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead, also: ManifestRead}, // it has the node's config

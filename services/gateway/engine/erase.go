@@ -18,32 +18,44 @@ func (s *Service) DeleteRun(ctx context.Context, req *hostv1.DeleteRunRequest) (
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
-	target := "runs/" + req.GetRunId()
-	_, err := s.runOf(ctx, req.GetRunId())
+	if err := s.eraseRun(ctx, req.GetRunId()); err != nil {
+		return nil, err
+	}
+	s.seeErased(ctx)
+	return &hostv1.DeleteRunResponse{}, nil
+}
+
+// seeErased waits until reads do not find runs that were erased before. A list includes everything
+// acknowledged before, so its reader has seen the erasures afterwards. If it fails, the reader sees
+// them a little later.
+func (s *Service) seeErased(ctx context.Context) {
+	_, _ = s.deps.EventLog.ListRuns(ctx, &eventlogv1.ListRunsRequest{Tenant: auth.From(ctx).Tenant, Limit: 1})
+}
+
+func (s *Service) eraseRun(ctx context.Context, runID string) error {
+	target := "runs/" + runID
+	_, err := s.runOf(ctx, runID)
 	known := fault.CodeOf(err) != fault.RunNotFound
 	if err != nil && known && fault.CodeOf(err) != fault.LogDamaged { // a damaged run can be erased
-		return nil, err
+		return err
 	}
 	if known {
 		if err := s.recordAudit(ctx, "run.erasing", target, nil); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	tenant := auth.From(ctx).Tenant
-	res, err := s.deps.Dispatcher.EraseRun(ctx, &dispatcherv1.EraseRunRequest{Tenant: tenant, RunId: req.GetRunId()})
+	res, err := s.deps.Dispatcher.EraseRun(ctx, &dispatcherv1.EraseRunRequest{Tenant: tenant, RunId: runID})
 	if err != nil {
 		if code := fault.CodeOf(err); known && fault.Lookup(code).HTTP < http.StatusInternalServerError {
 			_ = s.recordAudit(ctx, "run.erase.refused", target, map[string]any{"code": string(code)}) // nothing was erased
 		}
-		return nil, err
+		return err
 	}
 	if known || res.GetErased() {
 		if err := s.recordAudit(ctx, "run.erased", target, nil); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	// A list includes everything acknowledged before, so its reader has seen the erasure afterwards.
-	// If it fails, the reader sees it a little later.
-	_, _ = s.deps.EventLog.ListRuns(ctx, &eventlogv1.ListRunsRequest{Tenant: tenant, Limit: 1})
-	return &hostv1.DeleteRunResponse{}, nil
+	return nil
 }

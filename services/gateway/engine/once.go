@@ -57,6 +57,7 @@ var statuses = map[string]string{
 	openwopv1.Engine_RegisterWebhook_FullMethodName:   "201",
 	openwopv1.Engine_UnregisterWebhook_FullMethodName: "204",
 	hostv1.Host_DeleteRun_FullMethodName:              "204",
+	hostv1.Host_ReleaseRun_FullMethodName:             "204",
 }
 
 // SetStatus is an interceptor that passes the HTTP status of a success to the REST

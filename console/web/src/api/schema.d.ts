@@ -224,6 +224,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/holds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List holds
+         * @description Lists the legal holds, by run id. Needs the scope runs:read.
+         */
+        get: operations["listHolds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/interrupts": {
         parameters: {
             query?: never;
@@ -388,6 +408,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/retention": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get retention
+         * @description Describes how long runs are kept, and what is erased next. Needs the scope runs:read.
+         */
+        get: operations["getRetention"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs": {
         parameters: {
             query?: never;
@@ -535,6 +575,30 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{runId}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hold run
+         * @description Sets the legal hold of a run, which forbids its erasure. Needs the scope runs:hold.
+         */
+        post: operations["holdRun"];
+        /**
+         * Release run
+         * @description Removes the legal hold of a run. Needs the scope runs:hold.
+         */
+        delete: operations["releaseRun"];
         options?: never;
         head?: never;
         patch?: never;
@@ -800,6 +864,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs:erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase runs
+         * @description Erases the ended runs of one page of the list of runs. Needs the scope runs:delete.
+         */
+        post: operations["eraseRuns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs:watch": {
         parameters: {
             query?: never;
@@ -814,6 +898,26 @@ export interface paths {
         get: operations["watchRuns"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/tenant:erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase tenant
+         * @description Erases everything of the caller's tenant except its audit log; its runs must be erased before. Needs the scope tenant:erase.
+         */
+        post: operations["eraseTenant"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2572,6 +2676,46 @@ export interface components {
             /** @description For people; programs switch on error. */
             message: string;
         };
+        /** @description Selects ended runs as the list of runs does. */
+        EraseRunsRequest: {
+            /** @description Required without filter and endedBefore: all ended runs. */
+            all?: boolean;
+            /** @description From the previous page. */
+            cursor?: string;
+            /** @description Only count the runs. */
+            dryRun?: boolean;
+            /** @description RFC 3339: only runs that ended before. */
+            endedBefore?: string;
+            /** @description Terms as in the filter of the list of runs, such as "workflow:triage status:failed". */
+            filter?: string;
+            /**
+             * Format: int64
+             * @description Runs of the list to look at, 1..200; unset: 50.
+             */
+            limit?: number;
+        };
+        /** @description The outcome. */
+        EraseRunsResult: {
+            /**
+             * Format: int64
+             * @description Runs that were erased, or with dryRun would be.
+             */
+            erased: number;
+            /** @description More runs may match: repeat the request with this cursor. */
+            nextCursor?: string;
+            /** @description Runs that match and were not erased. */
+            refused: components["schemas"]["RunNotErased"][];
+        };
+        /** @description Empty: the tenant is that of the key. */
+        EraseTenantRequest: Record<string, never>;
+        /** @description The outcome. */
+        EraseTenantResult: {
+            /**
+             * Format: int64
+             * @description Workflows that were erased, including deleted ones.
+             */
+            workflows: number;
+        };
         /** @description The body of every answer that is not 2xx; `error` selects the variant. Later releases may add codes. */
         Error: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CapabilityNotProvidedError"] | components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ClientVersionUnsupportedError"] | components["schemas"]["ConflictError"] | components["schemas"]["CorrelationMismatchError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["EnvelopeContractViolationError"] | components["schemas"]["EnvelopeCorrelationConflictError"] | components["schemas"]["EnvelopeInvalidError"] | components["schemas"]["EnvelopeRefusalError"] | components["schemas"]["EnvelopeTruncationUnrecoverableError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["HostCapabilityMissingError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InternalError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["InterruptNotFoundError"] | components["schemas"]["InvalidEnvelopeShapeError"] | components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["LogDamagedError"] | components["schemas"]["MethodNotAllowedError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["PayloadTooLargeError"] | components["schemas"]["PromptVariableUnresolvedError"] | components["schemas"]["ProviderPolicyDeniedError"] | components["schemas"]["RateLimitedError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunExpiredError"] | components["schemas"]["RunForbiddenError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["ServiceUnavailableError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["TemplateNotFoundError"] | components["schemas"]["UnauthenticatedError"] | components["schemas"]["UnknownEnvelopeKindError"] | components["schemas"]["UnknownSchemaVersionError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["UntrustedContentBlocksApprovalError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"] | components["schemas"]["WorkflowNotFoundError"];
         /** @description An answer of status 400 Bad Request; `error` selects the variant. */
@@ -2744,6 +2888,32 @@ export interface components {
             sourceRunId: string;
             status: components["schemas"]["RunStatus"];
         };
+        /** @description Describes how long the tenant's runs are kept after their end. */
+        GetRetentionResult: {
+            /** @description The ended runs by age, youngest first. */
+            ages: components["schemas"]["RetentionAge"][];
+            /** Format: int64 */
+            due: number;
+            /** Format: int64 */
+            dueNextDay: number;
+            /**
+             * Format: int64
+             * @description Runs with a legal hold.
+             */
+            holds: number;
+            /** @description There are more workflows, which are not counted. */
+            more: boolean;
+            /** @description The time that retention counts with: never later than the host's clock. */
+            now: string;
+            /** @description The retention of workflows that set none: an age such as 90d, or unlimited. */
+            retention: string;
+            /**
+             * Format: int64
+             * @description Ended runs, those whose retention is over, and those whose retention ends within a day.
+             */
+            runs: number;
+            workflows: components["schemas"]["WorkflowRetention"][];
+        };
         /** @description The owner of the run. */
         GetRunOwnerResult: {
             /**
@@ -2774,6 +2944,14 @@ export interface components {
             /** @enum {string} */
             status: "ok";
             warnings?: string[];
+        };
+        /** @description A legal hold: the run is not erased until it is released. */
+        Hold: {
+            /** @description The id of the key that set it. */
+            heldBy: string;
+            reason: string;
+            runId: string;
+            since: components["schemas"]["Timestamp"];
         };
         /** @description A pack or a node needs a capability that this host does not offer. */
         HostCapabilityMissingError: {
@@ -3017,6 +3195,11 @@ export interface components {
         /** @description One page of entries, each in the form that the next entry's prevHash covers. */
         ListAuditEntriesResult: {
             entries: components["schemas"]["AuditEntry"][];
+            nextCursor?: string;
+        };
+        /** @description One page of holds. */
+        ListHoldsResult: {
+            holds: components["schemas"]["Hold"][];
             nextCursor?: string;
         };
         /** @description One page of open questions, by run, newest first. A page may be empty and still have a successor. */
@@ -4121,6 +4304,18 @@ export interface components {
             runId: string;
             status: components["schemas"]["RunStatus"];
         };
+        /** @description Counts the runs that ended within a range of ages. */
+        RetentionAge: {
+            /**
+             * Format: int64
+             * @description Days since the end of the run: at least, and less than; unset: no limit.
+             */
+            fromDays: number;
+            /** Format: int64 */
+            runs: number;
+            /** Format: int64 */
+            toDays?: number;
+        };
         /**
          * Format: int64
          * @description The same as the header Retry-After.
@@ -4354,6 +4549,13 @@ export interface components {
             since: components["schemas"]["Timestamp"];
             /** @description Earliest start; unset: depends on other runs. */
             until?: components["schemas"]["Timestamp"];
+        };
+        /** @description A run that matches and was not erased. */
+        RunNotErased: {
+            /** @description An error code, such as conflict for a run with a legal hold. */
+            error: string;
+            message: string;
+            runId: string;
         };
         /** @description Your tenant has no run with this id. */
         RunNotFoundError: {
@@ -5416,6 +5618,21 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /** @description The retention of a workflow. */
+        WorkflowRetention: {
+            /** Format: int64 */
+            due: number;
+            /** Format: int64 */
+            dueNextDay: number;
+            /** @description When the run ended that ended first. */
+            oldest: string;
+            retention: string;
+            /** Format: int64 */
+            runs: number;
+            /** @description workflow, tenant or installation: what sets it. */
+            source: string;
+            workflowId: string;
+        };
         /** @description Summarizes the latest runs of a workflow, at most 200. */
         WorkflowStatistics: {
             /** Format: int64 */
@@ -5438,7 +5655,7 @@ export interface components {
             p95Ms?: number;
             /**
              * Format: int64
-             * @description How many of the latest 20 ended runs have a known cost, and the sum of their costs in US dollars. A run that called no model costs 0.
+             * @description How many of the runs have ended with a known cost, and the sum of their costs in US dollars. A run that called no model costs 0.
              */
             priced: number;
             /**
@@ -6613,6 +6830,118 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    listHolds: {
+        parameters: {
+            query?: {
+                /** @description 1..200; unset: 50. */
+                limit?: number;
+                /** @description From the previous page. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of holds. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListHoldsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
                 };
             };
             /** @description rate_limited. */
@@ -7879,6 +8208,113 @@ export interface operations {
                     /** @description Seconds after which the request may be repeated. */
                     "Retry-After": number;
                     "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    getRetention: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Describes how long the tenant's runs are kept after their end. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetRetentionResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -9729,6 +10165,279 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["PollRunEventsResult"];
                 };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
+        };
+    };
+    holdRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description Required, at most 512 characters. */
+                    reason: string;
+                };
+            };
+        };
+        responses: {
+            /** @description A legal hold: the run is not erased until it is released. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Hold"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
+        };
+    };
+    releaseRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description validation_error. */
             400: {
@@ -12052,6 +12761,130 @@ export interface operations {
             };
         };
     };
+    eraseRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EraseRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description The outcome. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EraseRunsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
     watchRuns: {
         parameters: {
             query?: never;
@@ -12127,6 +12960,130 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    eraseTenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EraseTenantRequest"];
+            };
+        };
+        responses: {
+            /** @description The outcome. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EraseTenantResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
                 };
             };
             /** @description rate_limited. */

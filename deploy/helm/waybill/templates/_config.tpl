@@ -131,6 +131,7 @@ assets-addr: {{ printf ":%v" $v.acceptor.assets.port | quote }}
 {{ include "waybill.config.nats" . }}
 host-key-file: /etc/waybill/host/host.key
 lease: {{ $v.dispatcher.lease | quote }}
+retention: {{ $v.dispatcher.retention | quote }}
 drain-timeout: {{ printf "%vs" $v.dispatcher.drainTimeoutSeconds | quote }}
 {{- include "waybill.config.peers" (dict "root" .root "flags" "peer" "peers" (list "acceptor" "eventlog" "redactor")) }}
 {{- end }}

@@ -96,7 +96,7 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 	execute(t, cfg, "UPDATE {schema}.control SET version = 99")
 	_, err := postgres.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "version 99, this program knows 5")
+	require.ErrorContains(t, err, "version 99, this program knows 6")
 
 	// A replica older than the upgrade stops writing and does not change what it does not
 	// understand.
@@ -391,7 +391,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 5, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	require.Equal(t, 6, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)

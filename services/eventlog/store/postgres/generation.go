@@ -48,6 +48,7 @@ type statements struct {
 	eraseSubstitution                    string
 	eraseFrames, eraseRun                string
 	run, frames, list, due, owned        string
+	oldest, ended, countEnded            string
 	listTagged, listMarked, marked       string
 	substitutions                        string
 	tagged                               string
@@ -145,6 +146,12 @@ func (c Config) statements(id int64) statements {
 			ORDER BY due_ms, tenant, run_id LIMIT $5`),
 		owned: in.Replace(`SELECT {columns} FROM {g}.runs WHERE owner = $1 AND owner <> '' AND (tenant, run_id) > ($2, $3)
 			ORDER BY tenant, run_id LIMIT $4`),
+		oldest: in.Replace(`SELECT {columns} FROM {g}.runs WHERE completed_at <> '' AND (tenant, workflow_id) > ($1, $2)
+			ORDER BY tenant, workflow_id, completed_at, run_id LIMIT 1`),
+		ended: in.Replace(`SELECT {columns} FROM {g}.runs WHERE completed_at <> '' AND tenant = $1 AND workflow_id = $2
+			AND completed_at < $3 AND (completed_at, run_id) > ($4, $5) ORDER BY completed_at, run_id LIMIT $6`),
+		countEnded: in.Replace(`SELECT count(*) FROM {g}.runs WHERE completed_at <> '' AND tenant = $1 AND workflow_id = $2
+			AND completed_at < $3`),
 	}
 }
 

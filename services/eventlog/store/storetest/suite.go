@@ -46,6 +46,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"due/forgets a timer that has gone", dueForgets},
 		{"owned/gives the runs of one process in pages", ownedPages},
 		{"owned/follows a run to its next owner", ownedFollows},
+		{"ended/gives the oldest run of each workflow", endedOldest},
+		{"ended/gives runs in the order of their ends, in pages", endedPages},
 		{"erase/removes everything of a run, and nothing else", eraseRemoves},
 		{"erase/ignores an unknown run", eraseIgnoresUnknown},
 		{"rebuild/empties", rebuildEmpties},

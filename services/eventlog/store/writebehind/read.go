@@ -116,3 +116,27 @@ func (s *Store) waitCommitted(ctx context.Context) error {
 		}
 	}
 }
+
+// Oldest lists the oldest ended runs of workflows; see store.Ender.
+func (s *Store) Oldest(ctx context.Context, after store.Workflow, limit int) ([]store.Run, error) {
+	if err := s.waitCommitted(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.Oldest(ctx, after, limit)
+}
+
+// Ended lists ended runs; see store.Ender.
+func (s *Store) Ended(ctx context.Context, q store.EndedQuery) ([]store.Run, error) {
+	if err := s.waitCommitted(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.Ended(ctx, q)
+}
+
+// CountEnded counts ended runs; see store.Ender.
+func (s *Store) CountEnded(ctx context.Context, of store.Workflow, before []string) ([]int64, error) {
+	if err := s.waitCommitted(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.CountEnded(ctx, of, before)
+}

@@ -84,7 +84,7 @@ function Rows({ rows }: { rows: WorkflowRow[] }): ReactNode {
             <th scope="col" className="num" title="95 of 100 completed runs took at most this long">
               p95
             </th>
-            <th scope="col" className="num" title="Mean cost of the latest 20 runs that have ended, in US dollars (estimate)">
+            <th scope="col" className="num" title="Mean cost of these runs that have ended, in US dollars (estimate)">
               Cost per run
             </th>
             <th scope="col" className="num">

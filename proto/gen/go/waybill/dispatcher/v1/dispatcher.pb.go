@@ -5085,6 +5085,734 @@ func (x *EraseRunResponse) GetErased() bool {
 	return false
 }
 
+// HoldRunRequest names the run.
+type HoldRunRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The id of the caller's key.
+	HeldBy        string `protobuf:"bytes,4,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldRunRequest) Reset() {
+	*x = HoldRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldRunRequest) ProtoMessage() {}
+
+func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
+func (*HoldRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *HoldRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *HoldRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *HoldRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *HoldRunRequest) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
+// HoldRunResponse holds the hold that is in force.
+type HoldRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Hold  *Hold                  `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	// False: the run was held before.
+	Created       bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldRunResponse) Reset() {
+	*x = HoldRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldRunResponse) ProtoMessage() {}
+
+func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldRunResponse.ProtoReflect.Descriptor instead.
+func (*HoldRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *HoldRunResponse) GetHold() *Hold {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+func (x *HoldRunResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+// Hold is a legal hold.
+type Hold struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	HeldBy        string                 `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	Since         string                 `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hold) Reset() {
+	*x = Hold{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hold) ProtoMessage() {}
+
+func (x *Hold) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hold.ProtoReflect.Descriptor instead.
+func (*Hold) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *Hold) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Hold) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Hold) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
+func (x *Hold) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// ReleaseRunRequest names the run.
+type ReleaseRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRunRequest) Reset() {
+	*x = ReleaseRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRunRequest) ProtoMessage() {}
+
+func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *ReleaseRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ReleaseRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// ReleaseRunResponse is the outcome.
+type ReleaseRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False: the run had no hold.
+	Released      bool `protobuf:"varint,1,opt,name=released,proto3" json:"released,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRunResponse) Reset() {
+	*x = ReleaseRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRunResponse) ProtoMessage() {}
+
+func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
+}
+
+func (x *ReleaseRunResponse) GetReleased() bool {
+	if x != nil {
+		return x.Released
+	}
+	return false
+}
+
+// ListHoldsRequest requests a page of holds.
+type ListHoldsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The last run of the previous page; empty: the first page.
+	After         string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	Limit         int32  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsRequest) Reset() {
+	*x = ListHoldsRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsRequest) ProtoMessage() {}
+
+func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
+func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *ListHoldsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListHoldsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListHoldsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListHoldsResponse is one page.
+type ListHoldsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holds         []*Hold                `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsResponse) Reset() {
+	*x = ListHoldsResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsResponse) ProtoMessage() {}
+
+func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
+func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *ListHoldsResponse) GetHolds() []*Hold {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+func (x *ListHoldsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// GetRetentionRequest names the tenant.
+type GetRetentionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRetentionRequest) Reset() {
+	*x = GetRetentionRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRetentionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRetentionRequest) ProtoMessage() {}
+
+func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
+func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *GetRetentionRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+// GetRetentionResponse describes the retention of a tenant's runs.
+type GetRetentionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What decides about workflows that set nothing: an age such as 90d, or unlimited.
+	Retention string `protobuf:"bytes,1,opt,name=retention,proto3" json:"retention,omitempty"`
+	// The time that retention counts with: not later than the host's clock.
+	Now       string              `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`
+	Workflows []*RetainedWorkflow `protobuf:"bytes,3,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	// The workflows are not all: there are too many.
+	More          bool  `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	Holds         int64 `protobuf:"varint,5,opt,name=holds,proto3" json:"holds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRetentionResponse) Reset() {
+	*x = GetRetentionResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRetentionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRetentionResponse) ProtoMessage() {}
+
+func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
+func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
+}
+
+func (x *GetRetentionResponse) GetRetention() string {
+	if x != nil {
+		return x.Retention
+	}
+	return ""
+}
+
+func (x *GetRetentionResponse) GetNow() string {
+	if x != nil {
+		return x.Now
+	}
+	return ""
+}
+
+func (x *GetRetentionResponse) GetWorkflows() []*RetainedWorkflow {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+func (x *GetRetentionResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *GetRetentionResponse) GetHolds() int64 {
+	if x != nil {
+		return x.Holds
+	}
+	return 0
+}
+
+// RetainedWorkflow has the ended runs of a workflow.
+type RetainedWorkflow struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Retention  string                 `protobuf:"bytes,2,opt,name=retention,proto3" json:"retention,omitempty"`
+	// workflow, tenant or installation: what sets the retention.
+	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	// When the run ended that ended first.
+	Oldest string `protobuf:"bytes,4,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	Runs   int64  `protobuf:"varint,5,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Runs whose retention is over, and those whose retention ends within a day.
+	Due        int64 `protobuf:"varint,6,opt,name=due,proto3" json:"due,omitempty"`
+	DueNextDay int64 `protobuf:"varint,7,opt,name=due_next_day,json=dueNextDay,proto3" json:"due_next_day,omitempty"`
+	// Runs that ended more than 1, 7, 30, 90 and 365 days ago.
+	Older         []int64 `protobuf:"varint,8,rep,packed,name=older,proto3" json:"older,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetainedWorkflow) Reset() {
+	*x = RetainedWorkflow{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetainedWorkflow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetainedWorkflow) ProtoMessage() {}
+
+func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetainedWorkflow.ProtoReflect.Descriptor instead.
+func (*RetainedWorkflow) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
+}
+
+func (x *RetainedWorkflow) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *RetainedWorkflow) GetRetention() string {
+	if x != nil {
+		return x.Retention
+	}
+	return ""
+}
+
+func (x *RetainedWorkflow) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *RetainedWorkflow) GetOldest() string {
+	if x != nil {
+		return x.Oldest
+	}
+	return ""
+}
+
+func (x *RetainedWorkflow) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *RetainedWorkflow) GetDue() int64 {
+	if x != nil {
+		return x.Due
+	}
+	return 0
+}
+
+func (x *RetainedWorkflow) GetDueNextDay() int64 {
+	if x != nil {
+		return x.DueNextDay
+	}
+	return 0
+}
+
+func (x *RetainedWorkflow) GetOlder() []int64 {
+	if x != nil {
+		return x.Older
+	}
+	return nil
+}
+
+// EraseTenantRequest names the tenant.
+type EraseTenantRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseTenantRequest) Reset() {
+	*x = EraseTenantRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseTenantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseTenantRequest) ProtoMessage() {}
+
+func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
+func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *EraseTenantRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+// EraseTenantResponse is the outcome.
+type EraseTenantResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Workflows that were erased, including deleted ones.
+	Workflows     int32 `protobuf:"varint,1,opt,name=workflows,proto3" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseTenantResponse) Reset() {
+	*x = EraseTenantResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseTenantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseTenantResponse) ProtoMessage() {}
+
+func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
+func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
+}
+
+func (x *EraseTenantResponse) GetWorkflows() int32 {
+	if x != nil {
+		return x.Workflows
+	}
+	return 0
+}
+
 var File_waybill_dispatcher_v1_dispatcher_proto protoreflect.FileDescriptor
 
 const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
@@ -5476,7 +6204,55 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"*\n" +
 	"\x10EraseRunResponse\x12\x16\n" +
-	"\x06erased\x18\x01 \x01(\bR\x06erased2\xff\x18\n" +
+	"\x06erased\x18\x01 \x01(\bR\x06erased\"p\n" +
+	"\x0eHoldRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x17\n" +
+	"\aheld_by\x18\x04 \x01(\tR\x06heldBy\"\\\n" +
+	"\x0fHoldRunResponse\x12/\n" +
+	"\x04hold\x18\x01 \x01(\v2\x1b.waybill.dispatcher.v1.HoldR\x04hold\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\"d\n" +
+	"\x04Hold\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x17\n" +
+	"\aheld_by\x18\x03 \x01(\tR\x06heldBy\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05since\"B\n" +
+	"\x11ReleaseRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\"0\n" +
+	"\x12ReleaseRunResponse\x12\x1a\n" +
+	"\breleased\x18\x01 \x01(\bR\breleased\"V\n" +
+	"\x10ListHoldsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\"Z\n" +
+	"\x11ListHoldsResponse\x121\n" +
+	"\x05holds\x18\x01 \x03(\v2\x1b.waybill.dispatcher.v1.HoldR\x05holds\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"-\n" +
+	"\x13GetRetentionRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"\xb7\x01\n" +
+	"\x14GetRetentionResponse\x12\x1c\n" +
+	"\tretention\x18\x01 \x01(\tR\tretention\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\tR\x03now\x12E\n" +
+	"\tworkflows\x18\x03 \x03(\v2'.waybill.dispatcher.v1.RetainedWorkflowR\tworkflows\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
+	"\x05holds\x18\x05 \x01(\x03R\x05holds\"\xdf\x01\n" +
+	"\x10RetainedWorkflow\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x1c\n" +
+	"\tretention\x18\x02 \x01(\tR\tretention\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x16\n" +
+	"\x06oldest\x18\x04 \x01(\tR\x06oldest\x12\x12\n" +
+	"\x04runs\x18\x05 \x01(\x03R\x04runs\x12\x10\n" +
+	"\x03due\x18\x06 \x01(\x03R\x03due\x12 \n" +
+	"\fdue_next_day\x18\a \x01(\x03R\n" +
+	"dueNextDay\x12\x14\n" +
+	"\x05older\x18\b \x03(\x03R\x05older\",\n" +
+	"\x12EraseTenantRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"3\n" +
+	"\x13EraseTenantResponse\x12\x1c\n" +
+	"\tworkflows\x18\x01 \x01(\x05R\tworkflows2\xeb\x1c\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -5500,7 +6276,13 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x13ListQuarantinedRuns\x121.waybill.dispatcher.v1.ListQuarantinedRunsRequest\x1a2.waybill.dispatcher.v1.ListQuarantinedRunsResponse\x12|\n" +
 	"\x13RetryQuarantinedRun\x121.waybill.dispatcher.v1.RetryQuarantinedRunRequest\x1a2.waybill.dispatcher.v1.RetryQuarantinedRunResponse\x12v\n" +
 	"\x11EndQuarantinedRun\x12/.waybill.dispatcher.v1.EndQuarantinedRunRequest\x1a0.waybill.dispatcher.v1.EndQuarantinedRunResponse\x12[\n" +
-	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12p\n" +
+	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12X\n" +
+	"\aHoldRun\x12%.waybill.dispatcher.v1.HoldRunRequest\x1a&.waybill.dispatcher.v1.HoldRunResponse\x12a\n" +
+	"\n" +
+	"ReleaseRun\x12(.waybill.dispatcher.v1.ReleaseRunRequest\x1a).waybill.dispatcher.v1.ReleaseRunResponse\x12^\n" +
+	"\tListHolds\x12'.waybill.dispatcher.v1.ListHoldsRequest\x1a(.waybill.dispatcher.v1.ListHoldsResponse\x12d\n" +
+	"\vEraseTenant\x12).waybill.dispatcher.v1.EraseTenantRequest\x1a*.waybill.dispatcher.v1.EraseTenantResponse\x12g\n" +
+	"\fGetRetention\x12*.waybill.dispatcher.v1.GetRetentionRequest\x1a+.waybill.dispatcher.v1.GetRetentionResponse\x12p\n" +
 	"\x0fFindBlockedRuns\x12-.waybill.dispatcher.v1.FindBlockedRunsRequest\x1a..waybill.dispatcher.v1.FindBlockedRunsResponse\x12g\n" +
 	"\fGetOwnership\x12*.waybill.dispatcher.v1.GetOwnershipRequest\x1a+.waybill.dispatcher.v1.GetOwnershipResponse\x12d\n" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
@@ -5525,7 +6307,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -5601,7 +6383,19 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*GetNodeInputResponse)(nil),          // 71: waybill.dispatcher.v1.GetNodeInputResponse
 	(*EraseRunRequest)(nil),               // 72: waybill.dispatcher.v1.EraseRunRequest
 	(*EraseRunResponse)(nil),              // 73: waybill.dispatcher.v1.EraseRunResponse
-	nil,                                   // 74: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	(*HoldRunRequest)(nil),                // 74: waybill.dispatcher.v1.HoldRunRequest
+	(*HoldRunResponse)(nil),               // 75: waybill.dispatcher.v1.HoldRunResponse
+	(*Hold)(nil),                          // 76: waybill.dispatcher.v1.Hold
+	(*ReleaseRunRequest)(nil),             // 77: waybill.dispatcher.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),            // 78: waybill.dispatcher.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),              // 79: waybill.dispatcher.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),             // 80: waybill.dispatcher.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),           // 81: waybill.dispatcher.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),          // 82: waybill.dispatcher.v1.GetRetentionResponse
+	(*RetainedWorkflow)(nil),              // 83: waybill.dispatcher.v1.RetainedWorkflow
+	(*EraseTenantRequest)(nil),            // 84: waybill.dispatcher.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),           // 85: waybill.dispatcher.v1.EraseTenantResponse
+	nil,                                   // 86: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
@@ -5616,77 +6410,90 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	35, // 9: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	36, // 10: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	40, // 11: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	74, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	86, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 	56, // 13: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	63, // 14: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
 	64, // 15: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
 	56, // 16: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	69, // 17: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
-	0,  // 18: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 19: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 20: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 21: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 22: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 23: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 24: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 25: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 26: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	67, // 27: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
-	70, // 28: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
-	21, // 29: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 30: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
-	26, // 31: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
-	28, // 32: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	31, // 33: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	33, // 34: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	54, // 35: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	57, // 36: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	59, // 37: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
-	72, // 38: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
-	61, // 39: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	65, // 40: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	39, // 41: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	42, // 42: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	44, // 43: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	46, // 44: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	48, // 45: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
-	50, // 46: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
-	52, // 47: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
-	1,  // 48: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 49: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 50: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 51: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 52: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 53: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 54: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 55: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 56: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	68, // 57: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	71, // 58: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	22, // 59: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 60: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	27, // 61: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	29, // 62: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	32, // 63: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	34, // 64: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	55, // 65: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	58, // 66: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	60, // 67: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	73, // 68: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
-	62, // 69: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	66, // 70: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	41, // 71: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	43, // 72: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	45, // 73: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	47, // 74: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	49, // 75: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
-	51, // 76: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
-	53, // 77: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
-	48, // [48:78] is the sub-list for method output_type
-	18, // [18:48] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	76, // 18: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
+	76, // 19: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
+	83, // 20: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
+	0,  // 21: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 22: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	4,  // 23: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	6,  // 24: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	8,  // 25: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	10, // 26: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	12, // 27: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	16, // 28: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	18, // 29: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	67, // 30: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
+	70, // 31: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
+	21, // 32: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	23, // 33: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	26, // 34: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
+	28, // 35: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	31, // 36: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	33, // 37: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	54, // 38: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	57, // 39: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	59, // 40: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
+	72, // 41: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
+	74, // 42: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
+	77, // 43: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
+	79, // 44: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
+	84, // 45: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
+	81, // 46: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
+	61, // 47: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	65, // 48: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	39, // 49: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	42, // 50: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	44, // 51: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	46, // 52: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	48, // 53: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	50, // 54: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	52, // 55: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 56: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 57: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 58: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 59: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 60: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 61: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 62: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 63: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 64: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	68, // 65: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	71, // 66: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	22, // 67: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 68: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	27, // 69: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	29, // 70: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	32, // 71: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	34, // 72: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	55, // 73: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	58, // 74: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	60, // 75: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	73, // 76: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
+	75, // 77: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
+	78, // 78: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
+	80, // 79: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
+	85, // 80: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
+	82, // 81: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
+	62, // 82: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	66, // 83: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	41, // 84: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	43, // 85: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	45, // 86: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	47, // 87: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	49, // 88: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	51, // 89: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	53, // 90: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	56, // [56:91] is the sub-list for method output_type
+	21, // [21:56] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -5702,7 +6509,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   75,
+			NumMessages:   87,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

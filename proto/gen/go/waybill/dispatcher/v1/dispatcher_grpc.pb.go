@@ -40,6 +40,11 @@ const (
 	Dispatcher_RetryQuarantinedRun_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/RetryQuarantinedRun"
 	Dispatcher_EndQuarantinedRun_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/EndQuarantinedRun"
 	Dispatcher_EraseRun_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/EraseRun"
+	Dispatcher_HoldRun_FullMethodName               = "/waybill.dispatcher.v1.Dispatcher/HoldRun"
+	Dispatcher_ReleaseRun_FullMethodName            = "/waybill.dispatcher.v1.Dispatcher/ReleaseRun"
+	Dispatcher_ListHolds_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ListHolds"
+	Dispatcher_EraseTenant_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/EraseTenant"
+	Dispatcher_GetRetention_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetRetention"
 	Dispatcher_FindBlockedRuns_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/FindBlockedRuns"
 	Dispatcher_GetOwnership_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetOwnership"
 	Dispatcher_ProgramMock_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
@@ -102,6 +107,16 @@ type DispatcherClient interface {
 	// EraseRun marks a run that has ended as erased. Dispatchers then remove everything that belongs to
 	// it.
 	EraseRun(ctx context.Context, in *EraseRunRequest, opts ...grpc.CallOption) (*EraseRunResponse, error)
+	// HoldRun sets the legal hold of a run, which forbids its erasure.
+	HoldRun(ctx context.Context, in *HoldRunRequest, opts ...grpc.CallOption) (*HoldRunResponse, error)
+	// ReleaseRun removes the legal hold of a run.
+	ReleaseRun(ctx context.Context, in *ReleaseRunRequest, opts ...grpc.CallOption) (*ReleaseRunResponse, error)
+	// ListHolds lists the legal holds of a tenant, by run id.
+	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
+	// EraseTenant erases the workflows, webhooks and other records of a tenant without runs.
+	EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error)
+	// GetRetention describes the retention of a tenant's runs.
+	GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
 	// quarantined.
 	FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error)
@@ -344,6 +359,56 @@ func (c *dispatcherClient) EraseRun(ctx context.Context, in *EraseRunRequest, op
 	return out, nil
 }
 
+func (c *dispatcherClient) HoldRun(ctx context.Context, in *HoldRunRequest, opts ...grpc.CallOption) (*HoldRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_HoldRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) ReleaseRun(ctx context.Context, in *ReleaseRunRequest, opts ...grpc.CallOption) (*ReleaseRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ReleaseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHoldsResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ListHolds_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseTenantResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_EraseTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *dispatcherClient) GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRetentionResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_GetRetention_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindBlockedRunsResponse)
@@ -485,6 +550,16 @@ type DispatcherServer interface {
 	// EraseRun marks a run that has ended as erased. Dispatchers then remove everything that belongs to
 	// it.
 	EraseRun(context.Context, *EraseRunRequest) (*EraseRunResponse, error)
+	// HoldRun sets the legal hold of a run, which forbids its erasure.
+	HoldRun(context.Context, *HoldRunRequest) (*HoldRunResponse, error)
+	// ReleaseRun removes the legal hold of a run.
+	ReleaseRun(context.Context, *ReleaseRunRequest) (*ReleaseRunResponse, error)
+	// ListHolds lists the legal holds of a tenant, by run id.
+	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
+	// EraseTenant erases the workflows, webhooks and other records of a tenant without runs.
+	EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error)
+	// GetRetention describes the retention of a tenant's runs.
+	GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
 	// quarantined.
 	FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error)
@@ -579,6 +654,21 @@ func (UnimplementedDispatcherServer) EndQuarantinedRun(context.Context, *EndQuar
 }
 func (UnimplementedDispatcherServer) EraseRun(context.Context, *EraseRunRequest) (*EraseRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EraseRun not implemented")
+}
+func (UnimplementedDispatcherServer) HoldRun(context.Context, *HoldRunRequest) (*HoldRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method HoldRun not implemented")
+}
+func (UnimplementedDispatcherServer) ReleaseRun(context.Context, *ReleaseRunRequest) (*ReleaseRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseRun not implemented")
+}
+func (UnimplementedDispatcherServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
+}
+func (UnimplementedDispatcherServer) EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseTenant not implemented")
+}
+func (UnimplementedDispatcherServer) GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRetention not implemented")
 }
 func (UnimplementedDispatcherServer) FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindBlockedRuns not implemented")
@@ -1006,6 +1096,96 @@ func _Dispatcher_EraseRun_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_HoldRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HoldRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).HoldRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_HoldRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).HoldRun(ctx, req.(*HoldRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_ReleaseRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ReleaseRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ReleaseRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ReleaseRun(ctx, req.(*ReleaseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_ListHolds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHoldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ListHolds(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ListHolds_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ListHolds(ctx, req.(*ListHoldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_EraseTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseTenantRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).EraseTenant(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_EraseTenant_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).EraseTenant(ctx, req.(*EraseTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Dispatcher_GetRetention_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRetentionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).GetRetention(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_GetRetention_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).GetRetention(ctx, req.(*GetRetentionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_FindBlockedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FindBlockedRunsRequest)
 	if err := dec(in); err != nil {
@@ -1258,6 +1438,26 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EraseRun",
 			Handler:    _Dispatcher_EraseRun_Handler,
+		},
+		{
+			MethodName: "HoldRun",
+			Handler:    _Dispatcher_HoldRun_Handler,
+		},
+		{
+			MethodName: "ReleaseRun",
+			Handler:    _Dispatcher_ReleaseRun_Handler,
+		},
+		{
+			MethodName: "ListHolds",
+			Handler:    _Dispatcher_ListHolds_Handler,
+		},
+		{
+			MethodName: "EraseTenant",
+			Handler:    _Dispatcher_EraseTenant_Handler,
+		},
+		{
+			MethodName: "GetRetention",
+			Handler:    _Dispatcher_GetRetention_Handler,
 		},
 		{
 			MethodName: "FindBlockedRuns",

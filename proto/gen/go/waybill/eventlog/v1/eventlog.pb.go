@@ -2605,6 +2605,453 @@ func (x *ExportRunResponse) GetBundle() []byte {
 	return nil
 }
 
+// ListEndedWorkflowsRequest requests a page of workflows.
+type ListEndedWorkflowsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last workflow of the previous page; unset: the first page.
+	After *EndedWorkflow `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`
+	// 0 or less uses the default.
+	Limit         int32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedWorkflowsRequest) Reset() {
+	*x = ListEndedWorkflowsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedWorkflowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedWorkflowsRequest) ProtoMessage() {}
+
+func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedWorkflowsRequest.ProtoReflect.Descriptor instead.
+func (*ListEndedWorkflowsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ListEndedWorkflowsRequest) GetAfter() *EndedWorkflow {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListEndedWorkflowsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListEndedWorkflowsResponse is one page, ordered by tenant and workflow. The last page has fewer
+// workflows than the limit.
+type ListEndedWorkflowsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflows     []*EndedWorkflow       `protobuf:"bytes,1,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedWorkflowsResponse) Reset() {
+	*x = ListEndedWorkflowsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedWorkflowsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedWorkflowsResponse) ProtoMessage() {}
+
+func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedWorkflowsResponse.ProtoReflect.Descriptor instead.
+func (*ListEndedWorkflowsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ListEndedWorkflowsResponse) GetWorkflows() []*EndedWorkflow {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+// EndedWorkflow is a workflow with ended runs.
+type EndedWorkflow struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// When the run ended that ended first.
+	Oldest        string `protobuf:"bytes,3,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedWorkflow) Reset() {
+	*x = EndedWorkflow{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedWorkflow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedWorkflow) ProtoMessage() {}
+
+func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedWorkflow.ProtoReflect.Descriptor instead.
+func (*EndedWorkflow) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EndedWorkflow) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *EndedWorkflow) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *EndedWorkflow) GetOldest() string {
+	if x != nil {
+		return x.Oldest
+	}
+	return ""
+}
+
+// ListEndedRunsRequest requests a page of a workflow's ended runs.
+type ListEndedRunsRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	// Only runs that ended before.
+	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	// The last run of the previous page; unset: the first page.
+	After *EndedRun `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// 0 or less uses the default.
+	Limit         int32 `protobuf:"varint,5,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedRunsRequest) Reset() {
+	*x = ListEndedRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedRunsRequest) ProtoMessage() {}
+
+func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListEndedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListEndedRunsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListEndedRunsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *ListEndedRunsRequest) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *ListEndedRunsRequest) GetAfter() *EndedRun {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ListEndedRunsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// ListEndedRunsResponse is one page. The last page has fewer runs than the limit.
+type ListEndedRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*EndedRun            `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEndedRunsResponse) Reset() {
+	*x = ListEndedRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEndedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEndedRunsResponse) ProtoMessage() {}
+
+func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEndedRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListEndedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ListEndedRunsResponse) GetRuns() []*EndedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+// EndedRun is a run that has ended.
+type EndedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	CompletedAt   string                 `protobuf:"bytes,2,opt,name=completed_at,json=completedAt,proto3" json:"completed_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndedRun) Reset() {
+	*x = EndedRun{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndedRun) ProtoMessage() {}
+
+func (x *EndedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndedRun.ProtoReflect.Descriptor instead.
+func (*EndedRun) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *EndedRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EndedRun) GetCompletedAt() string {
+	if x != nil {
+		return x.CompletedAt
+	}
+	return ""
+}
+
+// CountEndedRunsRequest counts the runs of a workflow that ended before each instant.
+type CountEndedRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	WorkflowId    string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Before        []string               `protobuf:"bytes,3,rep,name=before,proto3" json:"before,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountEndedRunsRequest) Reset() {
+	*x = CountEndedRunsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountEndedRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountEndedRunsRequest) ProtoMessage() {}
+
+func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountEndedRunsRequest.ProtoReflect.Descriptor instead.
+func (*CountEndedRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *CountEndedRunsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CountEndedRunsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *CountEndedRunsRequest) GetBefore() []string {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+// CountEndedRunsResponse has a number for each instant.
+type CountEndedRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []int64                `protobuf:"varint,1,rep,packed,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountEndedRunsResponse) Reset() {
+	*x = CountEndedRunsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountEndedRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountEndedRunsResponse) ProtoMessage() {}
+
+func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountEndedRunsResponse.ProtoReflect.Descriptor instead.
+func (*CountEndedRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *CountEndedRunsResponse) GetRuns() []int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
 var File_waybill_eventlog_v1_eventlog_proto protoreflect.FileDescriptor
 
 const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
@@ -2826,7 +3273,36 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
 	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
-	"\x06bundle\x18\x01 \x01(\fR\x06bundle2\xfc\t\n" +
+	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"k\n" +
+	"\x19ListEndedWorkflowsRequest\x128\n" +
+	"\x05after\x18\x01 \x01(\v2\".waybill.eventlog.v1.EndedWorkflowR\x05after\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\"^\n" +
+	"\x1aListEndedWorkflowsResponse\x12@\n" +
+	"\tworkflows\x18\x01 \x03(\v2\".waybill.eventlog.v1.EndedWorkflowR\tworkflows\"`\n" +
+	"\rEndedWorkflow\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06oldest\x18\x03 \x01(\tR\x06oldest\"\xb2\x01\n" +
+	"\x14ListEndedRunsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x123\n" +
+	"\x05after\x18\x04 \x01(\v2\x1d.waybill.eventlog.v1.EndedRunR\x05after\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\x05R\x05limit\"J\n" +
+	"\x15ListEndedRunsResponse\x121\n" +
+	"\x04runs\x18\x01 \x03(\v2\x1d.waybill.eventlog.v1.EndedRunR\x04runs\"D\n" +
+	"\bEndedRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12!\n" +
+	"\fcompleted_at\x18\x02 \x01(\tR\vcompletedAt\"h\n" +
+	"\x15CountEndedRunsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vworkflow_id\x18\x02 \x01(\tR\n" +
+	"workflowId\x12\x16\n" +
+	"\x06before\x18\x03 \x03(\tR\x06before\",\n" +
+	"\x16CountEndedRunsResponse\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\x03R\x04runs2\xc6\f\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
@@ -2841,7 +3317,10 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\aViewRun\x12#.waybill.eventlog.v1.ViewRunRequest\x1a$.waybill.eventlog.v1.ViewRunResponse\x12Z\n" +
 	"\tExportRun\x12%.waybill.eventlog.v1.ExportRunRequest\x1a&.waybill.eventlog.v1.ExportRunResponse\x12f\n" +
 	"\rListDueTimers\x12).waybill.eventlog.v1.ListDueTimersRequest\x1a*.waybill.eventlog.v1.ListDueTimersResponse\x12f\n" +
-	"\rListOwnedRuns\x12).waybill.eventlog.v1.ListOwnedRunsRequest\x1a*.waybill.eventlog.v1.ListOwnedRunsResponseB\xd7\x01\n" +
+	"\rListOwnedRuns\x12).waybill.eventlog.v1.ListOwnedRunsRequest\x1a*.waybill.eventlog.v1.ListOwnedRunsResponse\x12u\n" +
+	"\x12ListEndedWorkflows\x12..waybill.eventlog.v1.ListEndedWorkflowsRequest\x1a/.waybill.eventlog.v1.ListEndedWorkflowsResponse\x12f\n" +
+	"\rListEndedRuns\x12).waybill.eventlog.v1.ListEndedRunsRequest\x1a*.waybill.eventlog.v1.ListEndedRunsResponse\x12i\n" +
+	"\x0eCountEndedRuns\x12*.waybill.eventlog.v1.CountEndedRunsRequest\x1a+.waybill.eventlog.v1.CountEndedRunsResponseB\xd7\x01\n" +
 	"\x17com.waybill.eventlog.v1B\rEventlogProtoP\x01Z?waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1;eventlogv1\xa2\x02\x03WEX\xaa\x02\x13Waybill.Eventlog.V1\xca\x02\x13Waybill\\Eventlog\\V1\xe2\x02\x1fWaybill\\Eventlog\\V1\\GPBMetadata\xea\x02\x15Waybill::Eventlog::V1b\x06proto3"
 
 var (
@@ -2856,7 +3335,7 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
@@ -2894,13 +3373,21 @@ var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*ViewRunResponse)(nil),            // 33: waybill.eventlog.v1.ViewRunResponse
 	(*ExportRunRequest)(nil),           // 34: waybill.eventlog.v1.ExportRunRequest
 	(*ExportRunResponse)(nil),          // 35: waybill.eventlog.v1.ExportRunResponse
-	nil,                                // 36: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*ListEndedWorkflowsRequest)(nil),  // 36: waybill.eventlog.v1.ListEndedWorkflowsRequest
+	(*ListEndedWorkflowsResponse)(nil), // 37: waybill.eventlog.v1.ListEndedWorkflowsResponse
+	(*EndedWorkflow)(nil),              // 38: waybill.eventlog.v1.EndedWorkflow
+	(*ListEndedRunsRequest)(nil),       // 39: waybill.eventlog.v1.ListEndedRunsRequest
+	(*ListEndedRunsResponse)(nil),      // 40: waybill.eventlog.v1.ListEndedRunsResponse
+	(*EndedRun)(nil),                   // 41: waybill.eventlog.v1.EndedRun
+	(*CountEndedRunsRequest)(nil),      // 42: waybill.eventlog.v1.CountEndedRunsRequest
+	(*CountEndedRunsResponse)(nil),     // 43: waybill.eventlog.v1.CountEndedRunsResponse
+	nil,                                // 44: waybill.eventlog.v1.CountRunsResponse.CountsEntry
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
 	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	36, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	44, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
 	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
 	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
@@ -2917,37 +3404,47 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	31, // 17: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
 	31, // 18: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
 	8,  // 19: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	0,  // 20: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 21: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	3,  // 22: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
-	10, // 23: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	12, // 24: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	15, // 25: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	18, // 26: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
-	22, // 27: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	24, // 28: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	32, // 29: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	34, // 30: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	26, // 31: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	29, // 32: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	1,  // 33: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	5,  // 34: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	4,  // 35: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
-	11, // 36: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	13, // 37: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	16, // 38: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	19, // 39: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
-	23, // 40: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	25, // 41: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	33, // 42: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	35, // 43: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	27, // 44: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	30, // 45: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	33, // [33:46] is the sub-list for method output_type
-	20, // [20:33] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	38, // 20: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
+	38, // 21: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
+	41, // 22: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
+	41, // 23: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
+	0,  // 24: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 25: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 26: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 27: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 28: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	15, // 29: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	18, // 30: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
+	22, // 31: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	24, // 32: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	32, // 33: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	34, // 34: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	26, // 35: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	29, // 36: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	36, // 37: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
+	39, // 38: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
+	42, // 39: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
+	1,  // 40: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 41: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 42: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 43: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 44: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	16, // 45: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	19, // 46: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
+	23, // 47: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	25, // 48: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	33, // 49: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	35, // 50: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	27, // 51: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	30, // 52: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	37, // 53: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
+	40, // 54: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
+	43, // 55: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
+	40, // [40:56] is the sub-list for method output_type
+	24, // [24:40] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -2965,7 +3462,7 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

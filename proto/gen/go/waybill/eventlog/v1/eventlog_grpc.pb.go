@@ -32,6 +32,9 @@ const (
 	EventLog_ExportRun_FullMethodName          = "/waybill.eventlog.v1.EventLog/ExportRun"
 	EventLog_ListDueTimers_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListDueTimers"
 	EventLog_ListOwnedRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
+	EventLog_ListEndedWorkflows_FullMethodName = "/waybill.eventlog.v1.EventLog/ListEndedWorkflows"
+	EventLog_ListEndedRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListEndedRuns"
+	EventLog_CountEndedRuns_FullMethodName     = "/waybill.eventlog.v1.EventLog/CountEndedRuns"
 )
 
 // EventLogClient is the client API for EventLog service.
@@ -67,6 +70,12 @@ type EventLogClient interface {
 	ListDueTimers(ctx context.Context, in *ListDueTimersRequest, opts ...grpc.CallOption) (*ListDueTimersResponse, error)
 	// ListOwnedRuns lists the active runs that a dispatcher process owns.
 	ListOwnedRuns(ctx context.Context, in *ListOwnedRunsRequest, opts ...grpc.CallOption) (*ListOwnedRunsResponse, error)
+	// ListEndedWorkflows lists the workflows of all tenants that have ended runs.
+	ListEndedWorkflows(ctx context.Context, in *ListEndedWorkflowsRequest, opts ...grpc.CallOption) (*ListEndedWorkflowsResponse, error)
+	// ListEndedRuns lists the ended runs of a workflow, in the order of their ends.
+	ListEndedRuns(ctx context.Context, in *ListEndedRunsRequest, opts ...grpc.CallOption) (*ListEndedRunsResponse, error)
+	// CountEndedRuns counts the ended runs of a workflow.
+	CountEndedRuns(ctx context.Context, in *CountEndedRunsRequest, opts ...grpc.CallOption) (*CountEndedRunsResponse, error)
 }
 
 type eventLogClient struct {
@@ -225,6 +234,36 @@ func (c *eventLogClient) ListOwnedRuns(ctx context.Context, in *ListOwnedRunsReq
 	return out, nil
 }
 
+func (c *eventLogClient) ListEndedWorkflows(ctx context.Context, in *ListEndedWorkflowsRequest, opts ...grpc.CallOption) (*ListEndedWorkflowsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEndedWorkflowsResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListEndedWorkflows_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) ListEndedRuns(ctx context.Context, in *ListEndedRunsRequest, opts ...grpc.CallOption) (*ListEndedRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEndedRunsResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListEndedRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) CountEndedRuns(ctx context.Context, in *CountEndedRunsRequest, opts ...grpc.CallOption) (*CountEndedRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountEndedRunsResponse)
+	err := c.cc.Invoke(ctx, EventLog_CountEndedRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // EventLogServer is the server API for EventLog service.
 // All implementations must embed UnimplementedEventLogServer
 // for forward compatibility.
@@ -258,6 +297,12 @@ type EventLogServer interface {
 	ListDueTimers(context.Context, *ListDueTimersRequest) (*ListDueTimersResponse, error)
 	// ListOwnedRuns lists the active runs that a dispatcher process owns.
 	ListOwnedRuns(context.Context, *ListOwnedRunsRequest) (*ListOwnedRunsResponse, error)
+	// ListEndedWorkflows lists the workflows of all tenants that have ended runs.
+	ListEndedWorkflows(context.Context, *ListEndedWorkflowsRequest) (*ListEndedWorkflowsResponse, error)
+	// ListEndedRuns lists the ended runs of a workflow, in the order of their ends.
+	ListEndedRuns(context.Context, *ListEndedRunsRequest) (*ListEndedRunsResponse, error)
+	// CountEndedRuns counts the ended runs of a workflow.
+	CountEndedRuns(context.Context, *CountEndedRunsRequest) (*CountEndedRunsResponse, error)
 	mustEmbedUnimplementedEventLogServer()
 }
 
@@ -306,6 +351,15 @@ func (UnimplementedEventLogServer) ListDueTimers(context.Context, *ListDueTimers
 }
 func (UnimplementedEventLogServer) ListOwnedRuns(context.Context, *ListOwnedRunsRequest) (*ListOwnedRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListOwnedRuns not implemented")
+}
+func (UnimplementedEventLogServer) ListEndedWorkflows(context.Context, *ListEndedWorkflowsRequest) (*ListEndedWorkflowsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEndedWorkflows not implemented")
+}
+func (UnimplementedEventLogServer) ListEndedRuns(context.Context, *ListEndedRunsRequest) (*ListEndedRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEndedRuns not implemented")
+}
+func (UnimplementedEventLogServer) CountEndedRuns(context.Context, *CountEndedRunsRequest) (*CountEndedRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountEndedRuns not implemented")
 }
 func (UnimplementedEventLogServer) mustEmbedUnimplementedEventLogServer() {}
 func (UnimplementedEventLogServer) testEmbeddedByValue()                  {}
@@ -548,6 +602,60 @@ func _EventLog_ListOwnedRuns_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _EventLog_ListEndedWorkflows_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEndedWorkflowsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListEndedWorkflows(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListEndedWorkflows_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListEndedWorkflows(ctx, req.(*ListEndedWorkflowsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_ListEndedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEndedRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListEndedRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListEndedRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListEndedRuns(ctx, req.(*ListEndedRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_CountEndedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountEndedRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).CountEndedRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_CountEndedRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).CountEndedRuns(ctx, req.(*CountEndedRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // EventLog_ServiceDesc is the grpc.ServiceDesc for EventLog service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -598,6 +706,18 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListOwnedRuns",
 			Handler:    _EventLog_ListOwnedRuns_Handler,
+		},
+		{
+			MethodName: "ListEndedWorkflows",
+			Handler:    _EventLog_ListEndedWorkflows_Handler,
+		},
+		{
+			MethodName: "ListEndedRuns",
+			Handler:    _EventLog_ListEndedRuns_Handler,
+		},
+		{
+			MethodName: "CountEndedRuns",
+			Handler:    _EventLog_CountEndedRuns_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1880,7 +1880,7 @@ type WorkflowStatistics struct {
 	// with waits; unset: no run has completed.
 	P50Ms *int64 `protobuf:"varint,7,opt,name=p50_ms,json=p50Ms,proto3,oneof" json:"p50_ms,omitempty"`
 	P95Ms *int64 `protobuf:"varint,8,opt,name=p95_ms,json=p95Ms,proto3,oneof" json:"p95_ms,omitempty"`
-	// How many of the latest 20 ended runs have a known cost, and the sum of their costs in US dollars.
+	// How many of the runs have ended with a known cost, and the sum of their costs in US dollars.
 	// A run that called no model costs 0.
 	Priced  int32   `protobuf:"varint,9,opt,name=priced,proto3" json:"priced,omitempty"`
 	CostUsd float64 `protobuf:"fixed64,10,opt,name=cost_usd,json=costUsd,proto3" json:"cost_usd,omitempty"`
@@ -4260,6 +4260,929 @@ func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
 	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
 }
 
+// EraseRunsRequest selects ended runs as the list of runs does.
+type EraseRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Terms as in the filter of the list of runs, such as "workflow:triage status:failed".
+	Filter *string `protobuf:"bytes,1,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
+	// RFC 3339: only runs that ended before.
+	EndedBefore *string `protobuf:"bytes,2,opt,name=ended_before,json=endedBefore,proto3,oneof" json:"ended_before,omitempty"`
+	// Required without filter and endedBefore: all ended runs.
+	All *bool `protobuf:"varint,3,opt,name=all,proto3,oneof" json:"all,omitempty"`
+	// Only count the runs.
+	DryRun *bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3,oneof" json:"dry_run,omitempty"`
+	// Runs of the list to look at, 1..200; unset: 50.
+	Limit *int32 `protobuf:"varint,5,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// From the previous page.
+	Cursor        *string `protobuf:"bytes,6,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseRunsRequest) Reset() {
+	*x = EraseRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseRunsRequest) ProtoMessage() {}
+
+func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseRunsRequest.ProtoReflect.Descriptor instead.
+func (*EraseRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *EraseRunsRequest) GetFilter() string {
+	if x != nil && x.Filter != nil {
+		return *x.Filter
+	}
+	return ""
+}
+
+func (x *EraseRunsRequest) GetEndedBefore() string {
+	if x != nil && x.EndedBefore != nil {
+		return *x.EndedBefore
+	}
+	return ""
+}
+
+func (x *EraseRunsRequest) GetAll() bool {
+	if x != nil && x.All != nil {
+		return *x.All
+	}
+	return false
+}
+
+func (x *EraseRunsRequest) GetDryRun() bool {
+	if x != nil && x.DryRun != nil {
+		return *x.DryRun
+	}
+	return false
+}
+
+func (x *EraseRunsRequest) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *EraseRunsRequest) GetCursor() string {
+	if x != nil && x.Cursor != nil {
+		return *x.Cursor
+	}
+	return ""
+}
+
+// EraseRunsResponse is the outcome.
+type EraseRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runs that were erased, or with dryRun would be.
+	Erased int32 `protobuf:"varint,1,opt,name=erased,proto3" json:"erased,omitempty"`
+	// Runs that match and were not erased.
+	Refused []*RunNotErased `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	// More runs may match: repeat the request with this cursor.
+	NextCursor    *string `protobuf:"bytes,3,opt,name=next_cursor,json=nextCursor,proto3,oneof" json:"next_cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseRunsResponse) Reset() {
+	*x = EraseRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseRunsResponse) ProtoMessage() {}
+
+func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseRunsResponse.ProtoReflect.Descriptor instead.
+func (*EraseRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *EraseRunsResponse) GetErased() int32 {
+	if x != nil {
+		return x.Erased
+	}
+	return 0
+}
+
+func (x *EraseRunsResponse) GetRefused() []*RunNotErased {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *EraseRunsResponse) GetNextCursor() string {
+	if x != nil && x.NextCursor != nil {
+		return *x.NextCursor
+	}
+	return ""
+}
+
+// RunNotErased is a run that matches and was not erased.
+type RunNotErased struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// An error code, such as conflict for a run with a legal hold.
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunNotErased) Reset() {
+	*x = RunNotErased{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunNotErased) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunNotErased) ProtoMessage() {}
+
+func (x *RunNotErased) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunNotErased.ProtoReflect.Descriptor instead.
+func (*RunNotErased) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *RunNotErased) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *RunNotErased) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *RunNotErased) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+// EraseTenantRequest is empty: the tenant is that of the key.
+type EraseTenantRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseTenantRequest) Reset() {
+	*x = EraseTenantRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseTenantRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseTenantRequest) ProtoMessage() {}
+
+func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
+func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
+}
+
+// EraseTenantResponse is the outcome.
+type EraseTenantResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Workflows that were erased, including deleted ones.
+	Workflows     int32 `protobuf:"varint,1,opt,name=workflows,proto3" json:"workflows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EraseTenantResponse) Reset() {
+	*x = EraseTenantResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EraseTenantResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EraseTenantResponse) ProtoMessage() {}
+
+func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
+func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
+}
+
+func (x *EraseTenantResponse) GetWorkflows() int32 {
+	if x != nil {
+		return x.Workflows
+	}
+	return 0
+}
+
+// HoldRunRequest names the run.
+type HoldRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Required, at most 512 characters.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldRunRequest) Reset() {
+	*x = HoldRunRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldRunRequest) ProtoMessage() {}
+
+func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
+func (*HoldRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *HoldRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *HoldRunRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// Hold is a legal hold: the run is not erased until it is released.
+type Hold struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	RunId  string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Reason string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The id of the key that set it.
+	HeldBy        string `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	Since         string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hold) Reset() {
+	*x = Hold{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hold) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hold) ProtoMessage() {}
+
+func (x *Hold) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hold.ProtoReflect.Descriptor instead.
+func (*Hold) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *Hold) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Hold) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Hold) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
+func (x *Hold) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// ReleaseRunRequest names the run.
+type ReleaseRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRunRequest) Reset() {
+	*x = ReleaseRunRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRunRequest) ProtoMessage() {}
+
+func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ReleaseRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// ReleaseRunResponse is empty: the run has no hold, now or before.
+type ReleaseRunResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRunResponse) Reset() {
+	*x = ReleaseRunResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRunResponse) ProtoMessage() {}
+
+func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
+}
+
+// ListHoldsRequest pages through holds.
+type ListHoldsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1..200; unset: 50.
+	Limit *int32 `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// From the previous page.
+	Cursor        *string `protobuf:"bytes,2,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsRequest) Reset() {
+	*x = ListHoldsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsRequest) ProtoMessage() {}
+
+func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
+func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *ListHoldsRequest) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *ListHoldsRequest) GetCursor() string {
+	if x != nil && x.Cursor != nil {
+		return *x.Cursor
+	}
+	return ""
+}
+
+// ListHoldsResponse is one page of holds.
+type ListHoldsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holds         []*Hold                `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	NextCursor    *string                `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3,oneof" json:"next_cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsResponse) Reset() {
+	*x = ListHoldsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsResponse) ProtoMessage() {}
+
+func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
+func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
+}
+
+func (x *ListHoldsResponse) GetHolds() []*Hold {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+func (x *ListHoldsResponse) GetNextCursor() string {
+	if x != nil && x.NextCursor != nil {
+		return *x.NextCursor
+	}
+	return ""
+}
+
+// GetRetentionRequest is empty.
+type GetRetentionRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRetentionRequest) Reset() {
+	*x = GetRetentionRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRetentionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRetentionRequest) ProtoMessage() {}
+
+func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
+func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
+}
+
+// GetRetentionResponse describes how long the tenant's runs are kept after their end.
+type GetRetentionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The retention of workflows that set none: an age such as 90d, or unlimited.
+	Retention string `protobuf:"bytes,1,opt,name=retention,proto3" json:"retention,omitempty"`
+	// The time that retention counts with: never later than the host's clock.
+	Now string `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`
+	// Ended runs, those whose retention is over, and those whose retention ends within a day.
+	Runs       int64 `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"`
+	Due        int64 `protobuf:"varint,4,opt,name=due,proto3" json:"due,omitempty"`
+	DueNextDay int64 `protobuf:"varint,5,opt,name=due_next_day,json=dueNextDay,proto3" json:"due_next_day,omitempty"`
+	// Runs with a legal hold.
+	Holds int64 `protobuf:"varint,6,opt,name=holds,proto3" json:"holds,omitempty"`
+	// The ended runs by age, youngest first.
+	Ages      []*RetentionAge      `protobuf:"bytes,7,rep,name=ages,proto3" json:"ages,omitempty"`
+	Workflows []*WorkflowRetention `protobuf:"bytes,8,rep,name=workflows,proto3" json:"workflows,omitempty"`
+	// There are more workflows, which are not counted.
+	More          bool `protobuf:"varint,9,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRetentionResponse) Reset() {
+	*x = GetRetentionResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRetentionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRetentionResponse) ProtoMessage() {}
+
+func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
+func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
+}
+
+func (x *GetRetentionResponse) GetRetention() string {
+	if x != nil {
+		return x.Retention
+	}
+	return ""
+}
+
+func (x *GetRetentionResponse) GetNow() string {
+	if x != nil {
+		return x.Now
+	}
+	return ""
+}
+
+func (x *GetRetentionResponse) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *GetRetentionResponse) GetDue() int64 {
+	if x != nil {
+		return x.Due
+	}
+	return 0
+}
+
+func (x *GetRetentionResponse) GetDueNextDay() int64 {
+	if x != nil {
+		return x.DueNextDay
+	}
+	return 0
+}
+
+func (x *GetRetentionResponse) GetHolds() int64 {
+	if x != nil {
+		return x.Holds
+	}
+	return 0
+}
+
+func (x *GetRetentionResponse) GetAges() []*RetentionAge {
+	if x != nil {
+		return x.Ages
+	}
+	return nil
+}
+
+func (x *GetRetentionResponse) GetWorkflows() []*WorkflowRetention {
+	if x != nil {
+		return x.Workflows
+	}
+	return nil
+}
+
+func (x *GetRetentionResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// RetentionAge counts the runs that ended within a range of ages.
+type RetentionAge struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Days since the end of the run: at least, and less than; unset: no limit.
+	FromDays      int32  `protobuf:"varint,1,opt,name=from_days,json=fromDays,proto3" json:"from_days,omitempty"`
+	ToDays        *int32 `protobuf:"varint,2,opt,name=to_days,json=toDays,proto3,oneof" json:"to_days,omitempty"`
+	Runs          int64  `protobuf:"varint,3,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetentionAge) Reset() {
+	*x = RetentionAge{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetentionAge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetentionAge) ProtoMessage() {}
+
+func (x *RetentionAge) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetentionAge.ProtoReflect.Descriptor instead.
+func (*RetentionAge) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
+}
+
+func (x *RetentionAge) GetFromDays() int32 {
+	if x != nil {
+		return x.FromDays
+	}
+	return 0
+}
+
+func (x *RetentionAge) GetToDays() int32 {
+	if x != nil && x.ToDays != nil {
+		return *x.ToDays
+	}
+	return 0
+}
+
+func (x *RetentionAge) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+// WorkflowRetention is the retention of a workflow.
+type WorkflowRetention struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Retention  string                 `protobuf:"bytes,2,opt,name=retention,proto3" json:"retention,omitempty"`
+	// workflow, tenant or installation: what sets it.
+	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	// When the run ended that ended first.
+	Oldest        string `protobuf:"bytes,4,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	Runs          int64  `protobuf:"varint,5,opt,name=runs,proto3" json:"runs,omitempty"`
+	Due           int64  `protobuf:"varint,6,opt,name=due,proto3" json:"due,omitempty"`
+	DueNextDay    int64  `protobuf:"varint,7,opt,name=due_next_day,json=dueNextDay,proto3" json:"due_next_day,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowRetention) Reset() {
+	*x = WorkflowRetention{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowRetention) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowRetention) ProtoMessage() {}
+
+func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowRetention.ProtoReflect.Descriptor instead.
+func (*WorkflowRetention) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *WorkflowRetention) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *WorkflowRetention) GetRetention() string {
+	if x != nil {
+		return x.Retention
+	}
+	return ""
+}
+
+func (x *WorkflowRetention) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *WorkflowRetention) GetOldest() string {
+	if x != nil {
+		return x.Oldest
+	}
+	return ""
+}
+
+func (x *WorkflowRetention) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *WorkflowRetention) GetDue() int64 {
+	if x != nil {
+		return x.Due
+	}
+	return 0
+}
+
+func (x *WorkflowRetention) GetDueNextDay() int64 {
+	if x != nil {
+		return x.DueNextDay
+	}
+	return 0
+}
+
 // GetRunOwnerRequest names the run.
 type GetRunOwnerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4270,7 +5193,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4282,7 +5205,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4295,7 +5218,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -4331,7 +5254,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4343,7 +5266,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4356,7 +5279,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -4434,7 +5357,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +5369,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +5382,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -4486,7 +5409,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4498,7 +5421,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4511,7 +5434,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -4534,7 +5457,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +5469,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +5482,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -4593,7 +5516,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4605,7 +5528,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4618,7 +5541,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -4642,7 +5565,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4654,7 +5577,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4667,7 +5590,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -4704,7 +5627,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4716,7 +5639,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4729,7 +5652,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -4771,7 +5694,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4783,7 +5706,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4796,7 +5719,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -5248,7 +6171,83 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06status\x18\x02 \x01(\tR\x06status\")\n" +
 	"\x10DeleteRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x13\n" +
-	"\x11DeleteRunResponse\"+\n" +
+	"\x11DeleteRunResponse\"\x89\x02\n" +
+	"\x10EraseRunsRequest\x12\x1b\n" +
+	"\x06filter\x18\x01 \x01(\tH\x00R\x06filter\x88\x01\x01\x12&\n" +
+	"\fended_before\x18\x02 \x01(\tH\x01R\vendedBefore\x88\x01\x01\x12\x15\n" +
+	"\x03all\x18\x03 \x01(\bH\x02R\x03all\x88\x01\x01\x12\x1c\n" +
+	"\adry_run\x18\x04 \x01(\bH\x03R\x06dryRun\x88\x01\x01\x12\x19\n" +
+	"\x05limit\x18\x05 \x01(\x05H\x04R\x05limit\x88\x01\x01\x12\x1b\n" +
+	"\x06cursor\x18\x06 \x01(\tH\x05R\x06cursor\x88\x01\x01B\t\n" +
+	"\a_filterB\x0f\n" +
+	"\r_ended_beforeB\x06\n" +
+	"\x04_allB\n" +
+	"\n" +
+	"\b_dry_runB\b\n" +
+	"\x06_limitB\t\n" +
+	"\a_cursor\"\x9a\x01\n" +
+	"\x11EraseRunsResponse\x12\x16\n" +
+	"\x06erased\x18\x01 \x01(\x05R\x06erased\x127\n" +
+	"\arefused\x18\x02 \x03(\v2\x1d.waybill.host.v1.RunNotErasedR\arefused\x12$\n" +
+	"\vnext_cursor\x18\x03 \x01(\tH\x00R\n" +
+	"nextCursor\x88\x01\x01B\x0e\n" +
+	"\f_next_cursor\"U\n" +
+	"\fRunNotErased\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x14\n" +
+	"\x12EraseTenantRequest\"3\n" +
+	"\x13EraseTenantResponse\x12\x1c\n" +
+	"\tworkflows\x18\x01 \x01(\x05R\tworkflows\"?\n" +
+	"\x0eHoldRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"d\n" +
+	"\x04Hold\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x17\n" +
+	"\aheld_by\x18\x03 \x01(\tR\x06heldBy\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05since\"*\n" +
+	"\x11ReleaseRunRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x14\n" +
+	"\x12ReleaseRunResponse\"_\n" +
+	"\x10ListHoldsRequest\x12\x19\n" +
+	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
+	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01B\b\n" +
+	"\x06_limitB\t\n" +
+	"\a_cursor\"v\n" +
+	"\x11ListHoldsResponse\x12+\n" +
+	"\x05holds\x18\x01 \x03(\v2\x15.waybill.host.v1.HoldR\x05holds\x12$\n" +
+	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
+	"nextCursor\x88\x01\x01B\x0e\n" +
+	"\f_next_cursor\"\x15\n" +
+	"\x13GetRetentionRequest\"\xad\x02\n" +
+	"\x14GetRetentionResponse\x12\x1c\n" +
+	"\tretention\x18\x01 \x01(\tR\tretention\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\tR\x03now\x12\x12\n" +
+	"\x04runs\x18\x03 \x01(\x03R\x04runs\x12\x10\n" +
+	"\x03due\x18\x04 \x01(\x03R\x03due\x12 \n" +
+	"\fdue_next_day\x18\x05 \x01(\x03R\n" +
+	"dueNextDay\x12\x14\n" +
+	"\x05holds\x18\x06 \x01(\x03R\x05holds\x121\n" +
+	"\x04ages\x18\a \x03(\v2\x1d.waybill.host.v1.RetentionAgeR\x04ages\x12@\n" +
+	"\tworkflows\x18\b \x03(\v2\".waybill.host.v1.WorkflowRetentionR\tworkflows\x12\x12\n" +
+	"\x04more\x18\t \x01(\bR\x04more\"i\n" +
+	"\fRetentionAge\x12\x1b\n" +
+	"\tfrom_days\x18\x01 \x01(\x05R\bfromDays\x12\x1c\n" +
+	"\ato_days\x18\x02 \x01(\x05H\x00R\x06toDays\x88\x01\x01\x12\x12\n" +
+	"\x04runs\x18\x03 \x01(\x03R\x04runsB\n" +
+	"\n" +
+	"\b_to_days\"\xca\x01\n" +
+	"\x11WorkflowRetention\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x1c\n" +
+	"\tretention\x18\x02 \x01(\tR\tretention\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x16\n" +
+	"\x06oldest\x18\x04 \x01(\tR\x06oldest\x12\x12\n" +
+	"\x04runs\x18\x05 \x01(\x03R\x04runs\x12\x10\n" +
+	"\x03due\x18\x06 \x01(\x03R\x03due\x12 \n" +
+	"\fdue_next_day\x18\a \x01(\x03R\n" +
+	"dueNextDay\"+\n" +
 	"\x12GetRunOwnerRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"\x8c\x03\n" +
 	"\x13GetRunOwnerResponse\x12\x15\n" +
@@ -5298,7 +6297,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xee\x19\n" +
+	"byteOffset2\xe7\x1d\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -5328,7 +6327,14 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x13ListQuarantinedRuns\x12+.waybill.host.v1.ListQuarantinedRunsRequest\x1a,.waybill.host.v1.ListQuarantinedRunsResponse\x12p\n" +
 	"\x13RetryQuarantinedRun\x12+.waybill.host.v1.RetryQuarantinedRunRequest\x1a,.waybill.host.v1.RetryQuarantinedRunResponse\x12j\n" +
 	"\x11EndQuarantinedRun\x12).waybill.host.v1.EndQuarantinedRunRequest\x1a*.waybill.host.v1.EndQuarantinedRunResponse\x12R\n" +
-	"\tDeleteRun\x12!.waybill.host.v1.DeleteRunRequest\x1a\".waybill.host.v1.DeleteRunResponse\x12X\n" +
+	"\tDeleteRun\x12!.waybill.host.v1.DeleteRunRequest\x1a\".waybill.host.v1.DeleteRunResponse\x12R\n" +
+	"\tEraseRuns\x12!.waybill.host.v1.EraseRunsRequest\x1a\".waybill.host.v1.EraseRunsResponse\x12A\n" +
+	"\aHoldRun\x12\x1f.waybill.host.v1.HoldRunRequest\x1a\x15.waybill.host.v1.Hold\x12U\n" +
+	"\n" +
+	"ReleaseRun\x12\".waybill.host.v1.ReleaseRunRequest\x1a#.waybill.host.v1.ReleaseRunResponse\x12R\n" +
+	"\tListHolds\x12!.waybill.host.v1.ListHoldsRequest\x1a\".waybill.host.v1.ListHoldsResponse\x12X\n" +
+	"\vEraseTenant\x12#.waybill.host.v1.EraseTenantRequest\x1a$.waybill.host.v1.EraseTenantResponse\x12[\n" +
+	"\fGetRetention\x12$.waybill.host.v1.GetRetentionRequest\x1a%.waybill.host.v1.GetRetentionResponse\x12X\n" +
 	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponse\x12U\n" +
 	"\n" +
 	"GetRunView\x12\".waybill.host.v1.GetRunViewRequest\x1a#.waybill.host.v1.GetRunViewResponse\x12[\n" +
@@ -5349,7 +6355,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 91)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -5418,25 +6424,40 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*EndQuarantinedRunResponse)(nil),      // 64: waybill.host.v1.EndQuarantinedRunResponse
 	(*DeleteRunRequest)(nil),               // 65: waybill.host.v1.DeleteRunRequest
 	(*DeleteRunResponse)(nil),              // 66: waybill.host.v1.DeleteRunResponse
-	(*GetRunOwnerRequest)(nil),             // 67: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 68: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 69: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 70: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 71: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 72: waybill.host.v1.GetNodeInputResponse
-	(*ReadAnswerRequest)(nil),              // 73: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 74: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 75: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 76: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 77: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 78: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 79: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 80: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 81: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 82: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*EraseRunsRequest)(nil),               // 67: waybill.host.v1.EraseRunsRequest
+	(*EraseRunsResponse)(nil),              // 68: waybill.host.v1.EraseRunsResponse
+	(*RunNotErased)(nil),                   // 69: waybill.host.v1.RunNotErased
+	(*EraseTenantRequest)(nil),             // 70: waybill.host.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),            // 71: waybill.host.v1.EraseTenantResponse
+	(*HoldRunRequest)(nil),                 // 72: waybill.host.v1.HoldRunRequest
+	(*Hold)(nil),                           // 73: waybill.host.v1.Hold
+	(*ReleaseRunRequest)(nil),              // 74: waybill.host.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),             // 75: waybill.host.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),               // 76: waybill.host.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),              // 77: waybill.host.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),            // 78: waybill.host.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),           // 79: waybill.host.v1.GetRetentionResponse
+	(*RetentionAge)(nil),                   // 80: waybill.host.v1.RetentionAge
+	(*WorkflowRetention)(nil),              // 81: waybill.host.v1.WorkflowRetention
+	(*GetRunOwnerRequest)(nil),             // 82: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 83: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 84: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 85: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 86: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 87: waybill.host.v1.GetNodeInputResponse
+	(*ReadAnswerRequest)(nil),              // 88: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 89: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 90: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 91: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 92: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 93: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 94: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 95: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 96: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 97: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	76, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	91, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	5,  // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
 	47, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
 	10, // 3: waybill.host.v1.BulkRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
@@ -5447,105 +6468,121 @@ var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	15, // 8: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	13, // 9: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	20, // 10: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	76, // 11: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	91, // 11: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	23, // 12: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
 	26, // 13: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
 	13, // 14: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	76, // 15: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	91, // 15: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	29, // 16: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	76, // 17: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	91, // 17: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	29, // 18: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
 	29, // 19: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
 	34, // 20: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	76, // 21: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	76, // 22: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	76, // 23: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	76, // 24: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	91, // 21: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	91, // 22: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	91, // 23: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	91, // 24: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
 	46, // 25: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
 	47, // 26: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	76, // 27: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	76, // 28: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	91, // 27: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	91, // 28: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
 	53, // 29: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
 	54, // 30: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
 	57, // 31: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
 	60, // 32: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	15, // 33: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	60, // 34: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	76, // 35: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	76, // 36: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	75, // 37: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	76, // 38: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,  // 39: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 40: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,  // 41: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,  // 42: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,  // 43: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,  // 44: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	16, // 45: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	18, // 46: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	51, // 47: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	55, // 48: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	21, // 49: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	24, // 50: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	27, // 51: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	30, // 52: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	32, // 53: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	35, // 54: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	37, // 55: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	39, // 56: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	43, // 57: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	45, // 58: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	49, // 59: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	41, // 60: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	77, // 61: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	78, // 62: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	79, // 63: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	58, // 64: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	61, // 65: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	63, // 66: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	65, // 67: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	67, // 68: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	69, // 69: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	71, // 70: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	73, // 71: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 72: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	12, // 73: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,  // 74: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,  // 75: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkRunsResponse
-	9,  // 76: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRunsResponse
-	9,  // 77: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkRunsResponse
-	17, // 78: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	19, // 79: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	52, // 80: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	56, // 81: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	22, // 82: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	25, // 83: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	28, // 84: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	31, // 85: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	33, // 86: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	36, // 87: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	38, // 88: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	40, // 89: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	44, // 90: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	48, // 91: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	50, // 92: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	42, // 93: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	80, // 94: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	81, // 95: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	82, // 96: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	59, // 97: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	62, // 98: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	64, // 99: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	66, // 100: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	68, // 101: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	70, // 102: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	72, // 103: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	74, // 104: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	72, // [72:105] is the sub-list for method output_type
-	39, // [39:72] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	69, // 33: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	73, // 34: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	80, // 35: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	81, // 36: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	15, // 37: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	60, // 38: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	91, // 39: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	91, // 40: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	90, // 41: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	91, // 42: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,  // 43: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,  // 44: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,  // 45: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,  // 46: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,  // 47: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,  // 48: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	16, // 49: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	18, // 50: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	51, // 51: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	55, // 52: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	21, // 53: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	24, // 54: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	27, // 55: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	30, // 56: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	32, // 57: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	35, // 58: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	37, // 59: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	39, // 60: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	43, // 61: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	45, // 62: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	49, // 63: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	41, // 64: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	92, // 65: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	93, // 66: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	94, // 67: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	58, // 68: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	61, // 69: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	63, // 70: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	65, // 71: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	67, // 72: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	72, // 73: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	74, // 74: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	76, // 75: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	70, // 76: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	78, // 77: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	82, // 78: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	84, // 79: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	86, // 80: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	88, // 81: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,  // 82: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	12, // 83: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,  // 84: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,  // 85: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	9,  // 86: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	9,  // 87: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkRunsResponse
+	17, // 88: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	19, // 89: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	52, // 90: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	56, // 91: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	22, // 92: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	25, // 93: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	28, // 94: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	31, // 95: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	33, // 96: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	36, // 97: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	38, // 98: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	40, // 99: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	44, // 100: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	48, // 101: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	50, // 102: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	42, // 103: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	95, // 104: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	96, // 105: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	97, // 106: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	59, // 107: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	62, // 108: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	64, // 109: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	66, // 110: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	68, // 111: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	73, // 112: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	75, // 113: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	77, // 114: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	71, // 115: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	79, // 116: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	83, // 117: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	85, // 118: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	87, // 119: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	89, // 120: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	82, // [82:121] is the sub-list for method output_type
+	43, // [43:82] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -5583,16 +6620,21 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[59].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[60].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[63].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[67].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[68].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[69].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[71].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[76].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[77].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[80].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[83].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[84].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[86].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   76,
+			NumMessages:   91,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,6 +48,12 @@ const (
 	Host_RetryQuarantinedRun_FullMethodName    = "/waybill.host.v1.Host/RetryQuarantinedRun"
 	Host_EndQuarantinedRun_FullMethodName      = "/waybill.host.v1.Host/EndQuarantinedRun"
 	Host_DeleteRun_FullMethodName              = "/waybill.host.v1.Host/DeleteRun"
+	Host_EraseRuns_FullMethodName              = "/waybill.host.v1.Host/EraseRuns"
+	Host_HoldRun_FullMethodName                = "/waybill.host.v1.Host/HoldRun"
+	Host_ReleaseRun_FullMethodName             = "/waybill.host.v1.Host/ReleaseRun"
+	Host_ListHolds_FullMethodName              = "/waybill.host.v1.Host/ListHolds"
+	Host_EraseTenant_FullMethodName            = "/waybill.host.v1.Host/EraseTenant"
+	Host_GetRetention_FullMethodName           = "/waybill.host.v1.Host/GetRetention"
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
 	Host_GetNodeInput_FullMethodName           = "/waybill.host.v1.Host/GetNodeInput"
@@ -123,6 +129,19 @@ type HostClient interface {
 	EndQuarantinedRun(ctx context.Context, in *EndQuarantinedRunRequest, opts ...grpc.CallOption) (*EndQuarantinedRunResponse, error)
 	// DeleteRun erases a run that has ended, with everything that belongs to it. Scope runs:delete.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
+	// EraseRuns erases the ended runs of one page of the list of runs. Scope runs:delete.
+	EraseRuns(ctx context.Context, in *EraseRunsRequest, opts ...grpc.CallOption) (*EraseRunsResponse, error)
+	// HoldRun sets the legal hold of a run, which forbids its erasure. Scope runs:hold.
+	HoldRun(ctx context.Context, in *HoldRunRequest, opts ...grpc.CallOption) (*Hold, error)
+	// ReleaseRun removes the legal hold of a run. Scope runs:hold.
+	ReleaseRun(ctx context.Context, in *ReleaseRunRequest, opts ...grpc.CallOption) (*ReleaseRunResponse, error)
+	// ListHolds lists the legal holds, by run id. Scope runs:read.
+	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
+	// EraseTenant erases everything of the caller's tenant except its audit log; its runs must be erased
+	// before. Scope tenant:erase.
+	EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error)
+	// GetRetention describes how long runs are kept, and what is erased next. Scope runs:read.
+	GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error)
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
@@ -442,6 +461,66 @@ func (c *hostClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, opts .
 	return out, nil
 }
 
+func (c *hostClient) EraseRuns(ctx context.Context, in *EraseRunsRequest, opts ...grpc.CallOption) (*EraseRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseRunsResponse)
+	err := c.cc.Invoke(ctx, Host_EraseRuns_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) HoldRun(ctx context.Context, in *HoldRunRequest, opts ...grpc.CallOption) (*Hold, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Hold)
+	err := c.cc.Invoke(ctx, Host_HoldRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ReleaseRun(ctx context.Context, in *ReleaseRunRequest, opts ...grpc.CallOption) (*ReleaseRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseRunResponse)
+	err := c.cc.Invoke(ctx, Host_ReleaseRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHoldsResponse)
+	err := c.cc.Invoke(ctx, Host_ListHolds_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EraseTenantResponse)
+	err := c.cc.Invoke(ctx, Host_EraseTenant_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRetentionResponse)
+	err := c.cc.Invoke(ctx, Host_GetRetention_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRunOwnerResponse)
@@ -551,6 +630,19 @@ type HostServer interface {
 	EndQuarantinedRun(context.Context, *EndQuarantinedRunRequest) (*EndQuarantinedRunResponse, error)
 	// DeleteRun erases a run that has ended, with everything that belongs to it. Scope runs:delete.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
+	// EraseRuns erases the ended runs of one page of the list of runs. Scope runs:delete.
+	EraseRuns(context.Context, *EraseRunsRequest) (*EraseRunsResponse, error)
+	// HoldRun sets the legal hold of a run, which forbids its erasure. Scope runs:hold.
+	HoldRun(context.Context, *HoldRunRequest) (*Hold, error)
+	// ReleaseRun removes the legal hold of a run. Scope runs:hold.
+	ReleaseRun(context.Context, *ReleaseRunRequest) (*ReleaseRunResponse, error)
+	// ListHolds lists the legal holds, by run id. Scope runs:read.
+	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
+	// EraseTenant erases everything of the caller's tenant except its audit log; its runs must be erased
+	// before. Scope tenant:erase.
+	EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error)
+	// GetRetention describes how long runs are kept, and what is erased next. Scope runs:read.
+	GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error)
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
@@ -657,6 +749,24 @@ func (UnimplementedHostServer) EndQuarantinedRun(context.Context, *EndQuarantine
 }
 func (UnimplementedHostServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
+}
+func (UnimplementedHostServer) EraseRuns(context.Context, *EraseRunsRequest) (*EraseRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseRuns not implemented")
+}
+func (UnimplementedHostServer) HoldRun(context.Context, *HoldRunRequest) (*Hold, error) {
+	return nil, status.Error(codes.Unimplemented, "method HoldRun not implemented")
+}
+func (UnimplementedHostServer) ReleaseRun(context.Context, *ReleaseRunRequest) (*ReleaseRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseRun not implemented")
+}
+func (UnimplementedHostServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
+}
+func (UnimplementedHostServer) EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EraseTenant not implemented")
+}
+func (UnimplementedHostServer) GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRetention not implemented")
 }
 func (UnimplementedHostServer) GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRunOwner not implemented")
@@ -1206,6 +1316,114 @@ func _Host_DeleteRun_Handler(srv interface{}, ctx context.Context, dec func(inte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_EraseRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).EraseRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_EraseRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).EraseRuns(ctx, req.(*EraseRunsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_HoldRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HoldRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).HoldRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_HoldRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).HoldRun(ctx, req.(*HoldRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ReleaseRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ReleaseRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ReleaseRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ReleaseRun(ctx, req.(*ReleaseRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListHolds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHoldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListHolds(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListHolds_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListHolds(ctx, req.(*ListHoldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_EraseTenant_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EraseTenantRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).EraseTenant(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_EraseTenant_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).EraseTenant(ctx, req.(*EraseTenantRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_GetRetention_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRetentionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetRetention(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetRetention_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetRetention(ctx, req.(*GetRetentionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_GetRunOwner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRunOwnerRequest)
 	if err := dec(in); err != nil {
@@ -1396,6 +1614,30 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteRun",
 			Handler:    _Host_DeleteRun_Handler,
+		},
+		{
+			MethodName: "EraseRuns",
+			Handler:    _Host_EraseRuns_Handler,
+		},
+		{
+			MethodName: "HoldRun",
+			Handler:    _Host_HoldRun_Handler,
+		},
+		{
+			MethodName: "ReleaseRun",
+			Handler:    _Host_ReleaseRun_Handler,
+		},
+		{
+			MethodName: "ListHolds",
+			Handler:    _Host_ListHolds_Handler,
+		},
+		{
+			MethodName: "EraseTenant",
+			Handler:    _Host_EraseTenant_Handler,
+		},
+		{
+			MethodName: "GetRetention",
+			Handler:    _Host_GetRetention_Handler,
 		},
 		{
 			MethodName: "GetRunOwner",

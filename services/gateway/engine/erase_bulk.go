@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/gateway/auth"
+)
+
+// EraseRuns erases the ended runs of one page of the list of runs, each as DeleteRun does. A run that
+// cannot be erased does not stop the others. After an error, repeat the request with the same cursor.
+func (s *Service) EraseRuns(ctx context.Context, req *hostv1.EraseRunsRequest) (*hostv1.EraseRunsResponse, error) {
+	list, before, err := s.checkErase(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.deps.EventLog.ListRuns(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.EraseRunsResponse{NextCursor: stringOrNil(page.GetNextCursor())}
+	for _, r := range page.GetRuns() {
+		if !wire.Status(r.GetStatus()).Terminal() || !before.IsZero() && !endedBefore(r, before) {
+			continue
+		}
+		if !req.GetDryRun() {
+			err = s.eraseRun(ctx, r.GetRunId())
+		}
+		switch f, ok := fault.As(err); {
+		case err == nil:
+			out.Erased++
+		case fault.CodeOf(err) == fault.RunNotFound: // it is erased, and the list follows
+		case ok && f.Code == fault.Conflict:
+			out.Refused = append(out.Refused, &hostv1.RunNotErased{RunId: r.GetRunId(), Error: string(f.Code), Message: f.Message})
+		default:
+			return nil, err
+		}
+	}
+	if out.GetErased() > 0 && !req.GetDryRun() {
+		s.seeErased(ctx)
+	}
+	return out, nil
+}
+
+// checkErase checks a request, and returns the request for its page of runs.
+func (s *Service) checkErase(ctx context.Context, req *hostv1.EraseRunsRequest) (list *eventlogv1.ListRunsRequest, before time.Time, err error) {
+	limit, err := pageSize(req.Limit)
+	if err != nil {
+		return nil, before, err
+	}
+	filtered := req.GetFilter() != "" || req.EndedBefore != nil
+	switch {
+	case !filtered && !req.GetAll():
+		return nil, before, fault.New(fault.ValidationError, "want filter or endedBefore, or all: true for all ended runs")
+	case filtered && req.GetAll():
+		return nil, before, fault.New(fault.ValidationError, "/all: not together with filter or endedBefore").With("field", "all")
+	}
+	if req.EndedBefore != nil {
+		if before, err = time.Parse(time.RFC3339, req.GetEndedBefore()); err != nil {
+			return nil, before, fault.New(fault.ValidationError, "/endedBefore: want a time in RFC 3339, such as 2026-01-31T00:00:00Z").
+				With("field", "endedBefore")
+		}
+	}
+	list = &eventlogv1.ListRunsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, Cursor: req.GetCursor()}
+	if err := s.filter(list, &hostv1.ListRunsRequest{Filter: req.Filter}); err != nil {
+		return nil, before, err
+	}
+	if list.GetStatus() != "" && !wire.Status(list.GetStatus()).Terminal() {
+		return nil, before, fault.New(fault.ValidationError, "filter: status: want completed, failed or cancelled").With("field", "filter")
+	}
+	return list, before, nil
+}
+
+// endedBefore reports whether a run ended before an instant. A run without a readable end did not.
+func endedBefore(r *eventlogv1.RunSummary, at time.Time) bool {
+	end, err := time.Parse(time.RFC3339, r.GetCompletedAt())
+	return err == nil && end.Before(at)
+}
