@@ -161,11 +161,16 @@ var besides = []string{readModel, "host.key", "host.key.sum", "audit.key", "audi
 const erasedText = "to-be-erased-"
 
 // stockLong is a workflow with more events than a run has without a snapshot, and a gate at its end.
+// Waits end its frames before they are too large to be repaired.
 func stockLong() string {
 	const steps = 120
 	var nodes, edges []string
 	for i := range steps {
-		nodes = append(nodes, fmt.Sprintf(`{"id":"n%d","typeId":"core.noop","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{}}`, i))
+		kind := `"core.noop","config":{}`
+		if i%20 == 0 {
+			kind = `"core.delay","config":{"delayMs":1}`
+		}
+		nodes = append(nodes, fmt.Sprintf(`{"id":"n%d","typeId":%s,"name":"n","position":{"x":0,"y":0},"inputs":{}}`, i, kind))
 		edges = append(edges, fmt.Sprintf(`{"id":"e%d","sourceNodeId":"n%d","targetNodeId":"n%d"}`, i, i, i+1))
 	}
 	edges[steps-1] = fmt.Sprintf(`{"id":"e","sourceNodeId":"n%d","targetNodeId":"gate"}`, steps-1)

@@ -45,7 +45,7 @@ func TestDamage_OfAnyBitIsFound(t *testing.T) {
 	for _, name := range besides {
 		cases = append(cases, s.besides(t, name))
 	}
-	for range number(t, "DAMAGE_FLIPS", 9) {
+	for range number(t, "DAMAGE_FLIPS", 7) {
 		cases = append(cases, s.anyBit())
 	}
 	for range number(t, "DAMAGE_CUTS", 6) {
