@@ -215,9 +215,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if err := s.openPrompts(s.redactor); err != nil {
 		return nil, err
 	}
-	sweep := timers.Config{SweepEvery: 2 * time.Second, Grace: 2 * time.Second}
-	s.watch = timers.New(sweep, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.leases = lease.New(cfg.Lease, d.Leases, d.Clock, d.Logger)
+	sweep := timers.Config{SweepEvery: 2 * time.Second, Grace: 100 * time.Millisecond, Process: s.leases.Process}
+	s.watch = timers.New(sweep, clients.Index{Client: d.EventLog}, d.Clock, d.Logger)
 	s.quarantine = quarantine.New(quarantine.DefaultConfig(), d.Quarantine, d.Clock, d.Logger)
 	s.snapshots = snapshot.New(snapshot.Deps{
 		Log:    d.Log,
@@ -300,6 +300,12 @@ func (s *Service) newStarter() *create.Starter {
 // newExecutor returns the executor of runs.
 func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Executor {
 	d := s.deps
+	calls := tool.Router{
+		Runners: d.Seams.Runners(d.Tools),
+		Models:  s.loop,
+		Limits:  d.ToolLimits.Current,
+		Acquire: s.admitCall,
+	}
 	return engine.New(engine.Config{
 		Limits:      s.cfg.Limits,
 		AckWait:     s.cfg.AckWait,
@@ -317,12 +323,8 @@ func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Exec
 			Redactor: s.redactor,
 			Secrets:  s.secrets(),
 			Acceptor: clients.Acceptor{Client: d.Acceptor, Registrations: registrations},
-			Models: tool.Router{
-				Runners: d.Seams.Runners(d.Tools),
-				Models:  s.loop,
-				Limits:  d.ToolLimits.Current,
-				Admit:   s.admitCall,
-			},
+			Models:   calls,
+			Limiter:  calls,
 			Children: s.starter,
 		},
 		Rules: engine.Rules{

@@ -31,6 +31,7 @@ const (
 	askTwice = "ask-twice"
 	charge   = "charge"
 	classify = "classify"
+	sleep    = "sleep"
 )
 
 // ticket is the kind of envelope that classify asks for.
@@ -59,6 +60,7 @@ func workflows() []string {
 		workflow(askTwice, ask("a", "-1")+","+ask("b", "-2"), `{"id":"e","sourceNodeId":"a","targetNodeId":"b"}`),
 		workflow(classify, node("a", "core.ai.callPrompt", `{"envelopeType":"`+ticket+`","turn":"payload","prompt":"File [id:{{id}}]."}`, "{}"), ""),
 		workflow(charge, node("a", "core.mcp.callTool", `{"server":"bank","tool":"charge","arguments":{"id":"{{id}}"}}`, `{"id":{"type":"variable","variableName":"id"}}`), ""),
+		workflow(sleep, node("a", "core.delay", "{}", "{}"), ""),
 	}
 }
 
@@ -168,10 +170,15 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 
 // create starts one run. Its idempotency key makes a retry safe.
 func (r *rig) create(ctx context.Context, workflow, id string) (run string, err error) {
+	return r.createWith(ctx, workflow, id, fmt.Sprintf(`{"id":%q}`, id))
+}
+
+// createWith starts one run with inputs.
+func (r *rig) createWith(ctx context.Context, workflow, id, inputs string) (run string, err error) {
 	c := r.gateway.Client(key)
 	c.HTTP.Transport = http.DefaultTransport
 	return run, retry(ctx, func(ctx context.Context) error {
-		a, err := c.Do(ctx, http.MethodPost, "/v1/runs", fmt.Sprintf(`{"workflowId":%q,"inputs":{"id":%q}}`, workflow, id), "Idempotency-Key", id)
+		a, err := c.Do(ctx, http.MethodPost, "/v1/runs", fmt.Sprintf(`{"workflowId":%q,"inputs":%s}`, workflow, inputs), "Idempotency-Key", id)
 		if err != nil {
 			return err
 		}

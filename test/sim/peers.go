@@ -1,13 +1,14 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"testing/fstest"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -186,16 +187,24 @@ func (t timersPort) ListDueTimers(ctx context.Context, in *eventlogv1.ListDueTim
 			if stale {
 				due, ok = h.dueBefore, h.waitsBefore
 			}
-			if ok && due.Before(time.UnixMilli(in.GetBeforeUnixMs())) {
-				out.Timers = append(out.Timers, &eventlogv1.DueTimer{Tenant: tenant, WorkflowId: h.record.WorkflowID, RunId: id})
+			timer := &eventlogv1.DueTimer{Tenant: tenant, WorkflowId: h.record.WorkflowID, RunId: id, DueUnixMs: due.UnixMilli()}
+			if ok && timer.DueUnixMs < in.GetBeforeUnixMs() && compareTimers(timer, in.GetAfter()) > 0 {
+				out.Timers = append(out.Timers, timer)
 			}
 		}
+		slices.SortFunc(out.Timers, compareTimers)
+		out.Timers = out.Timers[:min(len(out.Timers), int(in.GetLimit()))]
 		return nil
 	})
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	return out, nil
+}
+
+// compareTimers orders timers by their due times.
+func compareTimers(a, b *eventlogv1.DueTimer) int {
+	return cmp.Or(cmp.Compare(a.GetDueUnixMs(), b.GetDueUnixMs()), cmp.Compare(a.GetRunId(), b.GetRunId()))
 }
 
 // ListOwnedRuns returns the runs that a process owns.

@@ -129,14 +129,21 @@ func leavesAsleep(f *frame.Frame) bool {
 // queue.
 const backlogPatience = 10 * time.Minute
 
+// indexLag is how long the read model may list a timer that its run has passed.
+const indexLag = 2 * time.Second
+
 // WakeLost wakes a run whose timer is overdue and that no process watches. woken is false for a run
-// that needs no wake: it ended, is in the queue, needs a later engine, or has a damaged log.
-func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err error) {
+// that needs no wake: it ended, is in the queue, is executed, has continued since its timer was due,
+// needs a later engine, or has a damaged log.
+func (e *Executor) WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken bool, err error) {
 	last, err := e.deps.Log.Last(ctx, r)
 	if errors.Is(err, frame.ErrDamaged) {
 		return false, e.quarantineDamaged(ctx, r, err)
 	}
 	if err != nil {
+		return false, err
+	}
+	if executed, err := e.isExecuted(ctx, last); err != nil || executed {
 		return false, err
 	}
 	check := e.checkEnds
@@ -154,9 +161,28 @@ func (e *Executor) WakeLost(ctx context.Context, r subject.Run) (woken bool, err
 			return false, nil // in the queue
 		}
 		check = e.checkAllFrames // the previous wake had no effect
+	default:
+		if !leavesAsleep(last) && last.Stored.After(due) && e.deps.Clock().Sub(last.Stored) < indexLag {
+			return false, nil
+		}
 	}
 	if may, err := e.mayWake(ctx, last.Run, check(ctx, last)); err != nil || !may {
 		return false, err
 	}
 	return true, e.Wake(ctx, last.Run, last.Head())
+}
+
+// isExecuted reports whether the last frame of a run is a claim of a live process. The session has
+// the run's timers.
+func (e *Executor) isExecuted(ctx context.Context, last *frame.Frame) (bool, error) {
+	switch owner := (frame.Ownership{}).After(last).Owner; owner {
+	case "":
+		return false, nil
+	case e.deps.Leases.Process():
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.active[last.Run.RunID] != nil, nil
+	default:
+		return e.deps.Leases.Alive(ctx, owner)
+	}
 }

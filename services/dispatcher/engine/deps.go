@@ -44,6 +44,8 @@ type Services struct {
 	Secrets  Secrets
 	Acceptor Acceptor
 	Models   Models
+	// Limiter applies the operator's limits of calls; nil means no limits.
+	Limiter Limiter
 	// Children starts child runs; nil disables them.
 	Children Children
 }

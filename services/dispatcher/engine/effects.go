@@ -15,7 +15,11 @@ import (
 
 // startEffect starts an effect on another goroutine.
 func (s *session) startEffect(ctx context.Context, e machine.Effect) {
-	s.effects.start(ctx, e, s.effectFunc(e))
+	perform, release := s.effectFunc(e), s.places.take(e)
+	s.effects.start(ctx, e, func(ctx context.Context, port writerPort) model.Result {
+		defer release()
+		return perform(ctx, port)
+	})
 }
 
 // effectFunc returns the function that performs an effect. It reads the machine's state here, on

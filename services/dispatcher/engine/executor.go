@@ -317,6 +317,7 @@ func (e *Executor) runSession(ctx context.Context, d *delivery, h *activeRun, ag
 	s := newSession(e, d, h, f.Run, head, m)
 	defer func() {
 		s.effects.stop()
+		s.places.keepOnly(nil)
 		done(s.machine.State().Status)
 	}()
 	if s.spans, err = e.spans(ctx, f.Run, st.Record, head, plan.Def); err != nil {

@@ -217,15 +217,79 @@ func TestCancel_EndsTheWatchOverASleepingRun(t *testing.T) {
 	require.Equal(t, []string{theRun.Tenant + "/" + theRun.RunID}, r.forgotten)
 }
 
-// wakeLost wakes a run and reports whether it needed that.
+// wakeLost wakes a run and reports whether it needed that. Its timer was due after its last frame.
 func wakeLost(t *testing.T, x interface {
-	WakeLost(ctx context.Context, r subject.Run) (bool, error)
+	WakeLost(ctx context.Context, r subject.Run, due time.Time) (bool, error)
 }, r subject.Run, msg ...any,
 ) bool {
 	t.Helper()
-	woken, err := x.WakeLost(t.Context(), r)
+	woken, err := x.WakeLost(t.Context(), r, time.Now().Add(time.Hour))
 	require.NoError(t, err, msg...)
 	return woken
+}
+
+// A read model that lags lists timers of runs that go on. They are not woken.
+func TestWakeLost_LeavesRunsAloneThatGoOn(t *testing.T) {
+	t.Parallel()
+	delay := nodeJSON("w", "core.delay", `{"ms":60000}`)
+	defs := define(t, delay+","+nodeJSON("a", "core.ai.callPrompt", "{}"), `{"id":"e","sourceNodeId":"w","targetNodeId":"a"}`)
+	for name, alive := range map[string]bool{"its process is alive": true, "its process is gone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, nil, nil)
+			r.alive = true
+			calls, goOn := make(chan struct{}), make(chan struct{})
+			r.defs, r.models = defs, models(func(context.Context, model.Task, model.Journal) model.Result {
+				close(calls)
+				<-goOn
+				return model.Result{Output: node.Output{}}
+			})
+			r.exec = r.executor(r.defs, r.models)
+			r.create(t)
+			r.next(t)
+			st, _ := r.state(t)
+			due := st.Nodes["w"].Due()
+			other := r.executor(r.defs, r.models)
+			r.ahead.Store(int64(61 * time.Second))
+			require.NoError(t, r.exec.Wake(t.Context(), theRun, lastFrame(t, r).Head()))
+			d, err := r.log.Next(t.Context())
+			require.NoError(t, err)
+			done := make(chan struct{})
+			go func() { defer close(done); r.exec.Execute(t.Context(), d) }()
+			<-calls
+			if !alive {
+				r.dead.Store(r.exec.Process(), true)
+			}
+			for _, x := range []*engine.Executor{r.exec, other} {
+				woken, err := x.WakeLost(t.Context(), theRun, due)
+				require.NoError(t, err)
+				require.Equal(t, !alive && x == other, woken)
+			}
+			close(goOn)
+			<-done
+		})
+	}
+}
+
+// A run whose timer was due, and that waits for the next one, is not woken because the read model
+// still lists the first.
+func TestWakeLost_LeavesARunAloneThatWaitsForItsNextTimer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, define(t,
+		nodeJSON("v", "core.delay", `{"ms":1}`)+","+nodeJSON("w", "core.delay", `{"ms":60000}`),
+		`{"id":"e","sourceNodeId":"v","targetNodeId":"w"}`), nil)
+	r.create(t)
+	r.next(t)
+	first := lastFrame(t, r)
+	due := first.Stored.Add(-time.Millisecond)
+	lost := func() bool {
+		woken, err := r.exec.WakeLost(t.Context(), theRun, due)
+		require.NoError(t, err)
+		return woken
+	}
+	require.False(t, lost())
+	r.ahead.Store(int64(3 * time.Second))
+	require.True(t, lost(), "a read model does not lag for so long")
 }
 
 func TestWakeLost_LeavesQueuedAndEndedRunsAlone(t *testing.T) {

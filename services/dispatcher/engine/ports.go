@@ -70,3 +70,11 @@ type Children interface {
 type Models interface {
 	Run(ctx context.Context, t model.Task, j model.Journal) model.Result
 }
+
+// Limiter applies the operator's limits of calls.
+type Limiter interface {
+	// Admit gets a place for the call of a task, until release is called. release is nil without one:
+	// the call has no limit, or is refused. reason ends the attempt of a refused call. A place of a
+	// process that dies becomes free.
+	Admit(ctx context.Context, t model.Task) (release func(), reason *wire.NodeError, err error)
+}

@@ -137,6 +137,8 @@ type rig struct {
 	snapshots *snapshot.Keeper
 	// cleartext is the store of executors created from here on; nil means no store.
 	cleartext engine.CleartextStore
+	// limiter limits calls of executors created from here on; nil means no limits.
+	limiter engine.Limiter
 	// moreTypes are additional node types of executors created from here on.
 	moreTypes node.Catalog
 	// ahead is added to the wall clock.
@@ -181,7 +183,7 @@ func (r *rig) executorOn(log runlog.Log, defs engine.Definitions, m engine.Model
 			Snapshots:   r.snapshots,
 			Cleartext:   r.cleartext,
 		},
-		Services:  engine.Services{Redactor: r.red, Acceptor: r.acceptor, Models: m},
+		Services:  engine.Services{Redactor: r.red, Acceptor: r.acceptor, Models: m, Limiter: r.limiter},
 		Rules:     engine.Rules{Types: types},
 		Processes: engine.Processes{Leases: leases, Peers: r.peers},
 		Timers: engine.Timers{

@@ -22,8 +22,9 @@ type session struct {
 	machine  *machine.Machine
 	// claim is the ownership of the run, and the end of its log.
 	claim claim
-	// effects are the calls in flight.
+	// effects are the calls in flight. places are those of calls that start next.
 	effects inflight
+	places  places
 	// unflushed are effect results applied but not yet appended.
 	unflushed unflushed
 	snapshots sessionSnapshots
@@ -38,6 +39,7 @@ func newSession(e *Executor, d *delivery, h *activeRun, r subject.Run, head fram
 		active:    h,
 		machine:   m,
 		claim:     newClaim(r, process, e.writerOf(process), head),
+		places:    places{},
 		snapshots: sessionSnapshots{keeper: e.deps.Snapshots},
 	}
 }
@@ -95,11 +97,8 @@ func (s *session) takeSteps(ctx context.Context) ([]machine.Effect, error) {
 // effect: errReleased.
 func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.Effect, error) {
 	for {
-		effects := s.machine.Advance(s.exec.deps.Clock())
-		if draining && len(effects) > 0 {
-			return nil, s.releaseRun(ctx) // the pending events are dropped: the next dispatcher derives the same ones
-		}
-		if err := s.awaitLease(ctx, effects); err != nil { // checked before the log records their start
+		effects, planned, err := s.takeAdmittedSteps(ctx, draining)
+		if err != nil {
 			return nil, err
 		}
 		idle := len(effects) == 0 && s.effects.running == 0
@@ -108,17 +107,17 @@ func (s *session) advanceMachine(ctx context.Context, draining bool) ([]machine.
 		changed, err := s.flushPending(ctx, s.appendAsync, release, mustClaim)
 		switch {
 		case errors.Is(err, runlog.ErrConflict):
-			if err := s.catchUpWithLog(ctx, effects); err != nil {
+			if err := s.catchUpWithLog(ctx, planned); err != nil {
 				return nil, err
 			}
 		case runlog.IsPermanent(err) && !s.unflushed.overflowed:
-			if err := s.endOversizedRun(ctx, effects, err); err != nil {
+			if err := s.endOversizedRun(ctx, planned, err); err != nil {
 				return nil, err
 			}
 		case err != nil || !changed:
 			return effects, err
 		default:
-			if _, err := s.reloadState(ctx, effects); err != nil {
+			if _, err := s.reloadState(ctx, planned); err != nil {
 				return nil, err
 			}
 		}

@@ -27,8 +27,8 @@ func (p pages) Due(_ context.Context, _ time.Time, after DueRun, limit int) ([]D
 // willing wakes every run.
 type willing struct{}
 
-func (willing) Wake(context.Context, subject.Run, frame.Head) error { return nil }
-func (willing) WakeLost(context.Context, subject.Run) (bool, error) { return true, nil }
+func (willing) Wake(context.Context, subject.Run, frame.Head) error            { return nil }
+func (willing) WakeLost(context.Context, subject.Run, time.Time) (bool, error) { return true, nil }
 
 // A checked run is forgotten when its pause ends.
 func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
@@ -36,10 +36,9 @@ func TestSweep_ForgetsRunsThatItLeavesAloneNoLonger(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	w := New(Config{}, pages(3), func() time.Time { return now }, slog.New(slog.DiscardHandler))
 	w.Bind(willing{})
-	w.sweep(t.Context())
+	require.NoError(t, w.sweep(t.Context(), DueRun{}, now))
 	require.Len(t, w.skipUntil, 3*pageSize-1)
-	w.index = pages(0)
 	now = now.Add(recheckAfter)
-	w.sweep(t.Context())
+	w.forgetSkipped(now)
 	require.Empty(t, w.skipUntil)
 }

@@ -19,10 +19,14 @@ import (
 
 // Config configures the search for overdue runs of other processes.
 type Config struct {
-	// SweepEvery is how often the read model is queried for overdue timers.
+	// SweepEvery is how often the read model is queried for all overdue timers, and for the next
+	// ones.
 	SweepEvery time.Duration
-	// Grace is how far overdue a timer must be before its process counts as gone.
+	// Grace is how far overdue a timer must be before another process wakes its run, at least. A
+	// process that only is slow, or a read model that lags, costs a needless look at the log.
 	Grace time.Duration
+	// Process returns the id of this process.
+	Process func() string
 }
 
 const (
@@ -37,9 +41,9 @@ const (
 type Waker interface {
 	// Wake wakes a run whose log still ends at head.
 	Wake(ctx context.Context, r subject.Run, head frame.Head) error
-	// WakeLost wakes a run that no process watches. woken is false if the run needs no wake, for
-	// example because another dispatcher has just woken it.
-	WakeLost(ctx context.Context, r subject.Run) (woken bool, err error)
+	// WakeLost wakes a run that no process watches and whose timer was due. woken is false if the
+	// run needs no wake, for example because another dispatcher has just woken it.
+	WakeLost(ctx context.Context, r subject.Run, due time.Time) (woken bool, err error)
 }
 
 // Watch has the waiting runs of this process. It is safe for concurrent use.

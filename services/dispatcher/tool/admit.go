@@ -22,13 +22,12 @@ const (
 	longestWindow = time.Minute
 )
 
-// admit admits a call within the operator's limits. A refused call is not made: its node waits as for
-// a provider without capacity, in the log and without a slot, and no dispatcher that dies leaves its
-// outcome unknown.
-func (m Router) admit(ctx context.Context, r Runner, t model.Task) (release func(), refused *model.Result) {
-	none := func() {}
-	if m.Limits == nil || m.Admit == nil || t.Replay {
-		return none, nil
+// Admit admits a call within the operator's limits; see engine.Limiter. A refused call is not made: its
+// node waits as for a provider without capacity.
+func (m Router) Admit(ctx context.Context, t model.Task) (release func(), reason *wire.NodeError, err error) {
+	r, ok := m.Runners[t.TypeID]
+	if !ok || m.Limits == nil || m.Acquire == nil || t.Replay {
+		return nil, nil, nil
 	}
 	c := Call{TypeID: t.TypeID, Tenant: t.Tenant, Config: t.Input.Config}
 	if l, ok := r.(Limited); ok {
@@ -36,24 +35,21 @@ func (m Router) admit(ctx context.Context, r Runner, t model.Task) (release func
 	}
 	limits, priority := m.Limits().Of(c)
 	if len(limits) == 0 {
-		return none, nil
+		return nil, nil, nil
 	}
 	// The attempts of a node that only waited are one call.
 	id := t.RunID + " " + t.Input.NodeID + " " + strconv.Itoa(t.Attempt-t.Waits)
-	a, err := m.Admit(ctx, t.RunID, id, limits)
-	switch {
-	case err != nil:
-		return nil, &model.Result{Interrupted: err, Unsent: true}
-	case a.Release != nil:
-		return a.Release, nil
+	a, err := m.Acquire(ctx, t.RunID, id, limits)
+	if err != nil || a.Release != nil {
+		return a.Release, nil, err
 	}
-	return nil, &model.Result{Err: &wire.NodeError{
+	return nil, &wire.NodeError{
 		Code:       string(fault.RateLimited),
 		Message:    fmt.Sprintf("the operator's limit of the %s is used up; no call was made", limits[a.Limit].Name),
 		Retryable:  true,
 		Capacity:   true,
 		RetryAfter: a.Wait + pause(t.Waits, priority),
-	}}
+	}, nil
 }
 
 // pause returns a random pause. Two levels of priority halve the window, or double it.

@@ -97,8 +97,8 @@ type Router struct {
 	Models  Models
 	// Limits returns the current limits of calls; nil for none.
 	Limits func() *Limits
-	// Admit admits a call within its limits. id is the same for each try of a call.
-	Admit func(ctx context.Context, runID, id string, limits []CallLimit) (Admission, error)
+	// Acquire admits a call within its limits. id is the same for each try of a call.
+	Acquire func(ctx context.Context, runID, id string, limits []CallLimit) (Admission, error)
 }
 
 // Run executes a node.
@@ -110,11 +110,6 @@ func (m Router) Run(ctx context.Context, t model.Task, j model.Journal) model.Re
 		return model.Result{Interrupted: context.Cause(ctx), Unsent: true}
 	}
 	if r, ok := m.Runners[t.TypeID]; ok {
-		release, refused := m.admit(ctx, r, t)
-		if refused != nil {
-			return *refused
-		}
-		defer release()
 		return r.Run(ctx, t, j)
 	}
 	return m.Models.Run(ctx, t, j)
