@@ -24,7 +24,7 @@ func sumOf(content []byte) []byte {
 // readSummed reads a key that the host created, and repairs a flipped bit of it or of its sum. check
 // returns why a content is no key. os.ErrNotExist means that there is neither key nor sum.
 func readSummed(path string, check func([]byte) error, log *slog.Logger) ([]byte, error) {
-	content, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the directory
+	content, err := os.ReadFile(path)            //nolint:gosec // G304: the operator names the directory
 	sum, errSum := os.ReadFile(path + sumSuffix) //nolint:gosec // G304: the operator names the directory
 	switch {
 	case errors.Is(err, os.ErrNotExist) && errSum == nil:

@@ -412,10 +412,10 @@ func TestAdmit_EndsStreamsWithTheirSession(t *testing.T) {
 				stream, leave, err := h.Admit(r)
 				require.NoError(t, err)
 				defer leave()
-				time.Sleep(5 * verdictFor)
+				time.Sleep(5 * verdictFor) //nolint:forbidigo // the clock of synctest
 				require.NoError(t, stream.Context().Err(), "the session is open")
 				finish(t, h, c)
-				time.Sleep(2 * verdictFor)
+				time.Sleep(2 * verdictFor) //nolint:forbidigo // the clock of synctest
 				require.Error(t, stream.Context().Err())
 			})
 		})
