@@ -52,9 +52,9 @@ type attacked struct {
 // callersRow is what a victim saw of an attack.
 type callersRow struct {
 	attack
-	took     samples
-	kinds    map[string]samples // by method and path
-	failed   int
+	took   samples
+	kinds  map[string]samples // by method and path
+	failed int
 	// failures counts them by request and answer, refused what the host refused by reason.
 	failures map[string]int
 	refused  string
