@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,10 +52,12 @@ type attacked struct {
 // callersRow is what a victim saw of an attack.
 type callersRow struct {
 	attack
-	took     samples
-	kinds    map[string]samples // by method and path
-	failed   int
-	failures []string
+	took   samples
+	kinds  map[string]samples // by method and path
+	failed int
+	// failures counts them by request and answer, refused what the host refused by reason.
+	failures map[string]int
+	refused  string
 	// delivered are the delays of webhooks.
 	delivered samples
 	peakMB    float64
@@ -137,8 +140,9 @@ func measureCallers(ctx context.Context, o options, a attack, d time.Duration) (
 		text := on.out.String()
 		return row, fmt.Errorf("the host has ended: %s", text[max(0, len(text)-4000):])
 	}
+	row.refused, err = on.refusals(ctx)
 	if o.heap != "" {
-		err = on.saveHeap(ctx, o.heap)
+		err = errors.Join(err, on.saveHeap(ctx, o.heap))
 	}
 	end()
 	wg.Wait()
@@ -273,7 +277,7 @@ func (row *callersRow) visit(ctx context.Context, on *attacked) {
 	)
 	flowID, _ := chain(1)
 	body := []byte(`{"workflowId":"` + flowID + `"}`)
-	row.kinds = map[string]samples{}
+	row.kinds, row.failures = map[string]samples{}, map[string]int{}
 	count := func(kind string, took time.Duration, err error) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -281,7 +285,7 @@ func (row *callersRow) visit(ctx context.Context, on *attacked) {
 		row.kinds[kind] = append(row.kinds[kind], took)
 		if err != nil {
 			row.failed++
-			row.failures = append(row.failures, err.Error()[:min(200, len(err.Error()))])
+			row.failures[err.Error()[:min(120, len(err.Error()))]]++
 		}
 	}
 	for range victims {
@@ -323,6 +327,23 @@ func (a *attacked) peak(ctx context.Context) (mb float64) {
 	}
 }
 
+// refusals lists the host's own counts of rejected requests, of all callers.
+func (a *attacked) refusals(ctx context.Context) (string, error) {
+	text, err := operator(ctx, a.ready.Metrics, "/metrics")
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		reason, ok := strings.CutPrefix(line, `waybill_gateway_refused_total{reason="`)
+		reason, number, _ := strings.Cut(reason, `"} `)
+		if number = strings.TrimSpace(number); ok && number != "0" {
+			out = append(out, reason+" "+number)
+		}
+	}
+	return strings.Join(out, ", "), nil
+}
+
 // saveHeap writes a profile of the host's heap.
 func (a *attacked) saveHeap(ctx context.Context, file string) error {
 	b, err := pprof(ctx, a.ready.Metrics, "heap")
@@ -338,8 +359,8 @@ func (row callersRow) figures() []figure {
 		row.name + ": another tenant's requests, p99", absolute, short(p99), "", row.p99 > 0 && p99 <= row.p99,
 		fmt.Sprintf("p50 %s, most %s; p99 %s", short(row.took.percentile(50)), short(row.took.percentile(100)), row.byKind()),
 	}, {
-		"… that failed", count, fmt.Sprintf("%d of %d (%.2f %%) %s", row.failed, len(row.took), 100*part, strings.Join(row.failures[:min(1, len(row.failures))], "")),
-		"< 0.1 %", part < errorTarget, "",
+		"… that failed", count, fmt.Sprintf("%d of %d (%.2f %%)", row.failed, len(row.took), 100*part),
+		"< 0.1 %", part < errorTarget, row.reasons(),
 	}, {
 		"… its webhook, from the request for a run to the receiver, p99", absolute, short(row.delivered.percentile(99)), "≤ 1 s",
 		len(row.delivered) > 0 && row.delivered.percentile(99) <= time.Second, fmt.Sprintf("%d arrived, most %s", len(row.delivered), short(row.delivered.percentile(100))),
@@ -355,6 +376,15 @@ func (row callersRow) figures() []figure {
 		out[3].target = ""
 	}
 	return out
+}
+
+// reasons lists the answers of failed requests, and what the host refused to anyone.
+func (row callersRow) reasons() string {
+	var out []string
+	for _, text := range slices.Sorted(maps.Keys(row.failures)) {
+		out = append(out, fmt.Sprintf("%d × %s", row.failures[text], text))
+	}
+	return strings.Join(append(out, "refused to all callers: "+cmp.Or(row.refused, "none")), "; ")
 }
 
 // byKind lists the latencies of each kind of request.
@@ -378,4 +408,24 @@ func (r *report) callersTable(p func(string, ...any)) {
 		all = append(all, r.together.figures()...)
 	}
 	figureTable(p, all)
+}
+
+// missedCallers returns the targets that were missed.
+func (r *report) missedCallers() error {
+	rows := r.callers
+	if r.together != nil {
+		rows = append(slices.Clip(rows), *r.together)
+	}
+	var missed []string
+	for _, row := range rows {
+		for _, f := range row.figures() {
+			if f.target != "" && !f.met {
+				missed = append(missed, fmt.Sprintf("%s: %s: %s, want %s", row.name, f.what, f.measured, f.target))
+			}
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d targets missed:\n%s", len(missed), strings.Join(missed, "\n"))
 }

@@ -161,7 +161,10 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	return o.write([]byte(r.render()))
+	if err := o.write([]byte(r.render())); err != nil {
+		return err
+	}
+	return r.missedCallers()
 }
 
 // write writes the report. A single section replaces the whole report only on request.

@@ -77,11 +77,16 @@ func fetch(ctx context.Context, metrics, file string, d time.Duration) error {
 
 // pprof reads a profile from the metrics port.
 func pprof(ctx context.Context, metrics, what string) ([]byte, error) {
+	return operator(ctx, metrics, "/debug/pprof/"+what)
+}
+
+// operator reads a path of the metrics port.
+func operator(ctx context.Context, metrics, path string) ([]byte, error) {
 	at, err := url.Parse(metrics)
 	if err != nil {
 		return nil, err
 	}
-	at, err = at.Parse("/debug/pprof/" + what)
+	at, err = at.Parse(path)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"strings"
@@ -72,11 +73,11 @@ func (o *AssetServing) validateCallers(maxAsset int64) error {
 }
 
 // vault creates the store of assets; nil if assets are disabled.
-func (o *AssetServing) vault(store blob.Store, dataDir string) (*assets.Store, error) {
+func (o *AssetServing) vault(store blob.Store, dataDir string, log *slog.Logger) (*assets.Store, error) {
 	if o.PublicURL == "" {
 		return nil, nil
 	}
-	secret, err := o.secret(dataDir)
+	secret, err := o.secret(dataDir, log)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +89,9 @@ func (o *AssetServing) vault(store blob.Store, dataDir string) (*assets.Store, e
 	return assets.New(store, keys, func() string { return base }, time.Now)
 }
 
-func (o *AssetServing) secret(dataDir string) ([]byte, error) {
+func (o *AssetServing) secret(dataDir string, log *slog.Logger) ([]byte, error) {
 	if o.KeyFile == "" {
-		return hostfile.HostKey(dataDir)
+		return hostfile.HostKey(dataDir, log)
 	}
 	return hostfile.ReadKey("--asset-key-file", o.KeyFile)
 }

@@ -97,7 +97,7 @@ func RunAcceptor(ctx context.Context, o AcceptorProcess, log *slog.Logger) error
 	if deps.Redactor, err = p.connectRedactor(o.Redactor, out.redactor); err != nil {
 		return err
 	}
-	if deps.Assets, err = o.Assets.vault(&runs.assets, o.DataDir); err != nil {
+	if deps.Assets, err = o.Assets.vault(&runs.assets, o.DataDir, p.log); err != nil {
 		return err
 	}
 	if cfg.TestSeams {

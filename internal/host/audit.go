@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"waybill.dev/waybill/internal/audit"
@@ -35,11 +36,11 @@ func (o *Audit) validate() error {
 }
 
 // key reads the operator's key, or the one in the data directory.
-func (o *Audit) key(dataDir string) (*audit.Key, error) {
+func (o *Audit) key(dataDir string, log *slog.Logger) (*audit.Key, error) {
 	if o.KeyFile != "" {
 		return hostfile.ReadAuditKey(o.KeyFile)
 	}
-	return hostfile.AuditKey(dataDir)
+	return hostfile.AuditKey(dataDir, log)
 }
 
 // openAudit opens the audit log and starts its checkpoints; nil if it is disabled.
@@ -47,7 +48,7 @@ func (c *core) openAudit(o *Audit, dataDir string) (*audit.Log, error) {
 	if !o.On {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	key, err := o.key(dataDir)
+	key, err := o.key(dataDir, c.log)
 	if err != nil {
 		return nil, err
 	}

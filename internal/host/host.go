@@ -85,7 +85,7 @@ type Host struct {
 // New locks the data directory and builds the services; nothing is served before Start. After an
 // error, everything that was opened is closed.
 func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
-	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir}, loaded: make(chan struct{})}
+	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir, log: log}, loaded: make(chan struct{})}
 	h.opts.Envelopes.TestSeams, h.opts.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
 	h.opts.Execution.AIEnvelope = o.Envelopes.AIEnvelope
 	h.public = &publicServer{opts: &h.opts.Public}

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
@@ -16,6 +17,8 @@ type Key struct {
 	// File has the secret that all services of the host share; empty uses a file in DataDir, created
 	// on first use.
 	File, DataDir string
+	// log is only needed with DataDir.
+	log *slog.Logger
 }
 
 // Validate checks the file that services in several processes share.
@@ -31,7 +34,7 @@ func (k Key) secret() ([]byte, error) {
 	if k.File != "" {
 		return hostfile.ReadKey("--host-key-file", k.File)
 	}
-	return hostfile.HostKey(k.DataDir)
+	return hostfile.HostKey(k.DataDir, k.log)
 }
 
 // interruptKeys are the keys that sign interrupt tokens: the operator's, or one derived from

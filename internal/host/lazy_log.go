@@ -92,7 +92,9 @@ func (p *process) embedNATS(ctx context.Context, o *AcceptorProcess) (*natsd.Ser
 		Sync:     true,
 		Layout:   natsstore.Layout{},
 		Recovery: o.Recovery.limits(),
-		Log:      p.log,
+
+		CacheTime: cacheTime(memoryLimit()),
+		Log:       p.log,
 	}, rand.Text())
 	if err != nil {
 		return nil, err

@@ -4,13 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
-	"math/rand/v2"
-	"net"
+	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,7 +42,10 @@ func TestDamage_OfAnyBitIsFound(t *testing.T) {
 		}
 	}
 	cases = append(cases, s.inText(t, "WAYBILL_AUDIT", `"peaks"`, 3), s.inText(t, "KV_waybill_workflows", `"versions"`, 3))
-	for range number(t, "DAMAGE_FLIPS", 14) {
+	for _, name := range besides {
+		cases = append(cases, s.besides(t, name))
+	}
+	for range number(t, "DAMAGE_FLIPS", 7) {
 		cases = append(cases, s.anyBit())
 	}
 	for range number(t, "DAMAGE_CUTS", 6) {
@@ -72,123 +71,6 @@ func number(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// Workflows of the stock, and the API key of each tenant.
-const (
-	stockNoop = `{"id":"stock-noop","name":"n","version":"1","nodes":[{"id":"a","typeId":"core.noop","name":"a","position":{"x":0,"y":0},"config":{},"inputs":{}}],` +
-		`"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
-	stockGate = `{"id":"stock-gate","name":"n","version":"1","nodes":[{"id":"gate","typeId":"core.approvalGate","name":"a","position":{"x":0,"y":0},` +
-		`"config":{"title":"t","actions":["accept","reject"]},"inputs":{}}],"edges":[],"triggers":[],"variables":[],"metadata":{},"settings":{}}`
-)
-
-var stockTenants = map[string]string{"acme": "stock-acme-key-0001", "beta": "stock-beta-key-0001"}
-
-// stock is a small data directory with something in every stream.
-type stock struct {
-	dir   string // parent of the data directory
-	args  []string
-	files []string // below the folder of the streams
-	r     *rand.Rand
-	want  map[string]string // what is read, by tenant and path
-	paths map[string][]string
-}
-
-func newStock(t *testing.T) *stock {
-	t.Helper()
-	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.WriteHeader(http.StatusServiceUnavailable) // nor does the host trust it, so that lanes stay
-	}))
-	t.Cleanup(receiver.Close)
-	at, err := url.Parse(receiver.URL)
-	require.NoError(t, err)
-	address, _, err := net.SplitHostPort(at.Host)
-	require.NoError(t, err)
-	s := &stock{dir: t.TempDir(), r: harness.Seed(t), paths: map[string][]string{}}
-	s.args = []string{"--webhook-allow", address, "--webhook-allow", address + "/32"}
-	for tenant, key := range stockTenants {
-		s.args = append(s.args, "--api-key", key+"="+tenant+":*")
-	}
-	host := harness.StartIn(t, s.dir, s.args...)
-	for tenant, key := range stockTenants {
-		require.NoError(t, host.Deploy([]string{stockNoop, stockGate}, key))
-		s.fill(t, host.Client(key), tenant, receiver.URL)
-	}
-	host.Stop()
-	host.Launch() // makes checkpoints
-	for _, key := range stockTenants {
-		require.Eventually(t, func() bool {
-			a, err := host.Client(key).Do(t.Context(), http.MethodGet, "/v1/audit/verify", "")
-			return err == nil && strings.Contains(string(a.Body), `"chk_`)
-		}, wholeWithin, 20*time.Millisecond)
-	}
-	s.want = s.read(t, host)
-	host.Kill()
-	host.Launch()
-	host.Stop()
-	require.NoDirExists(t, filepath.Join(host.Dir(), "nats", "damaged"), "neither a stop nor a kill is damage")
-	root := s.streams(filepath.Join(s.dir, "data"))
-	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		if st, err := e.Info(); err != nil || st.Size() == 0 {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		s.files = append(s.files, name)
-		return err
-	}))
-	for _, stream := range []string{
-		"WAYBILL_RUNS", "WAYBILL_AUDIT", "KV_waybill_workflows", "KV_waybill_annotations", "KV_waybill_webhooks",
-		"KV_waybill_webhook_lanes", "KV_waybill_idempotency",
-	} {
-		require.Contains(t, s.files, filepath.Join(stream, "msgs", "1.blk"))
-	}
-	return s
-}
-
-func (*stock) streams(data string) string {
-	return filepath.Join(data, "nats", "jetstream", "$G", "streams")
-}
-
-// fill uses every part of the API that stores something.
-func (s *stock) fill(t *testing.T, c *harness.Client, tenant, hook string) {
-	t.Helper()
-	post := func(path, body string, headers ...string) *harness.Answer {
-		a, err := c.Do(t.Context(), http.MethodPost, path, body, headers...)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusCreated, a.Status, "%s: %s", path, a.Body)
-		return a
-	}
-	post("/v1/webhooks", fmt.Sprintf(`{"url":%q,"events":["run.completed"]}`, hook))
-	for i := range 6 {
-		workflow := []string{"stock-noop", "stock-gate"}[i%2]
-		id := runID(t, post("/v1/runs", fmt.Sprintf(`{"workflowId":%q,"inputs":{"pad":"%s-%d"}}`, workflow, tenant, i), "Idempotency-Key", fmt.Sprint("key-", i)))
-		post("/v1/runs/"+id+"/annotations", `{"signal":{"kind":"label","label":"good"}}`)
-		s.paths[tenant] = append(s.paths[tenant], "/v1/runs/"+id+"/events/poll?timeout=1&lastSequence=-1", "/v1/runs/"+id+"/annotations")
-		want := "completed"
-		if workflow == "stock-gate" {
-			want = "waiting-approval"
-		}
-		require.Eventually(t, func() bool { return status(t, c, id) == want }, wholeWithin, 5*time.Millisecond)
-	}
-	a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs:bulk-cancel", `{"runIds":["run_none"]}`, "Idempotency-Key", "cancel")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
-	s.paths[tenant] = append(s.paths[tenant], "/v1/runs?limit=100", "/v1/workflows/stock-noop", "/v1/workflows/stock-gate", "/v1/webhooks", "/v1/audit?limit=20")
-}
-
-func status(t *testing.T, c *harness.Client, id string) string {
-	t.Helper()
-	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+id, "")
-	if err != nil {
-		return ""
-	}
-	var v struct{ Status string }
-	_ = json.Unmarshal(a.Body, &v)
-	return v.Status
-}
-
 // read reads all that was stored. An error is its status and code.
 func (s *stock) read(t *testing.T, host *harness.Host) map[string]string {
 	t.Helper()
@@ -203,6 +85,16 @@ func (s *stock) read(t *testing.T, host *harness.Host) map[string]string {
 		}
 	}
 	return got
+}
+
+// unavailable reports that a part cannot be read now.
+func unavailable(got map[string]string) bool {
+	for _, v := range got {
+		if strings.HasPrefix(v, "503 ") {
+			return true
+		}
+	}
+	return false
 }
 
 // lasting is the part of an answer that does not change by itself.
@@ -248,7 +140,24 @@ func (c injury) String() string {
 }
 
 func (s *stock) injury(how, file string, at int64, bit int) injury {
-	return injury{how: how, file: file, at: at, bit: bit, killed: s.r.IntN(2) == 0, fresh: s.r.IntN(2) == 0, quiet: s.r.IntN(3) == 0}
+	fresh := s.r.IntN(2) == 0 && file != toData+readModel
+	return injury{how: how, file: file, at: at, bit: bit, killed: s.r.IntN(2) == 0, fresh: fresh, quiet: s.r.IntN(3) == 0}
+}
+
+// besides flips a bit of a file that is not the log's.
+func (s *stock) besides(t *testing.T, name string) injury {
+	t.Helper()
+	size := s.sizeOf(toData + name)
+	require.Positive(t, size, name)
+	return s.injury("flip-"+name, toData+name, s.r.Int64N(size), s.r.IntN(8))
+}
+
+func (s *stock) sizeOf(file string) int64 {
+	st, err := os.Stat(s.path(file))
+	if err != nil {
+		return 0
+	}
+	return st.Size()
 }
 
 func (s *stock) path(file string) string {
@@ -271,6 +180,9 @@ func (s *stock) anyFile(blocks bool) (name string, size int64) {
 
 func (s *stock) anyBit() injury {
 	file, size := s.anyFile(false)
+	if i := s.r.IntN(8 * len(besides)); i < len(besides) {
+		return s.injury("flip", toData+besides[i], s.r.Int64N(s.sizeOf(toData+besides[i])), s.r.IntN(8))
+	}
 	return s.injury("flip", file, s.r.Int64N(size), s.r.IntN(8))
 }
 
@@ -347,6 +259,9 @@ func (s *stock) try(t *testing.T, c injury) {
 	host := harness.StartIn(t, home, s.args...)
 	assert.Less(t, time.Since(began), startsWithin, "the start")
 	got := s.read(t, host)
+	if c.file == toData+readModel { // the read that meets the damage fails, and the model is rebuilt
+		require.Eventually(t, func() bool { got = s.read(t, host); return maps.Equal(got, s.want) || !unavailable(got) }, wholeWithin, 100*time.Millisecond)
+	}
 	said := host.Log()
 	named := strings.Contains(said, "damaged") || strings.Contains(said, "lost")
 	for at, want := range s.want {
@@ -354,6 +269,7 @@ func (s *stock) try(t *testing.T, c injury) {
 	}
 	for tenant, key := range stockTenants {
 		s.goesOn(t, c, host.Client(key), tenant, named)
+		s.goesOnAsBefore(t, c, host.Client(key), tenant, named)
 	}
 	most := peak(t, host.PID)
 	assert.Less(t, most, mostMemory, "MB of memory")

@@ -71,7 +71,7 @@ func TestLogVerify_ReadsTheLogOfANATSServer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "skipped", statuses()["audit-checkpoints"], "no key was given")
 	key := filepath.Join(t.TempDir(), "audit.key")
-	_, err = hostfile.AuditKey(filepath.Dir(key))
+	_, err = hostfile.AuditKey(filepath.Dir(key), nil)
 	require.NoError(t, err)
 	require.Equal(t, "ok", statuses("--audit-key-file", key)["audit-checkpoints"])
 	_, err = command(t, "", "log", "verify", "--nats", url, "--audit-key-file", filepath.Join(t.TempDir(), "none"))

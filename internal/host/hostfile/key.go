@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 )
@@ -38,23 +39,29 @@ func readPrivate(file string) ([]byte, error) {
 }
 
 // HostKey reads the secret in a data directory, and creates it on first use. Run ids derive from it.
-func HostKey(dir string) ([]byte, error) {
+func HostKey(dir string, log *slog.Logger) ([]byte, error) {
 	path := filepath.Join(dir, "host.key")
-	key, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the directory
-	if err == nil && len(key) >= 32 {
-		return key, nil
+	key, err := readSummed(path, func(key []byte) error {
+		if len(key) < minHostSecret {
+			return fmt.Errorf("%s is cut short: restore it; without it repeated requests would not find their runs", path)
+		}
+		return nil
+	}, log)
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return key, wrapKey(err)
 	}
-	if err == nil {
-		return nil, fmt.Errorf("%s is cut short: restore it; without it repeated requests would not find their runs", path)
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("host key: %w", err)
-	}
-	key = make([]byte, 32)
+	key = make([]byte, minHostSecret)
 	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("host key: %w", err)
+		return nil, wrapKey(err)
 	}
-	return key, WriteKey(path, key)
+	return key, createSummed(path, key)
+}
+
+func wrapKey(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("host key: %w", err)
 }
 
 // WriteKey writes a key durably: it must survive a crash, because run ids derive from it.

@@ -141,9 +141,9 @@ func From(ctx context.Context) *Principal {
 	return p
 }
 
-// Credential returns the authorization metadata of a call.
+// Credential returns the authorization metadata of a call; empty if there is not exactly one.
 func Credential(ctx context.Context) string {
-	if v := metadata.ValueFromIncomingContext(ctx, "authorization"); len(v) > 0 {
+	if v := metadata.ValueFromIncomingContext(ctx, "authorization"); len(v) == 1 {
 		return v[0]
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/admission"
@@ -24,6 +25,9 @@ const (
 
 // receive reads the body into memory that the caller's share has room for.
 func (h *Handler) receive(r *http.Request) ([]byte, error) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, fault.New(fault.ValidationError, "Content-Encoding: send the body without one").With("header", "Content-Encoding")
+	}
 	in := &incoming{held: accountOf(r.Context()), announced: r.ContentLength, limit: h.cfg.MaxBodyBytes}
 	switch err := in.read(r.Body); {
 	case in.refused != nil:

@@ -179,6 +179,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 		return h.translated(w, r, route, allowed)
 	}
+	if n := len(r.Header["Authorization"]); n > 1 { // a proxy may have checked another one
+		return fault.New(fault.Unauthenticated, "Authorization: the header is there %d times; send it once", n)
+	}
 	r = withNodeID(r)
 	route, allowed := find(r.Method, r.URL.Path)
 	from := h.deps.Gate.Identify(r.Header.Get("Authorization"), admission.Host(r.RemoteAddr))

@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
 
+	"waybill.dev/waybill/internal/rpc/rpctest"
+	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 )
 
@@ -60,4 +63,33 @@ func TestHeaders_AStreamHasOneCursor(t *testing.T) {
 		r.Header["Last-Event-Id"] = values
 		refused(t, serve(h, r), fault.ValidationError)
 	}
+}
+
+// Of two credentials, a proxy may have checked the other one.
+func TestHeaders_ThereIsOneCredential(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for target, method := range map[string]string{"/v1/runs": "POST", "/v1/runs/run_1": "GET", "/v1/runs/run_1/events": "GET", "/v1/none": "GET"} {
+		r := post(t, target, `{"workflowId":"wf"}`)
+		r.Method = method
+		r.Header["Authorization"] = []string{full, tester}
+		refused(t, serve(h, r), fault.Unauthenticated)
+	}
+	conn, _ := rpctest.Serve(t, h.svc.Server())
+	ctx := metadata.AppendToOutgoingContext(bearing(t, full), "authorization", tester)
+	_, err := openwopv1.NewEngineClient(conn).CreateRun(ctx, &openwopv1.CreateRunRequest{WorkflowId: "wf"})
+	require.Equal(t, fault.Unauthenticated, fault.CodeOf(err), "%v", err)
+	require.Empty(t, h.dispatcher.starts)
+}
+
+// A coded body is refused with the reason, whether it is coded or not.
+func TestHeaders_ABodyHasNoCoding(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for _, coding := range []string{"gzip", "deflate", "br", "identity, gzip"} {
+		e := refused(t, h.as(t, full, "POST", "/v1/runs", `{"workflowId":"wf"}`, "Content-Encoding", coding), fault.ValidationError)
+		require.Contains(t, e.Message, "Content-Encoding")
+	}
+	require.Empty(t, h.dispatcher.starts)
+	require.Equal(t, http.StatusCreated, h.as(t, full, "POST", "/v1/runs", `{"workflowId":"wf"}`, "Content-Encoding", "Identity").Code)
 }

@@ -20,9 +20,9 @@ type Site struct {
 	// Console serves the paths below consolePath and receives them without that prefix;
 	// nil disables the console.
 	Console http.Handler
-	// Admit sets the credential of a request from its console session; nil disables
-	// sessions.
-	Admit func(*http.Request) error
+	// Admit sets the credential of a request from its console session, and limits the request to
+	// it; leave is called at the end. nil disables sessions.
+	Admit func(*http.Request) (admitted *http.Request, leave func(), err error)
 	// Fail writes an error answer.
 	Fail func(http.ResponseWriter, *http.Request, error)
 }
@@ -63,10 +63,13 @@ func isBrowserAtRoot(r *http.Request) bool {
 // serveAPI passes a request to the API.
 func (s *Site) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if s.Admit != nil {
-		if err := s.Admit(r); err != nil {
+		admitted, leave, err := s.Admit(r)
+		if err != nil {
 			s.Fail(w, r, err)
 			return
 		}
+		defer leave()
+		r = admitted
 	}
 	s.API.ServeHTTP(w, r)
 }

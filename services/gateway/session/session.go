@@ -5,6 +5,7 @@ package session
 
 import (
 	"cmp"
+	"context"
 	"net"
 	"net/http"
 	"time"
@@ -119,27 +120,53 @@ func New(cfg Config, keys *auth.Keys, clock func() time.Time) (*Keeper, error) {
 func bearer(key string) string { return "Bearer " + key }
 
 // Admit sets the credential of a request from its session, unless the request has its own. A
-// request with an invalid session is treated like one without a credential.
-func (k *Keeper) Admit(r *http.Request) error {
+// request with an invalid session is treated like one without a credential. The admitted request
+// ends with its session, which matters to streams; leave must be called at its end.
+func (k *Keeper) Admit(r *http.Request) (admitted *http.Request, leave func(), err error) {
 	own := r.Header.Get("Authorization") != ""
 	s, err := k.session(r)
 	r.Header.Del("Cookie") // later handlers must not see the cookie
 	if own || s == nil && err == nil {
-		return nil
+		return r, func() {}, nil
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := checkWrite(r); err != nil {
-		return err
+		return nil, nil, err
 	}
 	r.Header.Set("Authorization", bearer(s.key))
-	return nil
+	if !isRead(r) { // a change that has begun goes on
+		return r, func() {}, nil
+	}
+	ctx, end := context.WithCancel(r.Context())
+	late := time.AfterFunc(verdictFor, func() { k.endWith(ctx, s, end) })
+	return r.WithContext(ctx), func() { late.Stop(); end() }, nil
 }
+
+// endWith calls end when the session has ended, unless ctx ends before.
+func (k *Keeper) endWith(ctx context.Context, s *session, end func()) {
+	again := time.NewTicker(verdictFor)
+	defer again.Stop()
+	for {
+		over, err := k.ended.has(ctx, s.id)
+		if err == nil && over || !k.clock().Before(s.ends) { // while the store is away, it goes on
+			end()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+	}
+}
+
+func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 // checkWrite rejects changes from other origins.
 func checkWrite(r *http.Request) error {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Header.Get(WriteHeader) == "1" {
+	if isRead(r) || r.Header.Get(WriteHeader) == "1" {
 		return nil
 	}
 	return fault.New(fault.Forbidden, "changes with a console session require the header %s: 1", WriteHeader).With("headerRequired", WriteHeader)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -92,7 +93,10 @@ func (h *host) admitted(t *testing.T, method string, c *http.Cookie, headers ...
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	err := h.Admit(r)
+	_, leave, err := h.Admit(r)
+	if err == nil {
+		leave()
+	}
 	require.Empty(t, r.Header.Get("Cookie"), "later handlers do not see the cookie")
 	return r.Header.Get("Authorization"), err
 }
@@ -378,4 +382,42 @@ func TestConfig_HasTheUserButNoSecret(t *testing.T) {
 	w = newHost(t, nil).send(http.MethodGet, "/config.json", "", with(c))
 	require.Contains(t, w.Body.String(), `"signedIn":false`)
 	require.Equal(t, "page", h.send(http.MethodGet, "/runs", "").Body.String())
+}
+
+// A stream that was opened with a session ends with it: by a sign-out here or at another gateway,
+// or when its time is over. A request that ends before leaves nothing behind.
+func TestAdmit_EndsStreamsWithTheirSession(t *testing.T) {
+	t.Parallel()
+	for name, finish := range map[string]func(t *testing.T, h *host, c *http.Cookie){
+		"a sign-out": func(t *testing.T, h *host, c *http.Cookie) {
+			t.Helper()
+			w := h.send(http.MethodDelete, "/session", "", with(c), func(r *http.Request) { r.Header.Set(WriteHeader, "1") })
+			require.Equal(t, http.StatusNoContent, w.Code)
+		},
+		"a sign-out at another gateway": func(t *testing.T, h *host, c *http.Cookie) {
+			t.Helper()
+			_, err := h.cfg.Ended.Put(t.Context(), endedKey(idOf(c.Value)), []byte("{}"))
+			require.NoError(t, err)
+			h.clock.now = h.clock.now.Add(2 * verdictFor)
+		},
+		"its time": func(_ *testing.T, h *host, _ *http.Cookie) { h.clock.now = h.clock.now.Add(Lifetime) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t, nil)
+				c := h.signIn(t, key)
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/runs:watch", http.NoBody)
+				r.AddCookie(c)
+				stream, leave, err := h.Admit(r)
+				require.NoError(t, err)
+				defer leave()
+				time.Sleep(5 * verdictFor) //nolint:forbidigo // the clock of synctest
+				require.NoError(t, stream.Context().Err(), "the session is open")
+				finish(t, h, c)
+				time.Sleep(2 * verdictFor) //nolint:forbidigo // the clock of synctest
+				require.Error(t, stream.Context().Err())
+			})
+		})
+	}
 }

@@ -179,6 +179,48 @@ func disguised() []encoding {
 				return string(r)
 			})
 		}},
+		{"mathematical letters", func(s string) string {
+			return eachRune(s, func(r rune) string {
+				switch {
+				case r >= 'A' && r <= 'Z':
+					return string(r - 'A' + 0x1D400)
+				case r >= 'a' && r <= 'z':
+					return string(r - 'a' + 0x1D68A)
+				case r >= '0' && r <= '9':
+					return string(r - '0' + 0x1D7CE)
+				}
+				return string(r)
+			})
+		}},
+		{"circled letters", func(s string) string {
+			return eachRune(s, func(r rune) string {
+				if r >= 'a' && r <= 'z' {
+					return string(r - 'a' + 0x24D0)
+				}
+				return string(r)
+			})
+		}},
+		{"tags", func(s string) string {
+			return eachRune(s, func(r rune) string {
+				if r >= ' ' && r <= '~' {
+					return string(r + 0xE0000)
+				}
+				return string(r)
+			})
+		}},
+		{"hyphens and spaces that do not break", strings.NewReplacer("-", "\u2011", " ", "\u00a0").Replace},
+		{"dashes", strings.NewReplacer("-", "\u2013", " ", "\u202f").Replace},
+		{"marks of Arabic and fillers", after("\u061c\u3164")},
+		{"more variation selectors", after("\U000e0101\u180b")},
+		{"colors of a terminal", after("\x1b[01;31m\x1b[K")},
+		{"code points of Perl", entity(`\x{%x}`)},
+		{"dump of pairs", groups(1, " ", "%02x")},
+		{"dump of pairs with colons", groups(1, ":", "%02X")},
+		{"dump of pairs with dashes", groups(1, "-", "%02X")},
+		{"dump of groups of four", groups(2, " ", "%02x")},
+		{"dump in lines", func(s string) string { return wrap(groups(1, " ", "%02x")(s), 48, "\n") }},
+		{"dump of numbers", groups(1, ", ", "0x%02x")},
+		{"dump of numbers without blanks", groups(1, ",", "0x%02X")},
 		{"UTF-16", func(s string) string {
 			if strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
 				return s // as a string it would not be UTF-8
@@ -194,6 +236,18 @@ func disguised() []encoding {
 		{"base64 in pieces in lines of code", func(s string) string { return pieces(s, 40, " +\n  ") }},
 		{"base64 in pieces in lines of code, joined", func(s string) string { return pieces(s, 16, "+") }},
 		{"base64 in pieces in lines of code, in JSON", func(s string) string { return inJSON(pieces(s, 20, " +\n\t")) }},
+	}
+}
+
+// groups writes each byte in a format, with a separator behind each size of them.
+func groups(size int, separator, format string) func(string) string {
+	return func(s string) string {
+		return strings.TrimSuffix(each(s, func(i int, c string) string {
+			if (i+1)%size > 0 {
+				return fmt.Sprintf(format, c[0])
+			}
+			return fmt.Sprintf(format, c[0]) + separator
+		}), separator)
 	}
 }
 

@@ -100,7 +100,11 @@ func (v *viewSet) addMatch(ks *knownScan, which int, pat *pattern, first, end in
 	if from, to := first-ks.base, end-ks.base; !utf8.RuneStart(ks.held[from]) || wholeRunes(ks.held, to) != to {
 		return // it would split a rune
 	}
-	if end-first == len(pat.text) && !pat.viewOnly && (which != viewHex || !hasMixedCase(ks.held[first-ks.base:end-ks.base])) {
+	found := ks.held[first-ks.base : end-ks.base]
+	if end-first == len(pat.text) && !pat.viewOnly && (which != viewHex || !hasMixedCase(found)) {
+		return
+	}
+	if which == viewHex && v.dump.dropped > first && !isDump(found) {
 		return
 	}
 	ks.matches = append(ks.matches, knownMatch{start: first, end: end, pattern: pat})

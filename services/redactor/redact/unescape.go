@@ -37,8 +37,8 @@ func unescapeAt(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more b
 	return n, out, m, more
 }
 
-// unescapeBackslash decodes \n, \x41, \u0041, \u{41}, \U00000041 and \101, after any number of
-// backslashes. Backslashes before other characters are dropped.
+// unescapeBackslash decodes \n, \x41, \x{41}, \u0041, \u{41}, \U00000041 and \101, after any number
+// of backslashes. Backslashes before other characters are dropped.
 func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int, more bool) {
 	for i+n < len(text) && n < maxSlashes && text[i+n] == '\\' {
 		n++
@@ -59,6 +59,9 @@ func unescapeBackslash(text []byte, i int) (n int, out [utf8.UTFMax]byte, m int,
 	case 'f':
 		out[0] = '\f'
 	case 'x':
+		if i+n+1 < len(text) && text[i+n+1] == '{' {
+			return unescapeBraces(text, i, n)
+		}
 		digits = 2
 	case 'u':
 		if i+n+1 == len(text) {
@@ -116,7 +119,7 @@ func unescapePair(text []byte, i, n int, high rune) (_ int, out [utf8.UTFMax]byt
 	return n + k + 1 + digits, out, utf8.EncodeRune(out[:], utf16.DecodeRune(high, low)), false
 }
 
-// unescapeBraces decodes \u{41}, of which n bytes are backslashes.
+// unescapeBraces decodes \u{41} and \x{41}, of which n bytes are backslashes.
 func unescapeBraces(text []byte, i, n int) (_ int, out [utf8.UTFMax]byte, m int, more bool) {
 	const maxDigits = 6
 	var r rune

@@ -32,7 +32,7 @@ func TestUnescapeAll_UndoesAllLevelsOfEscapes(t *testing.T) {
 		"s\u200be\u00adc\u0301r\ufe0fet":    "secret",
 		`s\u200bx`:                          "sx",
 		"ｓｅｃ\u3000１":                        "sec 1",
-		"“quoted” – 漢字 é":                   "“quoted” – 漢字 é",
+		"“quoted” — 漢字 é":                   "“quoted” — 漢字 é",
 		"&" + "aaaaaaaaaaaaaaaaaaaaaaaaaaa": "&aaaaaaaaaaaaaaaaaaaaaaaaaaa",
 		"\xff%ff":                           "\xff\xff",
 	} {

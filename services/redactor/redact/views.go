@@ -24,6 +24,7 @@ type viewSet struct {
 	runLength   int  // length of the run of base64 characters before it
 	inLineBreak bool // in a line break that is removed
 	join        int  // the state of a join of two pieces
+	dump        hexDump
 	// nested is an incomplete escape whose first character was escaped itself.
 	nested  []sourceByte
 	view    [viewCount]view
@@ -38,7 +39,7 @@ type sourceByte struct {
 
 // reset restarts the views at a position.
 func (v *viewSet) reset(next int) {
-	v.next, v.runLength, v.inLineBreak, v.join, v.nested = next, 0, false, noJoin, v.nested[:0]
+	v.next, v.runLength, v.inLineBreak, v.join, v.dump, v.nested = next, 0, false, noJoin, hexDump{}, v.nested[:0]
 	for i := range v.view {
 		v.view[i].reset()
 	}
@@ -128,7 +129,7 @@ func (v *viewSet) feedViews(ks *knownScan, c byte, start, end int) {
 		v.runLength = 0
 	}
 	v.feedView(ks, viewBase64, c, start, end)
-	v.feedView(ks, viewHex, fold(c), start, end)
+	v.feedHex(ks, sourceByte{fold(c), start, end})
 }
 
 // isBetweenLines reports a character that may stand between two lines of base64: blanks, and the
@@ -178,6 +179,9 @@ func (v *viewSet) pendingFrom() int {
 	if len(v.nested) > 0 {
 		out = v.nested[0].start
 	}
+	if v.dump.zero.value != 0 {
+		out = min(out, v.dump.zero.start)
+	}
 	for i := range v.view {
 		out = min(out, v.view[i].pendingFrom(v.known.views[i], out))
 	}
@@ -226,7 +230,7 @@ func (v *viewSet) findTrigger(text []byte, i int) (at, end int) {
 	for ; i < len(text); i += triggerWindow {
 		rest := text[i:min(i+triggerWindow, len(text))]
 		at := -1
-		for _, c := range []byte{'\\', '%', '&'} {
+		for _, c := range []byte{'\\', '%', '&', escapeChar} {
 			if n := bytes.IndexByte(rest, c); n >= 0 {
 				rest, at = rest[:n], i+n
 			}
@@ -249,6 +253,9 @@ func (v *viewSet) findTrigger(text []byte, i int) (at, end int) {
 			rest, at = rest[:n-i], n
 		}
 		if n := findUTF16(text, i, i+len(rest)); n >= 0 {
+			rest, at = rest[:n-i], n
+		}
+		if n := findDump(text, i, i+len(rest)); n >= 0 {
 			rest, at = rest[:n-i], n
 		}
 		if at, end = findMixedHex(text, i, i+len(rest), at); at >= 0 {
