@@ -67,8 +67,7 @@ func (h *Host) openLog(ctx context.Context) error {
 	var err error
 	h.nats, err = natsd.Start(ctx, natsd.Config{
 		Dir: natsDir(h.opts.DataDir), Sync: h.opts.Log.Durability == DurabilitySync, Layout: natsstore.Layout{},
-		Addr: h.opts.Log.NATSAddr, Users: users, Recovery: h.opts.Log.Recovery.limits(),
-		CacheTime: cacheTime(memoryLimit()), Log: h.log,
+		Addr: h.opts.Log.NATSAddr, Users: users, Recovery: h.opts.Log.Recovery.limits(), Log: h.log,
 	}, rand.Text())
 	if err != nil {
 		return err

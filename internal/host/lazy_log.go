@@ -92,9 +92,7 @@ func (p *process) embedNATS(ctx context.Context, o *AcceptorProcess) (*natsd.Ser
 		Sync:     true,
 		Layout:   natsstore.Layout{},
 		Recovery: o.Recovery.limits(),
-
-		CacheTime: cacheTime(memoryLimit()),
-		Log:       p.log,
+		Log:      p.log,
 	}, rand.Text())
 	if err != nil {
 		return nil, err

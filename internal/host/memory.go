@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"waybill.dev/waybill/internal/natsd"
 )
 
 // groupMemory returns the memory limit of the process's control group, or of one above it; 0 if
@@ -86,12 +83,6 @@ func machineMemory() int64 {
 // groupPart is the part of the control group's memory that Go may use without GOMEMLIMIT, in
 // percent. The rest is for the program itself, for the kernel's buffers and for the page cache.
 const groupPart = 60
-
-// cacheTime returns how long an embedded NATS server keeps written blocks in memory: with less memory
-// for a shorter time, so that a log that is written with 64 MB/s uses a quarter of it.
-func cacheTime(memory int64) time.Duration {
-	return min(max(time.Duration(memory>>20)*time.Second/256, time.Second), natsd.DefaultCacheTime)
-}
 
 // limitMemory sets the limit of Go's memory from the control group, unless GOMEMLIMIT is set.
 // Without it the garbage collector does not know how little memory there is.

@@ -4,11 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"waybill.dev/waybill/internal/natsd"
 )
 
 func TestGroupMemory_TakesTheLowestLimitAbove(t *testing.T) {
@@ -46,17 +43,4 @@ func TestCacheBytes_FollowTheMemory(t *testing.T) {
 	require.Equal(t, 16<<20, cfg.HotBytes)
 	require.Equal(t, 16<<20, cfg.ViewBytes)
 	require.NoError(t, cfg.Validate())
-}
-
-// The blocks of a log stay in memory for a time that depends on how much memory there is.
-func TestCacheTime_FollowsTheMemory(t *testing.T) {
-	t.Parallel()
-	for memory, want := range map[int64]time.Duration{
-		64 << 20:  time.Second,
-		512 << 20: 2 * time.Second,
-		1 << 30:   4 * time.Second,
-		64 << 30:  natsd.DefaultCacheTime,
-	} {
-		require.Equal(t, want, cacheTime(memory), memory>>20)
-	}
 }

@@ -44,10 +44,7 @@ type Config struct {
 	Users []User
 	// Recovery limits each start.
 	Recovery Limits
-	// CacheTime is how long the blocks of a stream stay in memory after their last use, once OnDisk
-	// was called for the stream; 0 means the server's default of ten seconds.
-	CacheTime time.Duration
-	Log       *slog.Logger
+	Log      *slog.Logger
 }
 
 // Limits limit the recovery of the files at a start; 0 derives a limit from their size.
@@ -68,8 +65,6 @@ type Server struct {
 	mu   sync.Mutex // guards the fields below
 	srv  *server.Server
 	disk *disk // of srv
-	// limited is the server to whose store of a stream CacheTime was applied.
-	limited map[string]*server.Server
 	// unchecked are files that are checked while the server runs. suspicious makes the next start
 	// check all files.
 	unchecked  []blockFile
@@ -84,7 +79,7 @@ func Start(ctx context.Context, cfg Config, password string) (*Server, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = anyLayout{}
 	}
-	s := &Server{cfg: cfg, password: password, limited: map[string]*server.Server{}}
+	s := &Server{cfg: cfg, password: password}
 	srv, err := s.launch(ctx, true)
 	if err != nil {
 		return nil, err
@@ -214,7 +209,6 @@ func (s *Server) current() *server.Server {
 
 // OnDisk implements natslink.OnDisk for this server. Without Config.Sync it does not wait.
 func (s *Server) OnDisk(ctx context.Context, stream string, pos uint64, urgent bool) error {
-	s.limitCache(stream)
 	if !s.cfg.Sync {
 		return nil
 	}

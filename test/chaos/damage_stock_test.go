@@ -84,7 +84,7 @@ func newStock(t *testing.T) *stock {
 	require.NoDirExists(t, filepath.Join(host.Dir(), "nats", "damaged"), "neither a stop nor a kill is damage")
 	root := s.streams(filepath.Join(s.dir, "data"))
 	require.NoError(t, filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
 		if st, err := e.Info(); err != nil || st.Size() == 0 {
