@@ -15,7 +15,7 @@ import (
 // A call that the operator limits gets its place in the limit before the log records its start. If
 // the limit is used up, one frame records the start and the end of the attempt. So a node that is
 // running in the log may have been called, and a node that only waited is not running. See
-// docs/adr/0051.
+// docs/adr/0050.
 
 // places are the places in limits of effects that have not started, by attempt. A function releases
 // its place.
