@@ -72,6 +72,7 @@ func completed(v any) any {
 var semantic = []string{
 	workflow.RuleUnique, workflow.RuleReference, workflow.RuleCycle, workflow.RuleCondition, workflow.RuleRegex,
 	workflow.RuleValueType, workflow.RuleSchema, workflow.RuleMaxRetries, workflow.RuleContract, workflow.RuleChannel, workflow.RuleSchedule,
+	workflow.RuleRetention,
 	"maxLength", // of node ids, which the schema does not limit
 }
 
