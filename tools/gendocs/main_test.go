@@ -95,7 +95,7 @@ func TestAPIPage_HasEachOperation(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(rest.Routes)+len(rest.Others)+2, operations, "two are streams, which are not translated")
-	require.Contains(t, page, "| `POST /v1/runs` | Create run |  | `workflowId` (required), ")
+	require.Contains(t, page, "| `POST /v1/runs` | Create run | `X-Dedup`, `X-Force-Engine-Version` | `workflowId` (required), ")
 	require.Contains(t, page, "| `POST /v1/runs/{runId}:fork` | Fork run |  | `mode` (required), `fromSeq`, `runOptionsOverlay` | 201 | `runs:create` and `runs:read` |")
 }
 
