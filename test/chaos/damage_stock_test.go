@@ -152,10 +152,10 @@ func status(t *testing.T, c *harness.Client, id string) string {
 // toData is the way from the folder of the streams to the data directory.
 const toData = "../../../../"
 
-// readModel and besides are files of the host itself.
+// readModel and hostFiles are files of the host itself.
 const readModel = "waybill.db"
 
-var besides = []string{readModel, "host.key", "host.key.sum", "audit.key", "audit.key.sum"}
+var hostFiles = []string{readModel, "host.key", "host.key.sum", "audit.key", "audit.key.sum"}
 
 // erasedText is in the inputs of erased runs.
 const erasedText = "to-be-erased-"

@@ -42,8 +42,8 @@ func TestDamage_OfAnyBitIsFound(t *testing.T) {
 		}
 	}
 	cases = append(cases, s.inText(t, "WAYBILL_AUDIT", `"peaks"`, 3), s.inText(t, "KV_waybill_workflows", `"versions"`, 3))
-	for _, name := range besides {
-		cases = append(cases, s.besides(t, name))
+	for _, name := range hostFiles {
+		cases = append(cases, s.hostFile(t, name))
 	}
 	for range number(t, "DAMAGE_FLIPS", 7) {
 		cases = append(cases, s.anyBit())
@@ -144,8 +144,8 @@ func (s *stock) injury(how, file string, at int64, bit int) injury {
 	return injury{how: how, file: file, at: at, bit: bit, killed: s.r.IntN(2) == 0, fresh: fresh, quiet: s.r.IntN(3) == 0}
 }
 
-// besides flips a bit of a file that is not the log's.
-func (s *stock) besides(t *testing.T, name string) injury {
+// hostFile flips a bit of a file of the host itself.
+func (s *stock) hostFile(t *testing.T, name string) injury {
 	t.Helper()
 	size := s.sizeOf(toData + name)
 	require.Positive(t, size, name)
@@ -180,8 +180,8 @@ func (s *stock) anyFile(blocks bool) (name string, size int64) {
 
 func (s *stock) anyBit() injury {
 	file, size := s.anyFile(false)
-	if i := s.r.IntN(8 * len(besides)); i < len(besides) {
-		return s.injury("flip", toData+besides[i], s.r.Int64N(s.sizeOf(toData+besides[i])), s.r.IntN(8))
+	if i := s.r.IntN(8 * len(hostFiles)); i < len(hostFiles) {
+		return s.injury("flip", toData+hostFiles[i], s.r.Int64N(s.sizeOf(toData+hostFiles[i])), s.r.IntN(8))
 	}
 	return s.injury("flip", file, s.r.Int64N(size), s.r.IntN(8))
 }

@@ -80,8 +80,8 @@ func restored(t *testing.T, file string, args ...string) *harness.Host {
 	return harness.StartIn(t, dir, args...)
 }
 
-// Everything that was acknowledged before the backup is in it, although the host serves meanwhile, and
-// a restored host continues.
+// A backup of a host that serves requests has everything that was acknowledged before, and a restored
+// host continues.
 func TestBackup_HasWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	h := erasing(t)

@@ -170,8 +170,8 @@ func (l *Log) Erasures(ctx context.Context, handle func(context.Context, *frame.
 	}
 }
 
-// carryOut handles one erasure, which is extended meanwhile. An acknowledgement that is lost has it
-// delivered again.
+// carryOut handles one erasure and extends its lease until it returns. If the acknowledgement is
+// lost, the erasure is delivered again.
 func (l *Log) carryOut(ctx context.Context, m js.Msg, handle func(context.Context, *frame.Frame) error) {
 	run, _, err := subject.Parse(m.Subject())
 	meta, merr := m.Metadata()

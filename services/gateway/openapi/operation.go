@@ -34,7 +34,7 @@ type operation struct {
 	token bool
 	// conditional: the answer has an ETag.
 	conditional bool
-	// headers are those that a success always has, besides the common ones.
+	// headers are sent with each success, in addition to the common ones.
 	headers []string
 }
 

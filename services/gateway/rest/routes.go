@@ -346,7 +346,7 @@ type Other struct {
 	Media, Schema string
 	// Text describes it.
 	Text string
-	// Headers are those that a success always has, besides Cache-Control.
+	// Headers are sent with each success, in addition to Cache-Control.
 	Headers []string
 }
 
