@@ -126,7 +126,7 @@ func TestSettings_ListAllMistakesOfAFile(t *testing.T) {
 	}{
 		"tenant-limits": {
 			`{"tenants":{"a":{"wieght":1,"priority":99},"b c":{}}}`,
-			[]string{`line 1, at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, weight; did you mean weight?`, `"/tenants/a/priority": 99`, `"/tenants/b c"`},
+			[]string{`line 1, at "/tenants/a/wieght": unknown member; allowed here: concurrency, priority, rate, retention, weight; did you mean weight?`, `"/tenants/a/priority": 99`, `"/tenants/b c"`},
 		},
 		"tool-limits": {`{"mcpServers":{"s":{"prority":1,"rate":{"limit":0,"periodMs":1}}}}`, []string{"did you mean priority?", "/mcpServers/s/rate/limit", "/mcpServers/s/rate/periodMs"}},
 		"rate-limits": {
