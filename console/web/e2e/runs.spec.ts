@@ -58,9 +58,15 @@ test("C2 a pasted id leads to its run, and its event", async ({ signedIn: page, 
   expect(new URL(page.url()).pathname).toBe(`${new URL(host.console).pathname}runs/${runId}`);
 });
 
-test("C2 an empty list explains how to start a run, and a filter without runs looks different", async ({ signedIn: page, host }) => {
+test("C2 an empty list leads to the workflows, and a filter without runs looks different", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}?filter=${encodeURIComponent("workflow:nobody-has-this")}`);
   await expect(page.getByText("No runs match")).toBeVisible();
+  await page.route("**/v1/runs?*", (route) => route.fulfill({ json: { runs: [] } })); // the host has runs of other tests
+  await page.goto(host.console);
+  await expect(page.getByText("There are no runs yet.")).toBeVisible();
+  await expectAccessibleEverywhere(page);
+  await page.getByRole("link", { name: "Start a workflow" }).click();
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Workflows");
 });
 
 test("C2 the list links to every page that belongs to no run", async ({ signedIn: page, host }) => {

@@ -1,4 +1,4 @@
-import type { ReactNode } from "react";
+import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import type { RunRow } from "../../api/model";
 import { escapeHidden } from "../../ui/escape";
@@ -100,12 +100,12 @@ function Details({ row, view }: { row: RunRow; view: View }): ReactNode {
     <>
       {row.errorCode && (
         <code className="bad-text">
-          <Name text={row.errorCode} />
+          <Code text={row.errorCode} />
         </code>
       )}
       {row.quarantine && (
         <code className="bad-text">
-          <Name text={row.quarantine.reason} />
+          <Code text={row.quarantine.reason} />
         </code>
       )}
       {row.waits && !row.quarantine && (
@@ -125,4 +125,15 @@ function Details({ row, view }: { row: RunRow; view: View }): ReactNode {
       )}
     </>
   );
+}
+
+/** A code, which a narrow column breaks after an underscore. */
+function Code({ text }: { text: string }): ReactNode {
+  return text.split(/(?<=_)/).map((part, i) => (
+    // oxlint-disable-next-line react/no-array-index-key -- the parts have no other identity
+    <Fragment key={i}>
+      {i > 0 && <wbr />}
+      <Name text={part} />
+    </Fragment>
+  ));
 }

@@ -1,10 +1,8 @@
 import { useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { useConfig } from "../../api/session";
-import { hostURL } from "../../api/base";
+import { useMay } from "../../api/session";
 import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../ui/title";
-import { CopyButton } from "../../ui/CopyButton";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Live } from "../../live/Live";
@@ -185,16 +183,15 @@ function NothingFits({ view }: { view: View }): ReactNode {
 const termWords = (value: string): string => (/^\d{4}-\d\d-\d\dT/.test(value) ? dateTime(value) : value);
 
 function NothingYet(): ReactNode {
-  const { mode } = useConfig();
-  const key = mode === "dev" ? "dev-key" : "$WAYBILL_TOKEN";
-  const command = `curl -s -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\\n  -d '{"workflowId":"triage","inputs":{"mail":"I was charged twice for order 1234, please refund me."}}' ${hostURL}/v1/runs`;
+  const mayStart = useMay("runs:create");
   return (
     <div className="empty">
-      <p>Runs appear here, newest first. Start one with:</p>
-      <div className="command">
-        <pre>{command}</pre>
-        <CopyButton text={command} what="the command" />
-      </div>
+      <p>There are no runs yet. New runs appear here, newest first.</p>
+      {mayStart && (
+        <Link href="/workflows" className="button primary">
+          Start a workflow
+        </Link>
+      )}
     </div>
   );
 }
