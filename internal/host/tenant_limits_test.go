@@ -41,7 +41,7 @@ func TestToolLimits_AreReadAtStart(t *testing.T) {
 	_, err := o.openToolLimits(log)
 	require.ErrorIs(t, err, exit.ErrUsage)
 	require.ErrorContains(t, err, "--tool-limits "+file)
-	require.ErrorContains(t, err, "there are [bank]")
+	require.ErrorContains(t, err, "there are bank")
 	require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers":{"bank":{"concurrency":{"limit":1}}},"a2aAgents":{"planner":{}}}`), 0o600))
 	limits, err := o.openToolLimits(log)
 	require.NoError(t, err)
