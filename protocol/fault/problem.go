@@ -1,6 +1,9 @@
 package fault
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Part is a part of a request.
 type Part string
@@ -55,6 +58,26 @@ func InvalidQuery(name, format string, args ...any) *Error {
 // InvalidHeader returns the validation_error of one header.
 func InvalidHeader(name, format string, args ...any) *Error {
 	return Invalid(Problem{In: Header, Path: name, Message: fmt.Sprintf(format, args...)})
+}
+
+// InBody returns a validation_error of parameters as that of members of the body with their names. Other
+// errors are returned as they are.
+func InBody(err error) error {
+	e, ok := As(err)
+	if !ok {
+		return err
+	}
+	problems, ok := e.Details[problemsDetail].([]Problem)
+	if !ok || len(problems) == 0 {
+		return err
+	}
+	problems = slices.Clone(problems)
+	for i := range problems {
+		if p := &problems[i]; p.In == Query {
+			p.In, p.Path = Body, "/"+p.Path
+		}
+	}
+	return Invalid(problems[0], problems[1:]...)
 }
 
 // OneOf returns the validation_error of a parameter that has none of the allowed values.

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,14 @@ func TestInvalid_NamesThePlace(t *testing.T) {
 	require.JSONEq(t, `{"error":"validation_error","message":"kind: want one of [a]",
 		"details":{"problems":[{"in":"query","path":"kind","message":"want one of [a]","allowed":["a"]}]}}`,
 		string(fault.OneOf("kind", []string{"a"}).Envelope()))
+}
+
+func TestInBody_MovesParametersToMembers(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, fault.InvalidBody("/limit", "want 1"), fault.InBody(fault.InvalidQuery("limit", "want 1")))
+	for _, err := range []error{nil, errors.New("x"), fault.NoRun(), fault.InvalidBody("/a", "want 1")} {
+		require.Equal(t, err, fault.InBody(err))
+	}
 }
 
 // Clients may rely on details.problems of a validation_error.

@@ -19,7 +19,10 @@ func (s *Service) EraseRuns(ctx context.Context, req *hostv1.EraseRunsRequest) (
 		return nil, err
 	}
 	page, err := s.deps.EventLog.ListRuns(ctx, list)
-	if err != nil {
+	switch {
+	case fault.CodeOf(err) == fault.ValidationError: // all but the cursor is valid
+		return nil, fault.InvalidBody("/cursor", "not a cursor of this host")
+	case err != nil:
 		return nil, err
 	}
 	out := &hostv1.EraseRunsResponse{NextCursor: stringOrNil(page.GetNextCursor())}
@@ -50,27 +53,26 @@ func (s *Service) EraseRuns(ctx context.Context, req *hostv1.EraseRunsRequest) (
 func (s *Service) checkErase(ctx context.Context, req *hostv1.EraseRunsRequest) (list *eventlogv1.ListRunsRequest, before time.Time, err error) {
 	limit, err := pageSize(req.Limit)
 	if err != nil {
-		return nil, before, err
+		return nil, before, fault.InBody(err)
 	}
 	filtered := req.GetFilter() != "" || req.EndedBefore != nil
 	switch {
 	case !filtered && !req.GetAll():
-		return nil, before, fault.New(fault.ValidationError, "want filter or endedBefore, or all: true for all ended runs")
+		return nil, before, fault.InvalidBody("", "want filter or endedBefore, or all: true for all ended runs")
 	case filtered && req.GetAll():
-		return nil, before, fault.New(fault.ValidationError, "/all: not together with filter or endedBefore").With("field", "all")
+		return nil, before, fault.InvalidBody("/all", "not together with filter or endedBefore")
 	}
 	if req.EndedBefore != nil {
 		if before, err = time.Parse(time.RFC3339, req.GetEndedBefore()); err != nil {
-			return nil, before, fault.New(fault.ValidationError, "/endedBefore: want a time in RFC 3339, such as 2026-01-31T00:00:00Z").
-				With("field", "endedBefore")
+			return nil, before, fault.InvalidBody("/endedBefore", "want a time in RFC 3339, such as 2026-01-31T00:00:00Z")
 		}
 	}
 	list = &eventlogv1.ListRunsRequest{Tenant: auth.From(ctx).Tenant, Limit: limit, Cursor: req.GetCursor()}
 	if err := s.filter(list, &hostv1.ListRunsRequest{Filter: req.Filter}); err != nil {
-		return nil, before, err
+		return nil, before, fault.InBody(err)
 	}
 	if list.GetStatus() != "" && !wire.Status(list.GetStatus()).Terminal() {
-		return nil, before, fault.New(fault.ValidationError, "filter: status: want completed, failed or cancelled").With("field", "filter")
+		return nil, before, fault.InvalidBody("/filter", "status: want completed, failed or cancelled")
 	}
 	return list, before, nil
 }

@@ -17,7 +17,7 @@ func (s *Service) HoldRun(ctx context.Context, req *hostv1.HoldRunRequest) (*hos
 		return nil, err
 	}
 	if strings.TrimSpace(req.GetReason()) == "" {
-		return nil, fault.New(fault.ValidationError, "/reason: required: why the run is held").With("field", "reason")
+		return nil, fault.InvalidBody("/reason", "want why the run is held")
 	}
 	if err := checkReason(req.GetReason()); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const maxStatistics = 20
 func (s *Service) ListWorkflowStatistics(ctx context.Context, req *hostv1.ListWorkflowStatisticsRequest) (*hostv1.ListWorkflowStatisticsResponse, error) {
 	ids := req.GetWorkflowId()
 	if len(ids) == 0 || len(ids) > maxStatistics || slices.Contains(ids, "") {
-		return nil, fault.New(fault.ValidationError, "workflowId: want the ids of 1 to %d workflows", maxStatistics).With("field", "workflowId")
+		return nil, fault.InvalidQuery("workflowId", "want the ids of 1 to %d workflows", maxStatistics)
 	}
 	res, err := s.deps.EventLog.SummarizeWorkflows(ctx, &eventlogv1.SummarizeWorkflowsRequest{
 		Tenant: auth.From(ctx).Tenant, WorkflowIds: ids,
