@@ -16,7 +16,7 @@ var pathParameter = regexp.MustCompile(`\{[^}]+\}`)
 // fails for an answer that it does not describe.
 func TestDescription_EveryOperationIsServed(t *testing.T) {
 	t.Parallel()
-	c := client(t, testKey)
+	c := client(t, eraseKey)
 	a := do(t, c, http.MethodGet, "/v1/openapi.json", "")
 	require.Equal(t, http.StatusOK, a.Status)
 	var doc struct {

@@ -31,6 +31,7 @@ const (
 	quietKey  = "hk_live_b80f4c6e2a9d1357" // gamma, all scopes: used by one test only
 	opsKey    = "hk_live_0d64b1a97fe2c853" // acme, in the group ops
 	chiefKey  = "hk_live_a92e5c07d3f16b84" // acme, in the role chief, bound to a user
+	eraseKey  = "hk_live_5c28e9a1d70b4f36" // epsilon, all scopes: its tenant is erased
 	toggleKey = "hk_live_3f9d17b6c05e8a42" // delta, all scopes: its test switches capabilities off
 )
 
@@ -45,7 +46,7 @@ var shared = &harness.Shared{
 		"--api-key", testKey + "=acme:*", "--api-key", liveKey + "=acme:*",
 		"--api-key", readerKey + "=acme:runs:read", "--api-key", writerKey + "=acme:runs:create",
 		"--api-key", opsKey + "=acme:runs:read,approvals:respond,group:ops", "--api-key", chiefKey + "=acme:runs:read,approvals:respond,role:chief,user:u-7",
-		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*", "--api-key", toggleKey + "=delta:*",
+		"--api-key", otherKey + "=beta:*", "--api-key", quietKey + "=gamma:*", "--api-key", toggleKey + "=delta:*", "--api-key", eraseKey + "=epsilon:*",
 	},
 	Env: []string{"OPENWOP_CANARY_SECRET_VALUE=" + harness.Canary},
 	Setup: func(h *harness.Host) error {

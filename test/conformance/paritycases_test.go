@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,25 @@ func parityCases(s *sides) map[string][]parityCase {
 			return call{path: params{"token": w.Interrupt.InterruptToken}, body: body}
 		}
 	}
+	ended := func(t *testing.T) string {
+		t.Helper()
+		id, _ := run(t, c, `{"workflowId":"noop"}`)
+		return id
+	}
+	hold := func(t *testing.T, c *harness.Client, id string) {
+		t.Helper()
+		a := do(t, c, http.MethodPost, "/v1/runs/"+id+"/hold", `{"reason":"r"}`)
+		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+	}
+	held := func(t *testing.T) string {
+		t.Helper()
+		id := ended(t)
+		hold(t, c, id)
+		after(t, c, http.MethodDelete, "/v1/runs/"+id+"/hold")
+		return id
+	}
+	theirs, _ := run(t, client(t, otherKey), `{"workflowId":"noop"}`)
+	hold(t, client(t, otherKey), theirs)
 	at := params{"run_id": done}
 	ofNone := func(body string) []parityCase { return ofNoRun(s, body, nil) }
 	return map[string][]parityCase{
@@ -230,7 +250,47 @@ func parityCases(s *sides) map[string][]parityCase {
 		},
 		hostv1.Host_RetryQuarantinedRun_FullMethodName: append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at})}, ofNone("")...),
 		hostv1.Host_EndQuarantinedRun_FullMethodName:   append([]parityCase{fixed("one that is not quarantined", false, true, call{path: at, body: `{"reason":"r"}`})}, ofNone("")...),
-		hostv1.Host_GetRunOwner_FullMethodName:         append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
+		hostv1.Host_DeleteRun_FullMethodName: append([]parityCase{
+			fresh("one that has ended", false, func(t *testing.T) call { return call{path: params{"run_id": ended(t)}} }),
+			fresh("a live run", true, func(t *testing.T) call { return call{path: params{"run_id": live(t)}} }),
+			fresh("one with a hold", true, func(t *testing.T) call { return call{path: params{"run_id": held(t)}} }),
+		}, ofNone("")...),
+		hostv1.Host_EraseRuns_FullMethodName: {
+			fixed("those of a tag", false, false, call{body: `{"filter":"tag:no-such-tag"}`}),
+			fixed("all, but only counted", true, false, call{key: eraseKey, body: `{"all":true,"dryRun":true,"limit":200}`}),
+			fixed("neither all nor some", false, true, call{body: `{}`}),
+			fixed("all and some", false, true, call{body: `{"all":true,"filter":"tag:x"}`}),
+			fixed("by a strange filter", false, true, call{body: `{"filter":"color:x"}`}),
+			fixed("by a strange time", false, true, call{body: `{"endedBefore":"yesterday"}`}),
+			fixed("by a strange cursor", false, true, call{body: `{"filter":"tag:x","cursor":"nonsense"}`}),
+			fixed("live ones", false, true, call{body: `{"filter":"status:running"}`}),
+			fixed("too many", false, true, call{body: `{"filter":"tag:x","limit":100000}`}),
+		},
+		hostv1.Host_EraseTenant_FullMethodName: {
+			fixed("one without runs", false, false, call{key: eraseKey}),
+			fixed("one with runs", false, true, call{key: otherKey}),
+		},
+		hostv1.Host_HoldRun_FullMethodName: append([]parityCase{
+			fresh("one that has ended", false, func(t *testing.T) call {
+				id := ended(t)
+				after(t, c, http.MethodDelete, "/v1/runs/"+id+"/hold")
+				return call{path: params{"run_id": id}, body: `{"reason":"r"}`}
+			}),
+			fixed("for no reason", false, true, call{path: at, body: `{}`}),
+			fixed("for too long a reason", false, true, call{path: at, body: `{"reason":"` + strings.Repeat("r", 513) + `"}`}),
+		}, ofNone(`{"reason":"r"}`)...),
+		hostv1.Host_ReleaseRun_FullMethodName: append([]parityCase{
+			fresh("one that is held", false, func(t *testing.T) call { return call{path: params{"run_id": held(t)}} }),
+			fixed("one that is not held", false, false, call{path: at}),
+		}, ofNone("")...),
+		hostv1.Host_ListHolds_FullMethodName: {
+			fixed("none", true, false, call{key: eraseKey}),
+			fixed("one of a tenant", true, false, call{key: otherKey, query: query("limit", "1")}),
+			fixed("by a strange cursor", false, true, call{query: query("cursor", "*")}),
+			fixed("too many", false, true, call{query: query("limit", "100000")}),
+		},
+		hostv1.Host_GetRetention_FullMethodName: {fixed("of a tenant", false, false, call{key: eraseKey})},
+		hostv1.Host_GetRunOwner_FullMethodName:  append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
 		hostv1.Host_GetRunView_FullMethodName: append([]parityCase{
 			fixed("of a run", true, false, call{path: at}),
 			fixed("as of an event", true, false, call{path: at, query: query("at", "2")}),
