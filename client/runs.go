@@ -282,7 +282,7 @@ func (c *Client) RetryAll(ctx context.Context, runIDs []string, key string) (*An
 // Delete erases a run that has ended. If it was erased before, Delete does nothing and returns no
 // error.
 func (c *Client) Delete(ctx context.Context, runID string) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodDelete, path: runPath(runID)})
+	return c.do(ctx, request{method: http.MethodDelete, path: runPath(runID), feature: "erasing runs", runID: runID})
 }
 
 // Pause stops a run until it is resumed. drain is immediate or drain-current-node; empty uses the

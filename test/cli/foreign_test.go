@@ -136,8 +136,10 @@ func TestForeign_EachCommandAnswersOrSaysWhatIsMissing(t *testing.T) {
 		require.Zero(t, r.status, "%v: %s%s", args, r.out, r.err)
 	}
 	for want, all := range map[string][][]string{
-		"a list of runs":             {{"run", "list"}, {"run", "get", "@latest"}, {"run", "cancel", "--status", "running", "--yes"}},
+		"a list of runs":             {{"run", "list"}, {"run", "get", "@latest"}, {"run", "cancel", "--status", "running", "--yes"}, {"tenant", "erase", "--dry-run"}},
 		"forks of runs":              {{"run", "fork", run, "--mode", "branch"}},
+		"erasing runs":               {{"run", "delete", run, "--yes"}},
+		"legal holds":                {{"run", "hold", "list"}, {"run", "hold", "set", run, "--reason", "r"}, {"run", "hold", "release", run}},
 		"pausing runs":               {{"run", "pause", asks}, {"run", "resume", asks}},
 		"a comparison of runs":       {{"run", "diff", run, other}},
 		"debug bundles":              {{"run", "export", run}},
@@ -219,7 +221,7 @@ func TestForeign_CoversEachCommandThatCallsAHost(t *testing.T) {
 		}
 		switch {
 		case parent == "", parent == "context", strings.HasPrefix(parent, "context "): // they call no host
-		case name == "run", name == "run quarantine", name == "interrupt": // of commands only
+		case name == "run", name == "run hold", name == "run quarantine", name == "interrupt": // of commands only
 		default:
 			require.Contains(t, string(own), `"`+strings.Join(strings.Fields(name), `", "`)+`"`, "waybill %s\n%s", name, text)
 		}
