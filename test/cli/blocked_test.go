@@ -126,7 +126,7 @@ func TestDev_SettingsFilesReportAllErrors(t *testing.T) {
 		want []string
 	}{
 		"--tenant-limits": {`{"tenants":{"acme":{"weight":0,"prio":1},"*":{"concurrency":{"limit":"many"}}}}`, []string{
-			`at "/tenants/acme/weight": 0: want 1 to 1000`, `at "/tenants/acme/prio": unknown member; allowed here: concurrency, priority, rate, weight`,
+			`at "/tenants/acme/weight": 0: want 1 to 1000`, `at "/tenants/acme/prio": unknown member; allowed here: concurrency, priority, rate, retention, weight`,
 			`at "/tenants/*/concurrency/limit": want a number, got a string`,
 		}},
 		"--provider-settings": {`{"providers":{"sample":{"maxConcurrent":-1,"timeouts":{"callMs":"1h"}},"*":{"requests":1}}}`, []string{

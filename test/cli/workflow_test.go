@@ -156,7 +156,7 @@ func TestSettings_LintListsAllMistakes(t *testing.T) {
 	r := offline(t).run("settings", "lint", file)
 	require.Equal(t, 1, r.status)
 	for _, want := range []string{
-		file + ":2:2: /limts: settings: unknown member; allowed here: $schema, limits, tenants; did you mean limits?",
+		file + ":2:2: /limts: settings: unknown member; allowed here: $schema, limits, tenants; limits is set, too: remove one of the two",
 		file + ":3:24: /limits/1: settings: \"key=0/s\": ",
 		file + ":4:23: /tenants/acme/0: settings: \"x\": ",
 	} {
