@@ -1605,10 +1605,10 @@ export interface components {
         };
         /** @description Annotates runs. */
         BulkAnnotateRunsRequest: {
-            /** @description At most 8192 characters. */
+            /** @description A remark. */
             note?: string;
             /** @description 1 to 100 different ids. */
-            runIds?: string[];
+            runIds: string[];
             signal: components["schemas"]["AnnotationSignal"];
         };
         /** @description The reason why one run was not cancelled; code and error agree. */
@@ -1637,12 +1637,12 @@ export interface components {
         /** @description Erases runs. */
         BulkDeleteRunsRequest: {
             /** @description 1 to 100 different ids. */
-            runIds?: string[];
+            runIds: string[];
         };
         /** @description Starts runs again. */
         BulkRetryRunsRequest: {
             /** @description 1 to 100 different ids. */
-            runIds?: string[];
+            runIds: string[];
         };
         /** @description The reason why one run was left as it is. */
         BulkRunError: {
@@ -2191,13 +2191,22 @@ export interface components {
         };
         ConflictErrorDetails: {
             /**
+             * @description The run has a legal hold.
+             * @enum {boolean}
+             */
+            legalHold?: true;
+            /**
              * Format: int64
              * @description The limit that is reached.
              */
             limit?: number;
+            /** @description The parent of the run, which has not ended. */
+            parentRunId?: string;
             pausedAt?: components["schemas"]["Timestamp"];
             /** @description Why a quarantined run cannot continue. */
             reason?: string;
+            /** @description A run that prevents the erasure of its tenant. */
+            runId?: string;
             runStatus?: components["schemas"]["RunStatus"];
             version?: string;
             workflowId?: string;
@@ -2680,7 +2689,7 @@ export interface components {
         EraseRunsRequest: {
             /** @description Required without filter and endedBefore: all ended runs. */
             all?: boolean;
-            /** @description From the previous page. */
+            /** @description nextCursor of the page before; absent for the first one. */
             cursor?: string;
             /** @description Only count the runs. */
             dryRun?: boolean;
@@ -2690,9 +2699,10 @@ export interface components {
             filter?: string;
             /**
              * Format: int64
-             * @description Runs of the list to look at, 1..200; unset: 50.
+             * @description The number of runs of the list to look at.
+             * @default 50
              */
-            limit?: number;
+            limit: number;
         };
         /** @description The outcome. */
         EraseRunsResult: {
@@ -2904,7 +2914,7 @@ export interface components {
             /** @description There are more workflows, which are not counted. */
             more: boolean;
             /** @description The time that retention counts with: never later than the host's clock. */
-            now: string;
+            now: components["schemas"]["Timestamp"];
             /** @description The retention of workflows that set none: an age such as 90d, or unlimited. */
             retention: string;
             /**
@@ -4780,13 +4790,22 @@ export interface components {
         };
         RunTerminalErrorDetails: {
             /**
+             * @description The run has a legal hold.
+             * @enum {boolean}
+             */
+            legalHold?: true;
+            /**
              * Format: int64
              * @description The limit that is reached.
              */
             limit?: number;
+            /** @description The parent of the run, which has not ended. */
+            parentRunId?: string;
             pausedAt?: components["schemas"]["Timestamp"];
             /** @description Why a quarantined run cannot continue. */
             reason?: string;
+            /** @description A run that prevents the erasure of its tenant. */
+            runId?: string;
             runStatus?: components["schemas"]["RunStatus"];
             version?: string;
             workflowId?: string;
@@ -5629,8 +5648,11 @@ export interface components {
             retention: string;
             /** Format: int64 */
             runs: number;
-            /** @description workflow, tenant or installation: what sets it. */
-            source: string;
+            /**
+             * @description workflow, tenant or installation: what sets it.
+             * @enum {string}
+             */
+            source: "workflow" | "tenant" | "installation";
             workflowId: string;
         };
         /** @description Summarizes the latest runs of a workflow, at most 200. */
@@ -6879,9 +6901,9 @@ export interface operations {
     listHolds: {
         parameters: {
             query?: {
-                /** @description 1..200; unset: 50. */
+                /** @description The size of a page. */
                 limit?: number;
-                /** @description From the previous page. */
+                /** @description nextCursor of the page before; absent for the first one. */
                 cursor?: string;
             };
             header?: never;
@@ -6900,6 +6922,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "holds": [
+                     *         {
+                     *           "heldBy": "key_ed1d1904",
+                     *           "reason": "case 2026-117",
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "since": "2026-11-27T09:43:59.414Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListHoldsResult"];
                 };
             };
@@ -6970,6 +7004,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description service_unavailable. */
@@ -8262,6 +8309,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "ages": [
+                     *         {
+                     *           "fromDays": 0,
+                     *           "runs": 12,
+                     *           "toDays": 1
+                     *         }
+                     *       ],
+                     *       "due": 1,
+                     *       "dueNextDay": 2,
+                     *       "holds": 1,
+                     *       "more": false,
+                     *       "now": "2026-11-27T09:43:59.414Z",
+                     *       "retention": "2160h0m0s",
+                     *       "runs": 12,
+                     *       "workflows": [
+                     *         {
+                     *           "due": 1,
+                     *           "dueNextDay": 2,
+                     *           "oldest": "2026-08-29T09:43:59.414Z",
+                     *           "retention": "2160h0m0s",
+                     *           "runs": 12,
+                     *           "source": "installation",
+                     *           "workflowId": "triage"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["GetRetentionResult"];
                 };
             };
@@ -8332,6 +8408,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description service_unavailable. */
@@ -10279,8 +10368,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "reason": "case 2026-117"
+                 *     }
+                 */
                 "application/json": {
-                    /** @description Required, at most 512 characters. */
+                    /** @description Why the run is held. */
                     reason: string;
                 };
             };
@@ -10296,6 +10390,14 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "heldBy": "key_ed1d1904",
+                     *       "reason": "case 2026-117",
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "since": "2026-11-27T09:43:59.414Z"
+                     *     }
+                     */
                     "application/json": components["schemas"]["Hold"];
                 };
             };
@@ -10392,6 +10494,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description engine_version_mismatch, service_unavailable. */
@@ -10519,6 +10634,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description engine_version_mismatch, service_unavailable. */
@@ -12042,6 +12170,17 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "note": "wrong queue",
+                 *       "runIds": [
+                 *         "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                 *       ],
+                 *       "signal": {
+                 *         "kind": "flag"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["BulkAnnotateRunsRequest"];
             };
         };
@@ -12057,6 +12196,16 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "ok": true,
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["BulkRunsResult"];
                 };
             };
@@ -12160,6 +12309,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description service_unavailable. */
@@ -12367,6 +12529,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "runIds": [
+                 *         "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                 *         "run_none"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["BulkDeleteRunsRequest"];
             };
         };
@@ -12382,6 +12552,24 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "ok": true,
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *         },
+                     *         {
+                     *           "error": {
+                     *             "code": "run_not_found",
+                     *             "message": "no run of this id in your tenant"
+                     *           },
+                     *           "ok": false,
+                     *           "runId": "run_none"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["BulkRunsResult"];
                 };
             };
@@ -12515,6 +12703,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "runIds": [
+                 *         "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                 *       ]
+                 *     }
+                 */
                 "application/json": components["schemas"]["BulkRetryRunsRequest"];
             };
         };
@@ -12530,6 +12725,17 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "results": [
+                     *         {
+                     *           "newRunId": "run_06h1rrz6ghxq516jvrhdjcw6r0",
+                     *           "ok": true,
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["BulkRunsResult"];
                 };
             };
@@ -12673,6 +12879,22 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "counts": [
+                     *         {
+                     *           "count": 3,
+                     *           "status": "running"
+                     *         },
+                     *         {
+                     *           "count": 1,
+                     *           "status": "failed"
+                     *         }
+                     *       ],
+                     *       "total": 4,
+                     *       "truncated": false
+                     *     }
+                     */
                     "application/json": components["schemas"]["CountRunsResult"];
                 };
             };
@@ -12770,6 +12992,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "dryRun": true,
+                 *       "endedBefore": "2026-01-31T00:00:00Z",
+                 *       "filter": "workflow:triage status:failed",
+                 *       "limit": 200
+                 *     }
+                 */
                 "application/json": components["schemas"]["EraseRunsRequest"];
             };
         };
@@ -12784,6 +13014,18 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "erased": 2,
+                     *       "refused": [
+                     *         {
+                     *           "error": "conflict",
+                     *           "message": "the run has a legal hold since 2026-11-27T09:43:59Z; release it first, with the scope runs:hold",
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["EraseRunsResult"];
                 };
             };
@@ -12867,6 +13109,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description service_unavailable. */
@@ -13015,6 +13270,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /** @example {} */
                 "application/json": components["schemas"]["EraseTenantRequest"];
             };
         };
@@ -13029,6 +13285,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "workflows": 3
+                     *     }
+                     */
                     "application/json": components["schemas"]["EraseTenantResult"];
                 };
             };
@@ -13073,6 +13334,19 @@ export interface operations {
                     "application/json": components["schemas"]["ForbiddenError"];
                 };
             };
+            /** @description conflict. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConflictError"];
+                };
+            };
             /** @description payload_too_large. */
             413: {
                 headers: {
@@ -13112,6 +13386,19 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description service_unavailable. */
@@ -13972,6 +14259,7 @@ export interface operations {
                      *           "name": "Order check",
                      *           "origin": "shared",
                      *           "version": "1.0.0",
+                     *           "versions": 1,
                      *           "warnings": [],
                      *           "workflowId": "order"
                      *         }
@@ -14591,6 +14879,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "origin": "tenant",
                      *       "versions": [
                      *         {
                      *           "current": true,
@@ -14598,6 +14887,7 @@ export interface operations {
                      *           "version": "1.0.0"
                      *         }
                      *       ],
+                     *       "warnings": [],
                      *       "workflowId": "hello"
                      *     }
                      */
@@ -14704,9 +14994,9 @@ export interface operations {
     };
     listWorkflowStatistics: {
         parameters: {
-            query?: {
-                /** @description A workflow. The parameter may be there up to 20 times. */
-                workflowId?: string[];
+            query: {
+                /** @description Ids of workflows, each as a parameter of its own. */
+                workflowId: string[];
             };
             header?: never;
             path?: never;
@@ -14724,6 +15014,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "workflows": [
+                     *         {
+                     *           "cancelled": 1,
+                     *           "completed": 1,
+                     *           "costUsd": 0.0012,
+                     *           "failed": 0,
+                     *           "latest": [
+                     *             {
+                     *               "completedAt": "2026-11-27T09:43:59.370Z",
+                     *               "createdAt": "2026-11-27T09:43:58.853Z",
+                     *               "lastEventAt": "2026-11-27T09:43:59.370Z",
+                     *               "lastSequence": 6,
+                     *               "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *               "stalled": false,
+                     *               "startedAt": "2026-11-27T09:43:58.853Z",
+                     *               "status": "cancelled",
+                     *               "tags": [],
+                     *               "workflowId": "triage"
+                     *             }
+                     *           ],
+                     *           "more": false,
+                     *           "p50Ms": 102,
+                     *           "p95Ms": 102,
+                     *           "priced": 2,
+                     *           "runs": 2,
+                     *           "workflowId": "triage"
+                     *         }
+                     *       ]
+                     *     }
+                     */
                     "application/json": components["schemas"]["ListWorkflowStatisticsResult"];
                 };
             };
