@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,10 +26,23 @@ const (
 	otherKey = "hk_live_another-key"
 )
 
-// clock is a fake clock.
-type clock struct{ now time.Time }
+// clock is a fake clock. Timers of a keeper read it, too.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
 
-func (c *clock) get() time.Time { return c.now }
+func (c *clock) get() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
 
 // host is a keeper behind its handler.
 type host struct {
@@ -49,7 +63,7 @@ func newHost(t *testing.T, edit func(*Config), keys ...string) *host {
 	if edit != nil {
 		edit(&cfg)
 	}
-	c := &clock{time.Unix(1_800_000_000, 0)}
+	c := &clock{now: time.Unix(1_800_000_000, 0)}
 	k, err := New(cfg, known, c.get)
 	require.NoError(t, err)
 	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) })
@@ -136,7 +150,7 @@ func TestAdmit_SetsTheCredentialOfASession(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Bearer "+otherKey, got, "a credential of its own wins, and needs no header")
 
-	h.clock.now = h.clock.now.Add(Lifetime)
+	h.clock.add(Lifetime)
 	got, err = h.admitted(t, http.MethodGet, c)
 	require.NoError(t, err)
 	require.Empty(t, got, "the session has ended")
@@ -232,7 +246,7 @@ func TestSignIn_LimitsGuesses(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, w.Code)
 	require.Contains(t, w.Body.String(), "rate_limited")
 	h.signIn(t, key) // another key behind the same proxy
-	h.clock.now = h.clock.now.Add(time.Minute)
+	h.clock.add(time.Minute)
 	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"key":"wrong"}`).Code)
 }
 
@@ -249,7 +263,7 @@ func TestSignIn_LimitsGuessesOfTheEndOfAKey(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`).Code, "the right key is limited, too")
 	elsewhere := h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`, func(r *http.Request) { r.RemoteAddr = "192.0.2.77:1" })
 	require.Equal(t, http.StatusNoContent, elsewhere.Code)
-	h.clock.now = h.clock.now.Add(time.Minute)
+	h.clock.add(time.Minute)
 	h.signIn(t, key)
 }
 
@@ -264,7 +278,7 @@ func TestSignIn_LimitsAllGuessesOfAnAddress(t *testing.T) {
 	for range 2 * burst { // what was refused did not count against its key
 		require.Equal(t, http.StatusTooManyRequests, h.send(http.MethodPost, "/session", `{"key":"`+key+`"}`).Code)
 	}
-	h.clock.now = h.clock.now.Add(time.Second)
+	h.clock.add(time.Second)
 	h.signIn(t, key)
 }
 
@@ -280,7 +294,7 @@ func TestMint_ReturnsACodeForOneSignIn(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", body).Code, "once")
 
 	late := h.Mint(key)
-	h.clock.now = h.clock.now.Add(codeLifetime)
+	h.clock.add(codeLifetime)
 	require.Equal(t, http.StatusUnauthorized, h.send(http.MethodPost, "/session", `{"code":"`+late+`"}`).Code)
 }
 
@@ -310,7 +324,7 @@ func TestSignOut_EndsCopiesOfTheCookie(t *testing.T) {
 	}
 	require.Equal(t, http.StatusNoContent, signOut())
 	require.Equal(t, http.StatusNoContent, signOut(), "again")
-	replica.clock.now = replica.clock.now.Add(verdictFor)
+	replica.clock.add(verdictFor)
 	for _, at := range []*host{h, replica, newHost(t, func(c *Config) { c.Ended = shared })} {
 		got, err := at.admitted(t, http.MethodGet, c)
 		require.NoError(t, err)
@@ -398,9 +412,9 @@ func TestAdmit_EndsStreamsWithTheirSession(t *testing.T) {
 			t.Helper()
 			_, err := h.cfg.Ended.Put(t.Context(), endedKey(idOf(c.Value)), []byte("{}"))
 			require.NoError(t, err)
-			h.clock.now = h.clock.now.Add(2 * verdictFor)
+			h.clock.add(2 * verdictFor)
 		},
-		"its time": func(_ *testing.T, h *host, _ *http.Cookie) { h.clock.now = h.clock.now.Add(Lifetime) },
+		"its time": func(_ *testing.T, h *host, _ *http.Cookie) { h.clock.add(Lifetime) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
