@@ -19,9 +19,9 @@ export default defineConfig<object, { basePath: string }>({
   reporter: [["list"]],
   projects: [
     { name: "root", testIgnore: /paths\.spec/ },
-    // Below a path (C13), every page is opened, and the tests of sessions, lists, runs, files and answers run again. The
-    // others are about what a page shows, which does not depend on its address.
-    { name: "below a path", use: { basePath: "/a/b" }, testIgnore: /(access|envelope|forms|pages|pictures|workflows)\.spec/, grepInvert: /@timed|@root/ },
+    // Below a path (C13), every page is opened and pictured, and the tests of sessions, lists, runs, files and answers run
+    // again. The others are about what a page shows, which does not depend on its address.
+    { name: "below a path", use: { basePath: "/a/b" }, testIgnore: /(access|envelope|forms|pages|workflows)\.spec/, grepInvert: /@timed|@root/ },
   ],
   use: {
     viewport: { width: 1280, height: 800 },

@@ -77,16 +77,16 @@ test("C2 the list links to every page that belongs to no run", async ({ signedIn
   }
 });
 
-test("C2 the filter syntax is listed, and kinds and providers find their runs", async ({ signedIn: page, host }) => {
+test("C2 the filter syntax is listed, and kinds and providers find their runs", { tag: "@root" }, async ({ signedIn: page, host }) => {
   await asking(host, "asks", { envelopeType: "clarification.request" });
   await program(host, "asks", envelope("clarification.request", { questions: [{ id: "q", question: "Which colour?" }] }));
-  const runId = await host.runUntil("asks", ["waiting-input"]);
-  await host.runUntil("steps", ["completed"]);
-  await page.goto(host.console);
+  const runId = await host.runUntil("asks", ["waiting-input"], { tags: ["syntax"] });
+  await host.runUntil("steps", ["completed"], { tags: ["syntax"] });
+  await page.goto(`${host.console}?filter=${encodeURIComponent("tag:syntax")}`);
   await page.getByText("Filter syntax").click();
   await expectAccessibleEverywhere(page);
   await page.getByRole("list", { name: "Values of kind" }).getByRole("link", { name: "clarification.request" }).click();
-  expect(new URL(page.url()).searchParams.get("filter")).toBe("kind:clarification.request");
+  expect(new URL(page.url()).searchParams.get("filter")).toBe("tag:syntax kind:clarification.request");
   await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
   await expect(page.getByRole("row").filter({ hasText: "steps" })).toHaveCount(0);
 
@@ -138,7 +138,7 @@ async function priced(host: Host, costs: number[], tag: string): Promise<string[
 
 const ids = (links: Locator): Promise<string[]> => links.evaluateAll((all) => all.map((a) => new URL((a as HTMLAnchorElement).href).pathname.split("/").at(-1) ?? ""));
 
-test("C2 find the five most expensive runs of the day", async ({ page, basePath }) => {
+test("C2 find the five most expensive runs of the day", { tag: "@root" }, async ({ page, basePath }) => {
   const folder = mkdtempSync(join(tmpdir(), "waybill-prices-"));
   writeFileSync(join(folder, "models.json"), JSON.stringify(prices));
   const host = new Host(basePath, ["--models", join(folder, "models.json")]);
@@ -193,8 +193,8 @@ test("C2 tabs count the runs of each status, and keep the other conditions", asy
 });
 
 test("C2 columns are chosen, and kept in the browser", async ({ signedIn: page, host }) => {
-  await host.runUntil("steps", ["completed"], { inputs: {} });
-  await page.goto(host.console);
+  await host.runUntil("steps", ["completed"], { tags: ["columns"] });
+  await page.goto(`${host.console}?filter=${encodeURIComponent("tag:columns")}`);
   const heading = page.getByRole("columnheader", { name: "Last node" });
   await expect(page.locator(".run-link").first()).toBeVisible();
   await expect(heading).toHaveCount(0);
@@ -208,7 +208,7 @@ test("C2 columns are chosen, and kept in the browser", async ({ signedIn: page, 
   await expect(page.getByRole("columnheader", { name: "Model" })).toHaveCount(0);
 });
 
-test("C2 a range of dates is whole local days", async ({ signedIn: page, host }) => {
+test("C2 a range of dates is whole local days", { tag: "@root" }, async ({ signedIn: page, host }) => {
   const runId = await host.runUntil("steps", ["completed"], { tags: ["dated"] });
   await page.goto(`${host.console}?filter=${encodeURIComponent("tag:dated")}`);
   const today = new Date().toISOString().slice(0, 10);
@@ -224,7 +224,7 @@ test("C2 a range of dates is whole local days", async ({ signedIn: page, host })
   await expect(page.locator(`a[href$="${runId}"]`)).toBeVisible();
 });
 
-test("C2 several runs are cancelled together, and each shows its result", async ({ signedIn: page, host }) => {
+test("C2 several runs are cancelled together, and each shows its result", { tag: "@root" }, async ({ signedIn: page, host }) => {
   const made: string[] = [];
   for (let i = 0; i < 3; i++) made.push(await host.runUntil("gate", ["waiting-approval"], { tags: ["bulk"] }));
   await host.runUntil("steps", ["completed"], { tags: ["bulk"] });
@@ -252,7 +252,7 @@ test("C2 several runs are cancelled together, and each shows its result", async 
   expect((await host.json<{ status: string }>("GET", `/v1/runs/${left}`)).status).toBe("waiting-approval");
 });
 
-test("C2 all runs of a filter are labelled, started again, exported and deleted", async ({ signedIn: page, host }) => {
+test("C2 all runs of a filter are labelled, started again, exported and deleted", { tag: "@root" }, async ({ signedIn: page, host }) => {
   test.setTimeout(180_000);
   const tag = "whole";
   for (let made = 0; made < 120; made += 20) await Promise.all(Array.from({ length: 20 }, () => host.run("fail", { tags: [tag] })));
@@ -291,7 +291,7 @@ test("C2 all runs of a filter are labelled, started again, exported and deleted"
   expect(await count(`tag:${tag}`)).toBe(0);
 });
 
-test("C2 an action by filter goes on where an error stopped it", async ({ signedIn: page, host }) => {
+test("C2 an action by filter goes on where an error stopped it", { tag: "@root" }, async ({ signedIn: page, host }) => {
   const tag = "again";
   for (let made = 0; made < 110; made += 22) await Promise.all(Array.from({ length: 22 }, () => host.run("gate", { tags: [tag] })));
   await expect(async () => expect((await host.json<{ runs: unknown[] }>("GET", `/v1/runs?limit=200&filter=${encodeURIComponent(`tag:${tag} status:waiting-approval`)}`)).runs).toHaveLength(110)).toPass();
