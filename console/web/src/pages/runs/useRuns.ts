@@ -71,7 +71,8 @@ export function useRuns(view: View): Runs {
           client.setQueryData<Pages>(["runs", filter, sort, order], (pages) => {
             const [next, is] = withRow(pages, row, fit);
             if (is === "added") added++;
-            if (is === "unsure") unsure = true;
+            // A load that is under way may replace the change by an older row.
+            if (is === "unsure" || (is === "changed" && client.isFetching({ queryKey: ["runs", filter, sort, order], exact: true }) > 0)) unsure = true;
             return next;
           });
         }
