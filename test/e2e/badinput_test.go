@@ -197,7 +197,7 @@ func TestBadInput_IsRejectedWithCodeAndPlace(t *testing.T) {
 			status:  404,
 			code:    "not_found",
 		},
-		{name: "a wrong method", request: "DELETE /v1/runs/" + done, status: 405, code: "method_not_allowed"},
+		{name: "a wrong method", request: "PUT /v1/runs/" + done, status: 405, code: "method_not_allowed"},
 		{name: "an unversioned root", request: "GET /runs"},
 		{
 			name:    "an unknown envelope kind",
