@@ -16,19 +16,20 @@ import (
 const retryOperation = "POST /v1/runs:bulk-retry"
 
 // BulkDeleteRuns erases up to 100 runs independently.
-func (s *Service) BulkDeleteRuns(ctx context.Context, req *hostv1.BulkDeleteRunsRequest) (*hostv1.BulkRunsResponse, error) {
-	return each(ctx, req.GetRunIds(), func(id string) (string, error) {
+func (s *Service) BulkDeleteRuns(ctx context.Context, req *hostv1.BulkDeleteRunsRequest) (*hostv1.BulkDeleteRunsResponse, error) {
+	results, err := each(ctx, req.GetRunIds(), func(id string) (string, error) {
 		_, err := s.DeleteRun(ctx, &hostv1.DeleteRunRequest{RunId: id})
 		return "", err
 	})
+	return &hostv1.BulkDeleteRunsResponse{Results: results}, err
 }
 
 // BulkRetryRuns starts up to 100 runs again. A repeated request finds the runs that the first one has
 // started, because their ids follow from the key.
-func (s *Service) BulkRetryRuns(ctx context.Context, req *hostv1.BulkRetryRunsRequest) (*hostv1.BulkRunsResponse, error) {
+func (s *Service) BulkRetryRuns(ctx context.Context, req *hostv1.BulkRetryRunsRequest) (*hostv1.BulkRetryRunsResponse, error) {
 	key, keyed := metaValue(ctx, MetaIdempotencyKey)
 	tenant := auth.From(ctx).Tenant
-	return each(ctx, req.GetRunIds(), func(id string) (string, error) {
+	results, err := each(ctx, req.GetRunIds(), func(id string) (string, error) {
 		if err := checkRunID(id); err != nil {
 			return "", err
 		}
@@ -41,10 +42,11 @@ func (s *Service) BulkRetryRuns(ctx context.Context, req *hostv1.BulkRetryRunsRe
 		res, err := s.fork(ctx, fork, overlay{}, newRunID, digest)
 		return res.GetRunId(), err
 	})
+	return &hostv1.BulkRetryRunsResponse{Results: results}, err
 }
 
 // BulkAnnotateRuns records the caller's annotation of up to 100 runs.
-func (s *Service) BulkAnnotateRuns(ctx context.Context, req *hostv1.BulkAnnotateRunsRequest) (*hostv1.BulkRunsResponse, error) {
+func (s *Service) BulkAnnotateRuns(ctx context.Context, req *hostv1.BulkAnnotateRunsRequest) (*hostv1.BulkAnnotateRunsResponse, error) {
 	one := func(id string) *hostv1.CreateAnnotationRequest {
 		return &hostv1.CreateAnnotationRequest{RunId: id, Signal: req.GetSignal(), Note: req.Note}
 	}
@@ -54,19 +56,19 @@ func (s *Service) BulkAnnotateRuns(ctx context.Context, req *hostv1.BulkAnnotate
 	if err := checkAnnotation(one("")); err != nil {
 		return nil, err
 	}
-	return each(ctx, req.GetRunIds(), func(id string) (string, error) {
+	results, err := each(ctx, req.GetRunIds(), func(id string) (string, error) {
 		_, err := s.CreateAnnotation(ctx, one(id))
 		return "", err
 	})
+	return &hostv1.BulkAnnotateRunsResponse{Results: results}, err
 }
 
 // each calls act with every id. A failure is the result of its run; the others continue. A caller that
 // has gone gets no further runs changed.
-func each(ctx context.Context, ids []string, act func(id string) (newRunID string, err error)) (*hostv1.BulkRunsResponse, error) {
+func each(ctx context.Context, ids []string, act func(id string) (newRunID string, err error)) (results []*hostv1.BulkRunResult, err error) {
 	if err := checkBulkIDs(ids); err != nil {
 		return nil, err
 	}
-	out := &hostv1.BulkRunsResponse{}
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -78,9 +80,9 @@ func each(ctx context.Context, ids []string, act func(id string) (newRunID strin
 		} else {
 			res.Error = bulkError(err)
 		}
-		out.Results = append(out.Results, res)
+		results = append(results, res)
 	}
-	return out, nil
+	return results, nil
 }
 
 func bulkError(err error) *hostv1.BulkRunError {

@@ -22,9 +22,9 @@ import (
 var once = map[string]func() proto.Message{
 	openwopv1.Engine_CancelRun_FullMethodName:      func() proto.Message { return &openwopv1.CancelRunResponse{} },
 	openwopv1.Engine_BulkCancelRuns_FullMethodName: func() proto.Message { return &openwopv1.BulkCancelRunsResponse{} },
-	hostv1.Host_BulkDeleteRuns_FullMethodName:      func() proto.Message { return &hostv1.BulkRunsResponse{} },
-	hostv1.Host_BulkRetryRuns_FullMethodName:       func() proto.Message { return &hostv1.BulkRunsResponse{} },
-	hostv1.Host_BulkAnnotateRuns_FullMethodName:    func() proto.Message { return &hostv1.BulkRunsResponse{} },
+	hostv1.Host_BulkDeleteRuns_FullMethodName:      func() proto.Message { return &hostv1.BulkDeleteRunsResponse{} },
+	hostv1.Host_BulkRetryRuns_FullMethodName:       func() proto.Message { return &hostv1.BulkRetryRunsResponse{} },
+	hostv1.Host_BulkAnnotateRuns_FullMethodName:    func() proto.Message { return &hostv1.BulkAnnotateRunsResponse{} },
 	hostv1.Host_CreateAnnotation_FullMethodName:    func() proto.Message { return &hostv1.CreateAnnotationResponse{} },
 	hostv1.Host_PutWorkflow_FullMethodName:         func() proto.Message { return &hostv1.PutWorkflowResponse{} },
 	hostv1.Host_DeleteWorkflow_FullMethodName:      func() proto.Message { return &hostv1.DeleteWorkflowResponse{} },

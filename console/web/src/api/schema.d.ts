@@ -1611,6 +1611,10 @@ export interface components {
             runIds: string[];
             signal: components["schemas"]["AnnotationSignal"];
         };
+        /** @description One result per requested id, in request order. */
+        BulkAnnotateRunsResult: {
+            results: components["schemas"]["BulkRunResult"][];
+        };
         /** @description The reason why one run was not cancelled; code and error agree. */
         BulkCancelError: {
             code: string;
@@ -1639,10 +1643,18 @@ export interface components {
             /** @description 1 to 100 different ids. */
             runIds: string[];
         };
+        /** @description One result per requested id, in request order. */
+        BulkDeleteRunsResult: {
+            results: components["schemas"]["BulkRunResult"][];
+        };
         /** @description Starts runs again. */
         BulkRetryRunsRequest: {
             /** @description 1 to 100 different ids. */
             runIds: string[];
+        };
+        /** @description One result per requested id, in request order. */
+        BulkRetryRunsResult: {
+            results: components["schemas"]["BulkRunResult"][];
         };
         /** @description The reason why one run was left as it is. */
         BulkRunError: {
@@ -1656,10 +1668,6 @@ export interface components {
             newRunId?: string;
             ok: boolean;
             runId: string;
-        };
-        /** @description One result per requested id, in request order. */
-        BulkRunsResult: {
-            results: components["schemas"]["BulkRunResult"][];
         };
         BundleAsset: {
             artifactId?: string;
@@ -5493,7 +5501,7 @@ export interface components {
         };
         /** @description The webhook URL is not allowed: it needs https and a public address. */
         WebhookUrlRejectedError: {
-            details?: components["schemas"]["ErrorDetails"];
+            details?: components["schemas"]["WebhookUrlRejectedErrorDetails"];
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
@@ -5501,6 +5509,9 @@ export interface components {
             error: "webhook_url_rejected";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        WebhookUrlRejectedErrorDetails: {
+            problems?: components["schemas"]["Problem"][];
         };
         WorkflowChannel: {
             access?: unknown;
@@ -12206,7 +12217,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["BulkRunsResult"];
+                    "application/json": components["schemas"]["BulkAnnotateRunsResult"];
                 };
             };
             /** @description validation_error. */
@@ -12570,7 +12581,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["BulkRunsResult"];
+                    "application/json": components["schemas"]["BulkDeleteRunsResult"];
                 };
             };
             /** @description validation_error. */
@@ -12736,7 +12747,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": components["schemas"]["BulkRunsResult"];
+                    "application/json": components["schemas"]["BulkRetryRunsResult"];
                 };
             };
             /** @description validation_error. */

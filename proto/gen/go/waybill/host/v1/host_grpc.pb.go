@@ -74,12 +74,12 @@ type HostClient interface {
 	// CountRuns counts runs per status. Scope runs:read.
 	CountRuns(ctx context.Context, in *CountRunsRequest, opts ...grpc.CallOption) (*CountRunsResponse, error)
 	// BulkDeleteRuns erases up to 100 runs that have ended. Scope runs:delete.
-	BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error)
+	BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsRequest, opts ...grpc.CallOption) (*BulkDeleteRunsResponse, error)
 	// BulkRetryRuns starts up to 100 runs again, each as a fork from its first event. Scopes
 	// runs:create and runs:read.
-	BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error)
+	BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest, opts ...grpc.CallOption) (*BulkRetryRunsResponse, error)
 	// BulkAnnotateRuns records the caller's annotation of up to 100 runs. Scope runs:read.
-	BulkAnnotateRuns(ctx context.Context, in *BulkAnnotateRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error)
+	BulkAnnotateRuns(ctx context.Context, in *BulkAnnotateRunsRequest, opts ...grpc.CallOption) (*BulkAnnotateRunsResponse, error)
 	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
 	// runs:read.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
@@ -192,9 +192,9 @@ func (c *hostClient) CountRuns(ctx context.Context, in *CountRunsRequest, opts .
 	return out, nil
 }
 
-func (c *hostClient) BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error) {
+func (c *hostClient) BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsRequest, opts ...grpc.CallOption) (*BulkDeleteRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(BulkRunsResponse)
+	out := new(BulkDeleteRunsResponse)
 	err := c.cc.Invoke(ctx, Host_BulkDeleteRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -202,9 +202,9 @@ func (c *hostClient) BulkDeleteRuns(ctx context.Context, in *BulkDeleteRunsReque
 	return out, nil
 }
 
-func (c *hostClient) BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error) {
+func (c *hostClient) BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest, opts ...grpc.CallOption) (*BulkRetryRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(BulkRunsResponse)
+	out := new(BulkRetryRunsResponse)
 	err := c.cc.Invoke(ctx, Host_BulkRetryRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -212,9 +212,9 @@ func (c *hostClient) BulkRetryRuns(ctx context.Context, in *BulkRetryRunsRequest
 	return out, nil
 }
 
-func (c *hostClient) BulkAnnotateRuns(ctx context.Context, in *BulkAnnotateRunsRequest, opts ...grpc.CallOption) (*BulkRunsResponse, error) {
+func (c *hostClient) BulkAnnotateRuns(ctx context.Context, in *BulkAnnotateRunsRequest, opts ...grpc.CallOption) (*BulkAnnotateRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(BulkRunsResponse)
+	out := new(BulkAnnotateRunsResponse)
 	err := c.cc.Invoke(ctx, Host_BulkAnnotateRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -575,12 +575,12 @@ type HostServer interface {
 	// CountRuns counts runs per status. Scope runs:read.
 	CountRuns(context.Context, *CountRunsRequest) (*CountRunsResponse, error)
 	// BulkDeleteRuns erases up to 100 runs that have ended. Scope runs:delete.
-	BulkDeleteRuns(context.Context, *BulkDeleteRunsRequest) (*BulkRunsResponse, error)
+	BulkDeleteRuns(context.Context, *BulkDeleteRunsRequest) (*BulkDeleteRunsResponse, error)
 	// BulkRetryRuns starts up to 100 runs again, each as a fork from its first event. Scopes
 	// runs:create and runs:read.
-	BulkRetryRuns(context.Context, *BulkRetryRunsRequest) (*BulkRunsResponse, error)
+	BulkRetryRuns(context.Context, *BulkRetryRunsRequest) (*BulkRetryRunsResponse, error)
 	// BulkAnnotateRuns records the caller's annotation of up to 100 runs. Scope runs:read.
-	BulkAnnotateRuns(context.Context, *BulkAnnotateRunsRequest) (*BulkRunsResponse, error)
+	BulkAnnotateRuns(context.Context, *BulkAnnotateRunsRequest) (*BulkAnnotateRunsResponse, error)
 	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
 	// runs:read.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
@@ -672,13 +672,13 @@ func (UnimplementedHostServer) ListRuns(context.Context, *ListRunsRequest) (*Lis
 func (UnimplementedHostServer) CountRuns(context.Context, *CountRunsRequest) (*CountRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CountRuns not implemented")
 }
-func (UnimplementedHostServer) BulkDeleteRuns(context.Context, *BulkDeleteRunsRequest) (*BulkRunsResponse, error) {
+func (UnimplementedHostServer) BulkDeleteRuns(context.Context, *BulkDeleteRunsRequest) (*BulkDeleteRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BulkDeleteRuns not implemented")
 }
-func (UnimplementedHostServer) BulkRetryRuns(context.Context, *BulkRetryRunsRequest) (*BulkRunsResponse, error) {
+func (UnimplementedHostServer) BulkRetryRuns(context.Context, *BulkRetryRunsRequest) (*BulkRetryRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BulkRetryRuns not implemented")
 }
-func (UnimplementedHostServer) BulkAnnotateRuns(context.Context, *BulkAnnotateRunsRequest) (*BulkRunsResponse, error) {
+func (UnimplementedHostServer) BulkAnnotateRuns(context.Context, *BulkAnnotateRunsRequest) (*BulkAnnotateRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method BulkAnnotateRuns not implemented")
 }
 func (UnimplementedHostServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error {
