@@ -274,7 +274,8 @@ func (d *Description) Answer(method, path string, a *Answer) error {
 	if err := d.headers(o, status, a.Header); err != nil {
 		return err
 	}
-	unrouted := !o.pattern.MatchString(path) && a.Code() == "not_found" // such as an unknown verb after a colon
+	// Such as an unknown verb after a colon, which may be encoded.
+	unrouted := !o.pattern.MatchString(strings.ReplaceAll(path, "%3A", ":")) && a.Code() == "not_found"
 	if len(known.codes) > 0 && !slices.Contains(known.codes, a.Code()) && !unrouted {
 		return fmt.Errorf("%s %s: the code %q is not described for %s: %s", method, o.path, a.Code(), status, a.Body)
 	}
