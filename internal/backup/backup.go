@@ -144,9 +144,12 @@ func Verify(from io.Reader) (f Format, bytesRead int64, err error) {
 		var doc bytes.Buffer
 		into := io.Writer(sum)
 		if h.Name == formatName {
+			if h.Size > maxDocument {
+				return f, 0, fmt.Errorf("%w: %s has %d bytes", ErrDamaged, formatName, h.Size)
+			}
 			into = io.MultiWriter(sum, &doc)
 		}
-		n, err := io.Copy(into, t)
+		n, err := io.Copy(into, t) //nolint:gosec // G110: not compressed, and only hashed
 		if err != nil {
 			return f, 0, fmt.Errorf("%w: %s: %w", ErrDamaged, h.Name, err)
 		}

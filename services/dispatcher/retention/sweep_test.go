@@ -219,8 +219,12 @@ func TestReport_CountsByAgeAndWhatIsNext(t *testing.T) {
 	require.Equal(t, retention.Retention{Source: retention.Workflow}, all[1].Retention)
 	require.Zero(t, all[1].Due+all[1].NextDay)
 	require.Equal(t, []retention.Age{
-		{From: 0, To: 1, Runs: 1}, {From: 1, To: 7}, {From: 7, To: 30, Runs: 2}, {From: 30, To: 90, Runs: 1},
-		{From: 90, To: 365, Runs: 1}, {From: 365, Runs: 1},
+		{From: 0, To: 1, Runs: 1},
+		{From: 1, To: 7},
+		{From: 7, To: 30, Runs: 2},
+		{From: 30, To: 90, Runs: 1},
+		{From: 90, To: 365, Runs: 1},
+		{From: 365, Runs: 1},
 	}, retention.Split(a.Runs, a.Older))
 	_, more, err = retention.Report(t.Context(), x, s.Policies(), "acme", start, 1)
 	require.NoError(t, err)

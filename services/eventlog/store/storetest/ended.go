@@ -22,8 +22,14 @@ func endedRuns(t *testing.T, s store.Store) {
 		tenant, workflow, id string
 		at                   int
 	}{
-		{"acme", "a", "r3", 3}, {"acme", "a", "r1", 1}, {"acme", "a", "going", -1}, {"acme", "a", "r2", 2}, {"acme", "a", "r2b", 2},
-		{"acme", "b", "q1", 5}, {"other", "a", "o1", 0}, {"other", "c", "never", -1},
+		{"acme", "a", "r3", 3},
+		{"acme", "a", "r1", 1},
+		{"acme", "a", "going", -1},
+		{"acme", "a", "r2", 2},
+		{"acme", "a", "r2b", 2},
+		{"acme", "b", "q1", 5},
+		{"other", "a", "o1", 0},
+		{"other", "c", "never", -1},
 	} {
 		one := row(r.id, i)
 		one.Tenant, one.WorkflowID = r.tenant, r.workflow
