@@ -28,20 +28,22 @@ type Policies struct {
 	Default time.Duration
 	// Tenant returns the retention of a tenant; ok is false if it has none of its own.
 	Tenant func(tenant string) (keep time.Duration, ok bool)
-	// Workflow returns the retention of a workflow; ok is false if it sets none, or is unknown.
-	Workflow func(ctx context.Context, tenant, id string) (keep time.Duration, ok bool, err error)
+	// Workflow returns the retention of a workflow; ok is false if it sets none, or is unknown. unset is
+	// the retention of a version that sets none, which takes part if the workflow is deleted.
+	Workflow func(ctx context.Context, tenant, id string, unset time.Duration) (keep time.Duration, ok bool, err error)
 }
 
 // Of returns the retention of a workflow's runs. Without a readable definition, its runs are kept.
 func (p Policies) Of(ctx context.Context, tenant, workflowID string) (Retention, error) {
-	keep, ok, err := p.Workflow(ctx, tenant, workflowID)
+	unset := p.OfTenant(tenant)
+	keep, ok, err := p.Workflow(ctx, tenant, workflowID, unset.Keep)
 	if err != nil {
 		return Retention{}, err
 	}
 	if ok {
 		return Retention{keep, Workflow}, nil
 	}
-	return p.OfTenant(tenant), nil
+	return unset, nil
 }
 
 // OfTenant returns the retention of runs whose workflow sets none.

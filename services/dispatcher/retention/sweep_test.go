@@ -105,7 +105,7 @@ func sweeper(x *table, installation int, tenants, workflows days) *retention.Swe
 	p := retention.Policies{
 		Default: time.Duration(installation) * oneDay,
 		Tenant:  tenants.of,
-		Workflow: func(_ context.Context, _, id string) (time.Duration, bool, error) {
+		Workflow: func(_ context.Context, _, id string, _ time.Duration) (time.Duration, bool, error) {
 			if id == "unreadable" {
 				return 0, false, errors.New("damaged")
 			}
