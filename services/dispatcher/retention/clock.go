@@ -104,6 +104,16 @@ func (c *Clock) Advance(ctx context.Context) (now time.Time, behind time.Duratio
 	return now, host.Sub(now), nil
 }
 
+// Check reports whether the log and the store can be used, by moving the clock. Errors are those of
+// Advance.
+func (c *Clock) Check(ctx context.Context) error {
+	if _, _, err := c.Advance(ctx); err != nil {
+		return err
+	}
+	_, _, err := c.log(ctx)
+	return err
+}
+
 // load reads the stored time. The first one is that of the newest record of the log.
 func (c *Clock) load(ctx context.Context) error {
 	e, err := c.store.Get(ctx, clockKey)

@@ -21,6 +21,8 @@ const (
 	page = 100
 	// settle is how often it is checked whether the last runs were removed.
 	settle = 50 * time.Millisecond
+	// maxSettle limits that wait.
+	maxSettle = 10 * time.Second
 	// lateWarning is how far behind the clock of the host the clock of retention is before it is worth
 	// a warning.
 	lateWarning = 2 * time.Hour
@@ -49,7 +51,8 @@ type Index interface {
 // Eraser erases runs.
 type Eraser interface {
 	// Expire marks a run whose retention is over as erased. Errors: fault.Conflict if it cannot be
-	// erased now, fault.RunNotFound if it is gone, others if the log is unavailable.
+	// erased now, fault.RunNotFound if it is gone, fault.CapabilityNotProvided if no run of this log can
+	// be erased, others if the log is unavailable or something of the run is damaged.
 	Expire(ctx context.Context, run subject.Run) error
 	// Settled reports whether a marked run was removed from the log.
 	Settled(ctx context.Context, run subject.Run) (bool, error)
@@ -122,7 +125,7 @@ func (s *Sweeper) Policies() Policies { return s.policies }
 func (s *Sweeper) Run(ctx context.Context) error {
 	pause := minPause
 	for {
-		if s.owner.Load() && s.may() {
+		if s.owns() {
 			var err error
 			if pause, err = s.Sweep(ctx); err != nil && ctx.Err() == nil {
 				s.log.Warn("runs whose retention is over were not all erased; trying again", "error", err)
@@ -188,7 +191,8 @@ func (s *Sweeper) note(now time.Time, behind time.Duration) {
 	s.warned = late
 }
 
-// sweepFlow erases the runs of a workflow that ended before an instant.
+// sweepFlow erases the runs of a workflow that ended before an instant. A run that cannot be erased does
+// not stop the others; an outage of the log does.
 func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep Retention) error {
 	var erased, kept int
 	defer func() {
@@ -207,7 +211,7 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 			if err := s.rate.Wait(ctx); err != nil {
 				return err
 			}
-			if !s.owner.Load() || !s.may() {
+			if !s.owns() {
 				return nil // another process continues
 			}
 			run := subject.Run{Tenant: f.Tenant, WorkflowID: f.WorkflowID, RunID: r.RunID}
@@ -220,8 +224,12 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 			case code == fault.RunNotFound: // erased, and the read model follows
 			case code == fault.Conflict: // a legal hold, or a parent that goes on
 				kept++
-			default:
+			case s.concernsAll(ctx, err):
 				return err
+			default:
+				kept++
+				s.log.Warn("a run whose retention is over cannot be erased: it is kept",
+					"tenant", run.Tenant, "workflow_id", run.WorkflowID, "run_id", run.RunID, "error", err)
 			}
 		}
 		if err := s.settle(ctx, last); err != nil || len(runs) < page {
@@ -231,22 +239,40 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 	}
 }
 
+// concernsAll reports whether an error of one run is one of all runs.
+func (s *Sweeper) concernsAll(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || fault.CodeOf(err) == fault.CapabilityNotProvided || s.clock.Check(ctx) != nil
+}
+
+// owns reports whether this process sweeps.
+func (s *Sweeper) owns() bool { return s.owner.Load() && s.may() }
+
 func (s *Sweeper) count() {
 	st := s.Stats()
 	st.Expired++
 	s.stats.Store(&st)
 }
 
-// settle waits until a marked run was removed from the log. Runs are removed in the order of their
-// marks, so an erasure that a caller requests waits for one page of runs at most.
+// settle waits until a marked run was removed from the log, up to maxSettle. Runs are removed in the
+// order of their marks, so an erasure that a caller requests waits for one page of runs at most.
 func (s *Sweeper) settle(ctx context.Context, run subject.Run) error {
 	if run.RunID == "" {
 		return nil
 	}
-	for range retry.Every(settle).Tries(ctx) {
-		if done, err := s.eraser.Settled(ctx, run); err != nil || done {
+	for range (retry.Policy{Base: settle, Total: maxSettle}).Tries(ctx) {
+		done, err := s.eraser.Settled(ctx, run)
+		switch {
+		case err != nil && s.concernsAll(ctx, err):
 			return err
+		case err != nil:
+			s.log.Warn("unknown whether an erased run was removed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
+			return nil
+		case done || !s.owns():
+			return nil
 		}
+	}
+	if ctx.Err() == nil {
+		s.log.Warn("an erased run is not removed yet; erasing others", "tenant", run.Tenant, "run_id", run.RunID, "waited", maxSettle)
 	}
 	return ctx.Err()
 }

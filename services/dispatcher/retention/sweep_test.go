@@ -1,12 +1,14 @@
 package retention_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -30,6 +32,12 @@ type table struct {
 	refuse  map[string]error
 	expired []string
 	pages   int
+	// away is the error of the log.
+	away error
+	// settled reports whether a run was removed; nil means it was.
+	settled func(run subject.Run) (bool, error)
+	// logged is what the sweeper has logged.
+	logged bytes.Buffer
 }
 
 // add adds a run that ended some days before start.
@@ -91,7 +99,12 @@ func (x *table) Expire(_ context.Context, run subject.Run) error {
 	return nil
 }
 
-func (*table) Settled(context.Context, subject.Run) (bool, error) { return true, nil }
+func (x *table) Settled(_ context.Context, run subject.Run) (bool, error) {
+	if x.settled == nil {
+		return true, nil
+	}
+	return x.settled(run)
+}
 
 // days is a policy of whole days by name; 0 means without limit.
 type days map[string]int
@@ -114,8 +127,9 @@ func sweeper(x *table, installation int, tenants, workflows days) *retention.Swe
 		},
 	}
 	clock := retention.NewClock(kvmemory.New(), func() time.Time { return start },
-		func(context.Context) (uint64, time.Time, error) { return 1000, start, nil })
-	s := retention.New(retention.Config{Rate: 1e6}, p, clock, x, x, func() bool { return true }, quiet)
+		func(context.Context) (uint64, time.Time, error) { return 1000, start, x.away })
+	log := slog.New(slog.NewTextHandler(&x.logged, nil))
+	s := retention.New(retention.Config{Rate: 1e6}, p, clock, x, x, func() bool { return true }, log)
 	s.Own(true)
 	return s
 }
@@ -180,9 +194,77 @@ func TestSweep_EndsWithTheLog(t *testing.T) {
 	x := &table{refuse: map[string]error{"a": fault.New(fault.ServiceUnavailable, "away")}}
 	x.add("acme", "w", "a", 40)
 	x.add("acme", "w", "b", 40)
-	_, err := sweeper(x, 30, nil, nil).Sweep(t.Context())
+	s := sweeper(x, 30, nil, nil)
+	_, err := s.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"b"}, x.expired)
+	x.away = fault.New(fault.ServiceUnavailable, "the log is away")
+	_, err = s.Sweep(t.Context())
 	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
+	require.Equal(t, []string{"b"}, x.expired)
+}
+
+// No run of such a log can be removed.
+func TestSweep_EndsWithALogThatKeepsAll(t *testing.T) {
+	t.Parallel()
+	x := &table{refuse: map[string]error{"a": fault.New(fault.CapabilityNotProvided, "permanent")}}
+	x.add("acme", "w", "a", 40)
+	x.add("acme", "w", "b", 40)
+	_, err := sweeper(x, 30, nil, nil).Sweep(t.Context())
+	require.Equal(t, fault.CapabilityNotProvided, fault.CodeOf(err))
 	require.Empty(t, x.expired)
+}
+
+// A run that cannot be erased, such as one whose hold is damaged, does not keep the others.
+func TestSweep_PassesRunsThatFail(t *testing.T) {
+	t.Parallel()
+	x := &table{refuse: map[string]error{
+		"a": fault.New(fault.ServiceUnavailable, "its hold is damaged"), "c": errors.New("its parent is damaged"),
+	}}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		x.add("acme", "w", id, 40)
+	}
+	x.add("acme", "x", "e", 40)
+	x.settled = func(run subject.Run) (bool, error) {
+		if run.RunID == "d" {
+			return false, errors.New("its mark is damaged")
+		}
+		return true, nil
+	}
+	s := sweeper(x, 30, nil, nil)
+	_, err := s.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"b", "d", "e"}, x.expired)
+	for _, id := range []string{"a", "c"} {
+		require.Equal(t, 1, strings.Count(x.logged.String(), "run_id="+id+" "), "%s", &x.logged)
+	}
+	require.Contains(t, x.logged.String(), "kept=2")
+}
+
+// A removal that takes long does not stop the sweep, nor does it outlive the ownership.
+func TestSweep_WaitsForRemovalsForATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := &table{settled: func(subject.Run) (bool, error) { return false, nil }}
+		x.add("acme", "w", "a", 40)
+		x.add("acme", "x", "b", 40)
+		s := sweeper(x, 30, nil, nil)
+		began := time.Now()
+		_, err := s.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b"}, x.expired)
+		require.InDelta(t, 20, time.Since(began).Seconds(), 1)
+
+		x.expired, began = nil, time.Now()
+		x.settled = func(subject.Run) (bool, error) {
+			s.Own(false)
+			return false, nil
+		}
+		_, err = s.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, x.expired)
+		require.Less(t, time.Since(began), time.Second)
+	})
 }
 
 func TestSweep_EndsWithTheOwnership(t *testing.T) {
