@@ -33,20 +33,29 @@ func (s *Service) EraseRuns(ctx context.Context, req *hostv1.EraseRunsRequest) (
 		if !req.GetDryRun() {
 			err = s.eraseRun(ctx, r.GetRunId())
 		}
-		switch f, ok := fault.As(err); {
+		switch {
 		case err == nil:
 			out.Erased++
 		case fault.CodeOf(err) == fault.RunNotFound: // it is erased, and the list follows
-		case ok && f.Code == fault.Conflict:
-			out.Refused = append(out.Refused, &hostv1.RunNotErased{RunId: r.GetRunId(), Error: string(f.Code), Message: f.Message})
-		default:
+		case ctx.Err() != nil:
 			return nil, err
+		default:
+			out.Refused = append(out.Refused, notErased(r.GetRunId(), err))
 		}
 	}
 	if out.GetErased() > 0 && !req.GetDryRun() {
 		s.seeErased(ctx)
 	}
 	return out, nil
+}
+
+// notErased describes a run that was not erased.
+func notErased(runID string, err error) *hostv1.RunNotErased {
+	f, ok := fault.As(err)
+	if !ok { // its text is not for callers
+		f = fault.New(fault.InternalError, "the run was not erased; try again")
+	}
+	return &hostv1.RunNotErased{RunId: runID, Error: string(f.Code), Message: f.Message}
 }
 
 // checkErase checks a request, and returns the request for its page of runs.

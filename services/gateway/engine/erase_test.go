@@ -1,6 +1,9 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +75,45 @@ func TestDeleteRun_RecordsWhoErases(t *testing.T) {
 			require.Equal(t, tt.code == "", waited, "a read afterwards does not find the run")
 		})
 	}
+}
+
+// A run that cannot be erased is in the answer, and the others are erased.
+func TestEraseRuns_PassesRunsThatFail(t *testing.T) {
+	t.Parallel()
+	failures := map[string]error{
+		"run_1": fault.New(fault.ServiceUnavailable, "its hold is damaged"), "run_3": fault.New(fault.Conflict, "held"),
+		"run_4": fault.NoRun(), "run_5": errors.New("a secret of the host"),
+	}
+	r := newRig(t)
+	r.log.get = func(*eventlogv1.GetRunRequest) (*eventlogv1.GetRunResponse, error) {
+		return &eventlogv1.GetRunResponse{}, nil
+	}
+	r.log.list = func(*eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
+		out := &eventlogv1.ListRunsResponse{}
+		for i := range 6 {
+			out.Runs = append(out.Runs, &eventlogv1.RunSummary{RunId: fmt.Sprint("run_", i+1), Status: "completed"})
+		}
+		return out, nil
+	}
+	r.dispatcher.erase = func(req *dispatcherv1.EraseRunRequest) (*dispatcherv1.EraseRunResponse, error) {
+		return &dispatcherv1.EraseRunResponse{Erased: true}, failures[req.GetRunId()]
+	}
+	res, err := r.EraseRuns(as(t, liveKey), &hostv1.EraseRunsRequest{All: new(true)})
+	require.NoError(t, err)
+	require.Equal(t, int32(2), res.GetErased())
+	var refused []string
+	for _, f := range res.GetRefused() {
+		refused = append(refused, f.GetRunId()+" "+f.GetError()+": "+f.GetMessage())
+	}
+	require.Equal(t, []string{
+		"run_1 service_unavailable: its hold is damaged", "run_3 conflict: held", "run_5 internal_error: the run was not erased; try again",
+	}, refused)
+
+	ctx, cancel := context.WithCancel(as(t, liveKey))
+	r.dispatcher.erase = func(*dispatcherv1.EraseRunRequest) (*dispatcherv1.EraseRunResponse, error) {
+		cancel()
+		return nil, failures["run_1"]
+	}
+	_, err = r.EraseRuns(ctx, &hostv1.EraseRunsRequest{All: new(true)})
+	require.Equal(t, fault.ServiceUnavailable, fault.CodeOf(err))
 }
