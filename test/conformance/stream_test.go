@@ -87,6 +87,7 @@ func TestStream_ValuesAreTheStateAsOfEachEvent(t *testing.T) {
 	require.Equal(t, now, last, "the last state is the snapshot")
 
 	resumed := frames(t, c, id, "?streamMode=values", "Last-Event-ID", "4")
+	require.Equal(t, resumed, frames(t, c, id, "?streamMode=values&lastEventId=4"), "for clients that cannot send the header")
 	require.Equal(t, []string{"4", "5", "6", "7"}, ids(resumed), "a resumed view starts with the current state")
 	require.Equal(t, got[4].Data, resumed[0].Data)
 }

@@ -36,6 +36,11 @@ func (b *builder) events() object {
 			"description": "Milliseconds in which events are collected and sent as one; 0 sends each at once.",
 			"schema":      object{"type": "integer", "minimum": 0, "maximum": runview.MaxBufferMs, "default": 0},
 		},
+		{
+			"name": "lastEventId", "in": "query",
+			"description": "As the header Last-Event-ID, which wins, for clients that cannot send headers.",
+			"schema":      object{"type": "string", "pattern": "^[0-9]+$"},
+		},
 		resumeParameter,
 	}
 	return op

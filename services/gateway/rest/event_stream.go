@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -74,7 +75,7 @@ func streamRequest(r *http.Request, runID string) *openwopv1.StreamRunEventsRequ
 			req.BufferMs = int32(n)
 		}
 	}
-	if v := r.Header.Get("Last-Event-ID"); v != "" {
+	if v := cmp.Or(r.Header.Get("Last-Event-ID"), q.Get("lastEventId")); v != "" {
 		req.LastSequence = proto.Int64(lastEventID(v))
 	}
 	return req

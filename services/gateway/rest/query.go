@@ -29,13 +29,18 @@ type parameter struct {
 }
 
 // eventsQuery are the parameters of an event stream. The engine checks their values after it has found
-// the run (OpenWOP host contract §4.1), so all are strings here.
-var eventsQuery = []parameter{{name: "streamMode", kind: protoreflect.StringKind}, {name: "bufferMs", kind: protoreflect.StringKind}}
+// the run (OpenWOP host contract §4.1), so all are strings here. Clients that cannot send the header
+// Last-Event-ID send lastEventId.
+var eventsQuery = []parameter{
+	{name: "streamMode", kind: protoreflect.StringKind},
+	{name: "bufferMs", kind: protoreflect.StringKind},
+	{name: "lastEventId", kind: protoreflect.StringKind},
+}
 
-// checkQuery checks the query of a request. Public documents have no parameters and ignore all: clients
-// add their own to avoid caches.
+// checkQuery checks the query of a request. Public documents, and links with a token, have no parameters
+// and ignore all: clients add their own to avoid caches, mail systems to count clicks.
 func (r *Route) checkQuery(req *http.Request) error {
-	if scopes, _ := auth.ScopesOf(r.Method); len(scopes) == 0 && !r.ByToken() {
+	if scopes, _ := auth.ScopesOf(r.Method); len(scopes) == 0 {
 		return nil
 	}
 	return checkQuery(req, queries[r.Method])

@@ -112,6 +112,7 @@ func TestQuery_Allows(t *testing.T) {
 	for _, target := range []string{
 		"/v1/runs/run_1/events/poll?streamMode=debug&bufferMs=5&timeout=1",
 		"/v1/workflows:statistics?workflowId=a&workflowId=b",
+		"/v1/interrupts/token?utm_source=mail",
 	} {
 		w := h.as(t, full, http.MethodGet, target, "")
 		require.NotEqual(t, http.StatusBadRequest, w.Code, "%s: %s", target, w.Body)

@@ -10029,6 +10029,8 @@ export interface operations {
                 streamMode?: string;
                 /** @description Milliseconds in which events are collected and sent as one; 0 sends each at once. */
                 bufferMs?: number;
+                /** @description As the header Last-Event-ID, which wins, for clients that cannot send headers. */
+                lastEventId?: string;
             };
             header?: {
                 /** @description Id of the last event that was received: the stream continues after it. */

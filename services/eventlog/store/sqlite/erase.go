@@ -43,6 +43,11 @@ func (s *Store) scrub(ctx context.Context, h *handle, erased bool) error {
 	if !s.unscrubbed.Load() {
 		return nil
 	}
+	// A long reader, such as a backup, must not delay batches.
+	if _, err := h.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
+		return fmt.Errorf("checkpoint after an erasure: %w", err)
+	}
+	defer func() { _, _ = h.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds())) }()
 	var busy, pages, done int
 	if err := h.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &done); err != nil {
 		return fmt.Errorf("checkpoint after an erasure: %w", err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver named "sqlite"
 
@@ -17,12 +18,15 @@ import (
 // hold frames of usual size without overflow; the WAL is checkpointed every 64 MB.
 func dsn(path string, cache int) string {
 	pragmas := url.Values{"_pragma": {
-		"busy_timeout(5000)", "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
+		fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()), "page_size(8192)", "journal_mode(WAL)", "synchronous(NORMAL)",
 		"wal_autocheckpoint(8000)", fmt.Sprintf("cache_size(-%d)", cache>>10), "temp_store(MEMORY)",
 		"secure_delete(ON)", // also for cells that move to another page
 	}}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: pragmas.Encode()}).String()
 }
+
+// busyTimeout is how long a statement waits for another connection's lock.
+const busyTimeout = 5 * time.Second
 
 const (
 	// writerCache and readerCache are the page caches of a connection. A reader's pages are also in
