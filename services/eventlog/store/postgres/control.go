@@ -61,7 +61,7 @@ func (s *Store) adopt(ctx context.Context) (*generation, error) {
 }
 
 func (s *Store) adoptLocked(ctx context.Context) (*generation, error) {
-	ctx, cancel := context.WithTimeout(ctx, ddlTimeout)
+	ctx, cancel := context.WithTimeout(ctx, migrationTimeout)
 	defer cancel()
 	if err := s.checkPooler(ctx); err != nil {
 		return nil, s.scrub(err)

@@ -185,5 +185,8 @@ func (s *Store) read(ctx context.Context, pool *pgxpool.Pool, query func(ctx con
 	}
 }
 
-// ddlTimeout limits a change of the schema.
-const ddlTimeout = 5 * time.Minute
+// ddlTimeout limits a change of the schema, migrationTimeout one that builds indexes over all rows.
+const (
+	ddlTimeout       = 5 * time.Minute
+	migrationTimeout = time.Hour
+)
