@@ -3,12 +3,14 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -185,18 +187,21 @@ func TestBackup_LeavesNothingHalf(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "backup.tar")
 
-	limited := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 64; exec "$0" backup "$1" --data-dir "$2"`, harness.Binary(t), file, h.Dir())
-	out, err := limited.CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), "write the backup", "%s", out)
+	out := whenFree(t, func() string {
+		limited := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 64; exec "$0" backup "$1" --data-dir "$2"`, harness.Binary(t), file, h.Dir())
+		out, err := limited.CombinedOutput()
+		require.Error(t, err)
+		return string(out)
+	})
+	require.Contains(t, out, "write the backup")
 	require.Empty(t, entries(t, dir))
 
 	for range 5 {
-		cmd := exec.CommandContext(t.Context(), harness.Binary(t), "backup", file, "--data-dir", h.Dir())
-		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return len(entries(t, dir)) > 0 }, 20*time.Second, time.Millisecond)
-		require.NoError(t, cmd.Process.Signal(syscall.SIGKILL))
-		_ = cmd.Wait()
+		p, wait := backingUp(t, h, file)
+		if err := p.Signal(syscall.SIGKILL); !errors.Is(err, os.ErrProcessDone) {
+			require.NoError(t, err)
+		}
+		_, _ = wait()
 		for _, name := range entries(t, dir) {
 			if name == "backup.tar" { // it was complete before
 				out, status := harness.Command(t, "restore", file, "--data-dir", filepath.Join(t.TempDir(), "data"))
@@ -206,23 +211,61 @@ func TestBackup_LeavesNothingHalf(t *testing.T) {
 		}
 	}
 	stop()
-	cmd := exec.CommandContext(t.Context(), harness.Binary(t), "backup", file, "--data-dir", h.Dir())
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(entries(t, dir)) > 0 }, 20*time.Second, time.Millisecond)
+	_, wait := backingUp(t, h, file)
 	h.Kill()
-	if cmd.Wait() == nil { // the backup was faster
+	output, err := wait()
+	if err == nil { // the backup was faster
 		require.NoError(t, os.Remove(file))
 	} else {
-		require.Contains(t, output.String(), "backup")
-		require.Empty(t, entries(t, dir), "%s", output.String())
+		require.Contains(t, output, "backup")
+		require.Empty(t, entries(t, dir), "%s", output)
 	}
 	h.Launch()
 	text, status := harness.Command(t, "backup", file, "--data-dir", h.Dir())
 	require.Zero(t, status, text)
 	require.Equal(t, []string{"backup.tar"}, entries(t, dir))
 	require.Empty(t, must(filepath.Glob(filepath.Join(h.Dir(), "backup-*"))), "copies of the read model")
+}
+
+// whenFree repeats a command while the host writes another backup: that of a killed command ends a
+// moment after it.
+func whenFree(t *testing.T, command func() (out string)) (out string) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		if out = command(); !strings.Contains(out, busy) {
+			return out
+		}
+	}
+	require.Fail(t, "the host stays busy", out)
+	return out
+}
+
+// busy is part of the error of a backup while another one is written.
+const busy = "another backup is being written"
+
+// backingUp starts a backup, and returns once its file is there.
+func backingUp(t *testing.T, h *harness.Host, file string) (p *os.Process, wait func() (output string, err error)) {
+	t.Helper()
+	whenFree(t, func() string {
+		var output bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), harness.Binary(t), "backup", file, "--data-dir", h.Dir())
+		cmd.Stdout, cmd.Stderr = &output, &output
+		require.NoError(t, cmd.Start())
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		p, wait = cmd.Process, func() (string, error) { err := <-ended; return output.String(), err }
+		for len(entries(t, filepath.Dir(file))) == 0 {
+			select {
+			case err := <-ended:
+				require.Error(t, err, "a backup without a file")
+				require.Contains(t, output.String(), busy)
+				return output.String()
+			case <-time.After(time.Millisecond):
+			}
+		}
+		return ""
+	})
+	return p, wait
 }
 
 func entries(t *testing.T, dir string) (names []string) {

@@ -68,13 +68,17 @@ func TestRetention_ErasesRunsWhoseRetentionIsOver(t *testing.T) {
 	c, other := h.Client(testKey), h.Client("other")
 	secret, kept := canary("gone"), canary("kept")
 
-	held := copiedBy(t, c, "brief", kept)
+	// The retention is short once the run has its hold.
+	doing(t, c, http.MethodPost, "/v1/workflows", keeping("held", "1h"), http.StatusCreated)
+	held := copiedBy(t, c, "held", kept)
 	hold := fmt.Sprintf(`{"reason":"case %s"}`, "7")
 	doing(t, h.Client("weak"), http.MethodPost, "/v1/runs/"+held+"/hold", hold, http.StatusForbidden)
 	doing(t, other, http.MethodPost, "/v1/runs/"+held+"/hold", hold, http.StatusNotFound)
 	doing(t, c, http.MethodPost, "/v1/runs/"+held+"/hold", `{"reason":" "}`, http.StatusBadRequest)
 	doing(t, c, http.MethodPost, "/v1/runs/"+held+"/hold", hold, http.StatusOK)
 	require.Equal(t, "conflict", doing(t, c, http.MethodDelete, "/v1/runs/"+held, "", http.StatusConflict).Code())
+	next := strings.Replace(keeping("held", "2s"), `"version":"1"`, `"version":"2"`, 1)
+	doing(t, c, http.MethodPost, "/v1/workflows", next, http.StatusCreated)
 
 	stays := []string{copiedBy(t, c, "copying", kept), copiedBy(t, c, "ever", kept), copiedBy(t, other, "ever", kept), held}
 	going := start(t, other, `{"workflowId":"sleepy"}`)
