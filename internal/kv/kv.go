@@ -44,4 +44,7 @@ type Store interface {
 	// present ones, then changes, until ctx ends. ready is closed once the present ones were
 	// handled. A deleted key has a nil Value. Damaged entries are left out.
 	Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(Entry)) error
+	// Keys returns the keys with a value that start with prefix (ending in "."), also those of damaged
+	// entries. Errors: ErrUnavailable.
+	Keys(ctx context.Context, prefix string) ([]string, error)
 }

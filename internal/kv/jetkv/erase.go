@@ -3,7 +3,7 @@ package jetkv
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 
 	js "github.com/nats-io/nats.go/jetstream"
 
@@ -28,44 +28,45 @@ func (s *Store) Erase(ctx context.Context, pattern string) error {
 }
 
 // Forget erases the records of all keys that match a pattern as Erase does, and then marks the keys as
-// deleted, so that watches see it. Errors: kv.ErrUnavailable.
+// deleted, so that watches see it. A pattern that is a key is marked even if it has no record: an
+// earlier call may have erased it and failed before its mark. Errors: kv.ErrUnavailable.
 func (s *Store) Forget(ctx context.Context, pattern string) error {
-	keys, err := s.kv.ListKeysFiltered(ctx, pattern)
-	if err != nil {
-		return unavailable("list", pattern, err)
-	}
-	var all []string
-	for key := range keys.Keys() {
-		all = append(all, key)
+	keys := []string{pattern}
+	if strings.ContainsAny(pattern, "*>") {
+		var err error
+		if keys, err = s.keys(ctx, pattern); err != nil {
+			return err
+		}
 	}
 	if err := s.Erase(ctx, pattern); err != nil {
 		return err
 	}
+	for _, key := range keys {
+		if err := s.mark(ctx, key); err != nil {
+			return unavailable("delete", key, err)
+		}
+	}
+	return s.keep(ctx, "delete", pattern, 0)
+}
+
+// mark deletes a key, so that watches see it.
+func (s *Store) mark(ctx context.Context, key string) error {
 	var opts []js.KVDeleteOpt
 	if s.marker > 0 {
 		opts = append(opts, js.PurgeTTL(s.marker))
 	}
-	for _, key := range all {
-		if err := s.kv.Purge(ctx, key, opts...); err != nil {
-			return unavailable("delete", key, err)
-		}
-	}
-	return nil
+	return s.kv.Purge(ctx, key, opts...)
 }
 
 // purge deletes the records of all keys that match a pattern.
 func (s *Store) purge(ctx context.Context, pattern string) error {
-	keys, err := s.kv.ListKeysFiltered(ctx, pattern)
+	keys, err := s.keys(ctx, pattern)
 	if err != nil {
-		return fmt.Errorf("list keys: %w", err)
-	}
-	var opts []js.KVDeleteOpt
-	if s.marker > 0 {
-		opts = append(opts, js.PurgeTTL(s.marker))
+		return err
 	}
 	var errs []error
-	for key := range keys.Keys() {
-		errs = append(errs, s.kv.Purge(ctx, key, opts...))
+	for _, key := range keys {
+		errs = append(errs, s.mark(ctx, key))
 	}
 	return errors.Join(errs...)
 }

@@ -193,19 +193,50 @@ func (s *Store) decided(ctx context.Context, write func(context.Context) error) 
 
 func isConflict(err error) bool { return errors.Is(err, js.ErrKeyExists) || natslink.Conflict(err) }
 
+// Keys returns the keys under a prefix; see kv.Store.
+func (s *Store) Keys(ctx context.Context, prefix string) ([]string, error) {
+	return s.keys(ctx, prefix+">")
+}
+
+// keys returns the keys with a value that match a pattern.
+func (s *Store) keys(ctx context.Context, pattern string) (all []string, err error) {
+	w, err := s.kv.Watch(ctx, pattern, js.IgnoreDeletes(), js.MetaOnly())
+	if err != nil {
+		return nil, unavailable("list", pattern, err)
+	}
+	defer stop(w)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, unavailable("list", pattern, ctx.Err())
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return nil, unavailable("list", pattern, nats.ErrConnectionClosed)
+			case e == nil: // these were all
+				return all, nil
+			}
+			all = append(all, e.Key())
+		}
+	}
+}
+
+// stop ends a watch.
+func stop(w js.KeyWatcher) {
+	_ = w.Stop() // the watcher ends with the connection anyway
+	go func() {
+		for range w.Updates() { // drain pending updates, because the client blocks until they are read
+		}
+	}()
+}
+
 // Watch follows the keys under a prefix; see kv.Store.
 func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(kv.Entry)) error {
 	w, err := s.kv.Watch(ctx, prefix+">")
 	if err != nil {
 		return unavailable("watch", prefix, err)
 	}
-	defer func() {
-		_ = w.Stop() // the watcher ends with the connection anyway
-		go func() {
-			for range w.Updates() { // drain pending updates, because the client blocks until they are read
-			}
-		}()
-	}()
+	defer stop(w)
 	for {
 		select {
 		case <-ctx.Done():

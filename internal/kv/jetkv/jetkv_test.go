@@ -152,3 +152,51 @@ func TestErase_RemovesTheKeysOfAPattern(t *testing.T) {
 		})
 	}
 }
+
+// A key that an earlier, failed call has erased gets its marker, so that watches see it.
+func TestForget_MarksKeysThatAreAbsent(t *testing.T) {
+	t.Parallel()
+	for name, erasable := range map[string]bool{"of a bucket that allows it": true, "of a bucket of an earlier build": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, jetkv.Config{Bucket: "test", Replicas: 1, MarkerTTL: time.Hour, Erasable: erasable})
+			_, err := s.Put(t.Context(), "a.r", []byte("v"))
+			require.NoError(t, err)
+			ready, deleted := make(chan struct{}), make(chan string, 10)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_ = s.Watch(ctx, "a.", ready, func(e kv.Entry) {
+					if e.Value == nil {
+						deleted <- e.Key
+					}
+				})
+			}()
+			defer func() { cancel(); <-ended }()
+			<-ready
+			require.NoError(t, s.Erase(t.Context(), "a.r"))
+			require.NoError(t, s.Forget(t.Context(), "a.r"))
+			require.NoError(t, s.Forget(t.Context(), "a.none.>"))
+			select {
+			case key := <-deleted:
+				require.Equal(t, "a.r", key)
+			case <-time.After(10 * time.Second):
+				require.Fail(t, "no marker")
+			}
+			all, err := s.Keys(t.Context(), "a.")
+			require.NoError(t, err)
+			require.Empty(t, all)
+		})
+	}
+}
+
+func TestKeys_HasThoseOfDamagedValues(t *testing.T) {
+	t.Parallel()
+	s := open(t, jetkv.Config{Bucket: "test", Replicas: 1})
+	_, err := s.Put(t.Context(), "a.bad", make([]byte, 7))
+	require.NoError(t, err)
+	all, err := s.Keys(t.Context(), "a.")
+	require.NoError(t, err)
+	require.Equal(t, []string{"a.bad"}, all)
+}

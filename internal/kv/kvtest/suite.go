@@ -35,6 +35,24 @@ func Run(t *testing.T, open func(t *testing.T) kv.Store) {
 	t.Run("of eight writers one wins", func(t *testing.T) { race(t, open(t)) })
 	t.Run("a watch sees what is there, then what comes", func(t *testing.T) { watch(t, open(t)) })
 	t.Run("a list has the latest of each key", func(t *testing.T) { list(t, open(t)) })
+	t.Run("keys are those with a value", func(t *testing.T) { keys(t, open(t)) })
+}
+
+func keys(t *testing.T, s kv.Store) {
+	t.Helper()
+	none, err := s.Keys(t.Context(), "a.")
+	require.NoError(t, err)
+	require.Empty(t, none)
+	for _, key := range []string{"a.one", "a.two.more", "a.gone", "b.one"} {
+		rev, err := s.Put(t.Context(), key, []byte("v"))
+		require.NoError(t, err)
+		if key == "a.gone" {
+			require.NoError(t, s.Delete(t.Context(), key, rev))
+		}
+	}
+	all, err := s.Keys(t.Context(), "a.")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"a.one", "a.two.more"}, all)
 }
 
 func revisions(t *testing.T, s kv.Store) {

@@ -73,6 +73,18 @@ func (s *Store) write(key string, value []byte) uint64 {
 	return s.revision
 }
 
+// Keys returns the keys under a prefix; see kv.Store.
+func (s *Store) Keys(_ context.Context, prefix string) (keys []string, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.entries {
+		if strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
 // Watch follows the keys under a prefix; see kv.Store.
 func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(kv.Entry)) error {
 	for next := 0; ; {
