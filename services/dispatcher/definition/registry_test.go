@@ -190,6 +190,17 @@ func (s *damagedStore) Update(ctx context.Context, key string, value []byte, rev
 	return s.Store.Update(ctx, key, value, revision)
 }
 
+func (s *damagedStore) Watch(ctx context.Context, prefix string, ready chan<- struct{}, handle func(kv.Entry)) error {
+	return s.Store.Watch(ctx, prefix, ready, func(e kv.Entry) {
+		s.mu.Lock()
+		damaged := s.damaged[e.Key]
+		s.mu.Unlock()
+		if !damaged {
+			handle(e)
+		}
+	})
+}
+
 func (s *damagedStore) set(key string, damaged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
