@@ -231,7 +231,9 @@ func TestBackup_LeavesNothingHalf(t *testing.T) {
 // moment after it.
 func whenFree(t *testing.T, command func() (out string)) (out string) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < time.Minute; <-tick.C {
 		if out = command(); !strings.Contains(out, busy) {
 			return out
 		}

@@ -47,7 +47,9 @@ func (s *Store) scrub(ctx context.Context, h *handle, erased bool) error {
 	if _, err := h.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil {
 		return fmt.Errorf("checkpoint after an erasure: %w", err)
 	}
-	defer func() { _, _ = h.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds())) }()
+	defer func() {
+		_, _ = h.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout = %d", busyTimeout.Milliseconds()))
+	}()
 	var busy, pages, done int
 	if err := h.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &done); err != nil {
 		return fmt.Errorf("checkpoint after an erasure: %w", err)
