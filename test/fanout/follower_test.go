@@ -6,9 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"time"
 
-	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/test/harness"
 )
 
@@ -63,7 +61,6 @@ func (f *follower) follow(ctx context.Context) error {
 			return fmt.Errorf("%s: %d events until the time was up", f.run, len(f.got))
 		case err != nil && f.streams > 10:
 			return fmt.Errorf("%s: stream no. %d: %w", f.run, f.streams, err)
-		case err == nil && waitToRetry(ctx, a):
 		case err == nil && a.Status != http.StatusOK:
 			return fmt.Errorf("%s: %d %s", f.run, a.Status, a.Body)
 		}
@@ -71,13 +68,6 @@ func (f *follower) follow(ctx context.Context) error {
 			return nil
 		}
 	}
-}
-
-// waitToRetry waits for the Retry-After of an overloaded gateway. It returns false for any other
-// answer.
-func waitToRetry(ctx context.Context, a *harness.Answer) bool {
-	after, err := strconv.Atoi(a.Header.Get("Retry-After"))
-	return a.Status == http.StatusServiceUnavailable && err == nil && lifecycle.Wait(ctx, time.Duration(after)*time.Second)
 }
 
 // check compares the received events with the recorded ones.

@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,10 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/natslink/natslinktest"
 	"waybill.dev/waybill/test/harness"
 )
@@ -116,16 +119,43 @@ func memory(t *testing.T, pid int) int {
 	return n << 10
 }
 
-// patient is a client without its own timeout.
+// patient is a client without its own timeout. It waits while a busy host answers 503.
 func patient(h *harness.Host, key string) *harness.Client {
 	c := h.Client(key)
-	c.HTTP = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}
+	c.HTTP = &http.Client{Transport: retrying{&http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 8}}}
 	return c
+}
+
+// retrying sends a request again after the Retry-After of a 503.
+type retrying struct{ http.RoundTripper }
+
+func (t retrying) RoundTrip(r *http.Request) (*http.Response, error) {
+	for {
+		res, err := t.RoundTripper.RoundTrip(r)
+		if err != nil || res.StatusCode != http.StatusServiceUnavailable {
+			return res, err
+		}
+		after, err := strconv.Atoi(res.Header.Get("Retry-After"))
+		if err != nil {
+			return res, nil //nolint:nilerr // a 503 without the header is the answer
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		if !lifecycle.Wait(r.Context(), time.Duration(after)*time.Second) {
+			return nil, r.Context().Err()
+		}
+		r = r.Clone(r.Context())
+		if r.GetBody != nil {
+			if r.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+	}
 }
 
 // begin starts a run that waits for an approval.
 func begin(ctx context.Context, c *harness.Client) (string, error) {
-	a, err := c.Do(ctx, http.MethodPost, "/v1/runs", `{"workflowId":"`+gated+`"}`)
+	a, err := c.Do(ctx, http.MethodPost, "/v1/runs", `{"workflowId":"`+gated+`"}`, "Idempotency-Key", rand.Text())
 	if err != nil {
 		return "", err
 	}

@@ -23,17 +23,13 @@ type watcher struct {
 func (w *watcher) watch(ctx context.Context) error {
 	c := *w.client
 	c.HTTP = &http.Client{Transport: opening{c.HTTP.Transport, w.opened}}
-	see := func(f harness.Frame) bool {
+	a, err := c.Stream(ctx, "/v1/runs:watch", func(f harness.Frame) bool {
 		var row struct{ RunID, Status string }
 		if f.Event == "run" && json.Unmarshal([]byte(f.Data), &row) == nil && row.Status == "completed" {
 			w.ended = append(w.ended, row.RunID)
 		}
 		return len(w.ended) < w.runs
-	}
-	a, err := c.Stream(ctx, "/v1/runs:watch", see)
-	for err == nil && waitToRetry(ctx, a) {
-		a, err = c.Stream(ctx, "/v1/runs:watch", see)
-	}
+	})
 	if err != nil {
 		return fmt.Errorf("the watch ended after %d runs of %d: %w", len(w.ended), w.runs, err)
 	}
