@@ -29,7 +29,7 @@ func streamOf(vendor string, pieces ...string) string {
 	body.WriteString(say.begin)
 	for _, p := range pieces {
 		quoted, _ := json.Marshal(p) // a string
-		body.WriteString(say.before + strings.Trim(string(quoted), `"`) + say.after)
+		body.WriteString(say.before + string(quoted[1:len(quoted)-1]) + say.after)
 	}
 	return body.String() + end
 }
