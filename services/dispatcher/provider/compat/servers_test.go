@@ -256,7 +256,7 @@ func TestServers_Errors(t *testing.T) {
 		"Bedrock, tools":              tool(noSchema(status(400, `{"message":"This model doesn't support tool use."}`))),
 		"Bedrock, tool choice":        tool(noSchema(status(400, `{"message":"This model doesn't support the toolConfig.toolChoice.tool field. Remove toolConfig.toolChoice.tool and try again."}`))),
 		"Azure, a model":              noSchema(openai(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. Learn more about supported models at the Structured Outputs guide: https://platform.openai.com/docs/guides/structured-outputs", "invalid_request_error", "")),
-		"DeepSeek, the word":          failure{served: said(400, "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."), via: provider.ViaObject, code: provider.CodeSchemaInvalid},
+		"DeepSeek, the word":          {served: said(400, "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'."), via: provider.ViaObject, code: provider.CodeSchemaInvalid},
 		"DeepSeek, thinking":          tool(noSchema(said(400, "deepseek-reasoner does not support this tool_choice"))),
 		"Moonshot, thinking":          tool(noSchema(said(400, "tool_choice 'specified' is incompatible with thinking enabled"))),
 		"Alibaba, thinking":           tool(noSchema(said(400, "The tool_choice parameter does not support being set to required or object in thinking mode"))),
