@@ -46,7 +46,7 @@ func (l *Local) call(ctx context.Context, method string, req, resp any, _ *grpc.
 
 // detached is the context of a caller without its values: deadlines and cancellation cross a
 // connection, values do not.
-type detached struct{ context.Context }
+type detached struct{ context.Context } //nolint:containedctx // it is a context
 
 func (detached) Value(any) any { return nil }
 
