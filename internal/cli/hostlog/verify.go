@@ -300,7 +300,10 @@ func (r *verifiedLog) checks() []verdict.Check {
 			sealed.Found(f, describe(f))
 		}
 	}
-	return append(out, sealed, chain, marks, files)
+	if r.log.Sealed > 0 {
+		out = append(out, sealed)
+	}
+	return append(out, chain, marks, files)
 }
 
 // describe formats a finding as text.

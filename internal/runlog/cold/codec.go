@@ -152,7 +152,7 @@ func readBlock(run subject.Run, before, b Block) ([]*frame.Frame, error) {
 		return nil, err
 	}
 	size, n := binary.Uvarint(plain)
-	if n <= 0 || size > uint64(len(plain)-n) {
+	if n <= 0 || size > uint64(len(plain[n:])) {
 		return nil, errors.New("a block without an index")
 	}
 	head, bodies := plain[n:n+int(size)], plain[n+int(size):] //nolint:gosec // G115: at most the length of plain

@@ -282,10 +282,10 @@ func TestSealer_MeetsAnErasureAtEveryStep(t *testing.T) {
 			t.Run(fmt.Sprintf("call %d, done %t", at, done), func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t)
-				run, kept := r.run(t, "r", 2, 1), subject.Run{}
+				run := r.run(t, "r", 2, 1)
 				d := &dying{Log: r.hot, Store: r.store, at: at, done: done}
 				require.Error(t, r.sealer(d, d, pastAll).Sweep(t.Context()))
-				kept = r.run(t, "kept", 1)
+				kept := r.run(t, "kept", 1)
 				marked, err := r.Mark(t.Context(), run, frame.Requested)
 				require.NoError(t, err)
 				require.True(t, marked)
