@@ -148,13 +148,13 @@ func TestEdit_RefusesWithAReason(t *testing.T) {
 	t.Parallel()
 	_, c, _, runID := editHost(t)
 	for body, want := range map[string]string{
-		`{}`:                                         "/config: want config, inputs or outputs",
-		`{"outputs":[]}`:                             "/outputs",
-		`{"outputs":{},"only":true}`:                 "not both",
-		`{"only":true,"config":{"promt":"x"}}`:       "/config/promt",
-		`{"only":true,"config":{"model":7}}`:         "/config/model",
-		`{"only":true,"config":{"provider":"none"}}`: "none",
-		`{"only":true,"nonesuch":1}`:                 "nonesuch",
+		`{}`:                                       "/config: want config, inputs or outputs",
+		`{"outputs":[]}`:                           "/outputs",
+		`{"outputs":{},"only":true}`:               "not both",
+		`{"only":true,"config":{"promt":"x"}}`:     "/config/promt",
+		`{"only":true,"config":{"model":7}}`:       "/config/model",
+		`{"only":true,"config":{"temperature":9}}`: "/config/temperature",
+		`{"only":true,"nonesuch":1}`:               "nonesuch",
 	} {
 		_, a := forkNode(t, c, runID, "read", body)
 		require.Equal(t, http.StatusBadRequest, a.Status, "%s: %s", body, a.Body)
