@@ -126,9 +126,11 @@ function Settings({ runId, given, last }: { runId: string; given: NodeInput; las
     attempt(async () => {
       const written = stringifyJson(edit as Members);
       const variant = sent.current.get(written) ?? Math.max(last, ...sent.current.values()) + 1;
-      sent.current.set(written, variant);
       try {
-        for (let i = 0; i < n; i++) await forkNode(runId, nodeId, { ...edit, only: true, tags: [playground, tagOf(runId, nodeId), `variant:${variant}`] });
+        for (let i = 0; i < n; i++) {
+          await forkNode(runId, nodeId, { ...edit, only: true, tags: [playground, tagOf(runId, nodeId), `variant:${variant}`] });
+          sent.current.set(written, variant);
+        }
       } finally {
         await client.invalidateQueries({ queryKey: ["tries", runId, nodeId] });
       }
