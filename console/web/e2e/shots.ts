@@ -102,7 +102,7 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "playground-tablet", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 1024 },
     { name: "playground-wide", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 1440 },
     { name: "playground-phone", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 390 },
-    { name: "edit-outputs", path: `runs/${recovered}?e=1`, ready: (page) => page.getByRole("button", { name: "Edit the outputs…" }).click().then(() => page.getByRole("dialog").waitFor()) },
+    { name: "edit-outputs", path: `runs/${recovered}`, ready: (page) => page.getByRole("button", { name: "Edit the outputs…" }).click().then(() => page.getByRole("dialog").waitFor()) },
     { name: "workflow-promote", path: "workflows/shown?view=versions", ready: (page) => page.getByRole("button", { name: /^Make current/ }).click().then(() => page.getByRole("dialog").waitFor()) },
     { name: "run-graph", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state") },
     { name: "run-graph-phone", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state"), width: 390 },

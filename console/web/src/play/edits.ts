@@ -48,7 +48,8 @@ export function configSchema(typeId: string, config: Members, kinds: readonly st
       return { type: "object", properties: { ...prompts, ...models, outputSchema: { type: "object", title: "Schema of the answer" } } };
   }
   const known = { ...prompts, ...models };
-  return { type: "object", properties: Object.fromEntries(Object.entries(config).map(([name, v]) => [name, known[name as keyof typeof known] ?? leaf(v)])) };
+  const names = [...Object.keys(known).filter((name) => config[name] !== undefined), ...Object.keys(config).filter((name) => !Object.hasOwn(known, name))];
+  return { type: "object", properties: Object.fromEntries(names.map((name) => [name, known[name] ?? leaf(config[name] as Json)])) };
 }
 
 // A member that is an object is entered as JSON: it may have members that this value lacks.

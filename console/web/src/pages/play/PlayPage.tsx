@@ -72,12 +72,12 @@ function Found({ runId, given }: { runId: string; given: NodeInput }): ReactNode
       <Settings runId={runId} given={given} last={last} />
       <section aria-label="Answers" className="variants">
         {tries.error && <ErrorNote error={tries.error} onRetry={() => void tries.refetch()} />}
+        {own && <Variant title="Recorded" nodeId={nodeId} recorded={given} rows={[]} ended={ended} source={{ runId, execution: own }} />}
         {[...groups]
           .sort(([a], [b]) => b - a)
           .map(([n, list]) => (
             <Variant key={n} title={`Variant ${n}`} nodeId={nodeId} recorded={given} rows={list} ended={ended} />
           ))}
-        {own && <Variant title="Recorded" nodeId={nodeId} recorded={given} rows={[]} ended={ended} source={{ runId, execution: own }} />}
       </section>
     </div>
   );

@@ -112,7 +112,7 @@ function Answer({ runId, execution, output, open }: { runId: string; execution: 
 function RunLink({ runId }: { runId: string }): ReactNode {
   return (
     <Link href={`/runs/${encodeURIComponent(runId)}`} className="small">
-      Open run {shortId(runId)}
+      Open {shortId(runId)}
     </Link>
   );
 }
