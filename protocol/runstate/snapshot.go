@@ -2,6 +2,8 @@ package runstate
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/wire"
@@ -46,6 +48,34 @@ type SnapshotFork struct {
 	SourceRunID string        `json:"sourceRunId"`
 	Mode        wire.ForkMode `json:"mode"`
 	FromSeq     int           `json:"fromSeq"`
+	// Edits are the edited nodes of the fork, and of the forks that it was made from.
+	Edits []SnapshotEdit `json:"edits,omitempty"`
+	// Only names the only node of the run; empty if it executes the whole workflow.
+	Only string `json:"only,omitempty"`
+}
+
+// SnapshotEdit describes what a fork executes differently from its source.
+type SnapshotEdit struct {
+	NodeID string `json:"nodeId"`
+	// Config is the node's config, if the fork has another one.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Inputs are the ports whose values were set. Outputs means that the node's outputs were.
+	Inputs  []string `json:"inputs,omitempty"`
+	Outputs bool     `json:"outputs,omitempty"`
+}
+
+func snapshotFork(f *wire.Fork) *SnapshotFork {
+	out := &SnapshotFork{SourceRunID: f.SourceRunID, Mode: f.Mode, FromSeq: f.FromSeq}
+	if f.Edited == nil {
+		return out
+	}
+	out.Only = f.Edited.Only
+	for _, e := range f.Edited.Nodes {
+		out.Edits = append(out.Edits, SnapshotEdit{
+			NodeID: e.NodeID, Config: e.Config, Inputs: slices.Sorted(maps.Keys(e.Inputs)), Outputs: e.Outputs != nil,
+		})
+	}
+	return out
 }
 
 // OpenInterrupt is the interrupt the run waits for; the oldest if there are several.
@@ -117,7 +147,7 @@ func (s *State) Snapshot() *Snapshot {
 	v.Channels = s.channels()
 	if r.Fork != nil {
 		v.SourceRunID = r.Fork.SourceRunID
-		v.Fork = &SnapshotFork{r.Fork.SourceRunID, r.Fork.Mode, r.Fork.FromSeq}
+		v.Fork = snapshotFork(r.Fork)
 	}
 	for id, n := range s.Nodes {
 		v.NodeStates[id] = NodeState{

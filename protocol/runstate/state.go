@@ -204,6 +204,11 @@ func New(rec *wire.RunRecord) *State {
 			s.Tainted[name] = true
 		}
 	}
+	if rec.Fork != nil && rec.Fork.Edited != nil {
+		for _, name := range rec.Fork.Edited.UntrustedVariables {
+			s.Tainted[name] = true
+		}
+	}
 	maps.Copy(s.Variables, rec.Defaults)
 	maps.Copy(s.Variables, rec.Inputs)
 	s.openChannels()

@@ -101,6 +101,8 @@ type Fork struct {
 	Said []json.RawMessage `json:"said,omitempty"`
 	// Since is set in a replay: when its source, or the source of that, was created.
 	Since string `json:"since,omitempty"`
+	// Edited is nil unless the fork, or a source of it, has edited nodes.
+	Edited *Edited `json:"edited,omitempty"`
 }
 
 // Ends returns how many events of the source's history the fork has: for a branch those before it

@@ -175,6 +175,11 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("from nowhere", false, true, call{path: at, body: `{"mode":"branch","fromSeq":4000}`}),
 			fixed("an unknown mode", false, true, call{path: at, body: `{"mode":"copy","fromSeq":1}`}),
 		}, ofNone(`{"mode":"branch","fromSeq":2}`)...),
+		hostv1.Host_ForkNode_FullMethodName: append([]parityCase{
+			fixed("outputs", false, false, call{path: params{"run_id": done, "node_id": "a"}, body: `{"outputs":{}}`}),
+			fixed("nothing", false, true, call{path: params{"run_id": done, "node_id": "a"}, body: `{}`}),
+			fixed("no such node", false, true, call{path: params{"run_id": done, "node_id": "ghost"}, body: `{"outputs":{}}`}),
+		}, ofNoRun(s, `{"outputs":{}}`, params{"node_id": "a"})...),
 		openwopv1.Engine_PauseRun_FullMethodName: append([]parityCase{
 			fresh("a live run", false, func(t *testing.T) call { return call{path: params{"run_id": live(t)}} }),
 			fixed("one that has ended", false, true, call{path: at}),

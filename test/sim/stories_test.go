@@ -75,6 +75,14 @@ func otherStories() []sim.Story {
 			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "fork", With: "replay"}},
 		},
 		{
+			Name: "a branch with edited outputs", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.identity", "{}"), edge("a", "b"))},
+			Says: map[string][]mock.Entry{"a": {{Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "edit", Node: "a", With: `{"output":"edited"}`}},
+		},
+		{
+			Name: "a run of one node", Workflow: "sorted", Workflows: []json.RawMessage{flowOf("sorted", nodeOf("a", "core.ai.callPrompt", triage)+","+nodeOf("b", "core.noop", "{}"), edge("a", "b"))},
+			Says: map[string][]mock.Entry{"a": {{Content: ticket}, {Content: ticket}}}, Lines: []sim.Line{{After: []sim.Sign{ended}, Do: "try", Node: "a", With: `{"prompt":"again"}`}},
+		},
+		{
 			Name: "a replay of a quorum", Workflow: "voted", Workflows: []json.RawMessage{flowOf("voted", nodeOf("gate", "core.approvalGate", quorum))},
 			Lines: append(three, sim.Line{After: []sim.Sign{ended}, Do: "fork", With: "replay"}),
 		},

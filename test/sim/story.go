@@ -192,6 +192,20 @@ var acts = map[string]func(ctx context.Context, p *process, run string, l Line) 
 		})
 		return err
 	},
+	"edit": func(ctx context.Context, p *process, run string, l Line) error {
+		return forkNode(ctx, p, run, &dispatcherv1.NodeEdit{NodeId: l.Node, Outputs: []byte(l.With)})
+	},
+	"try": func(ctx context.Context, p *process, run string, l Line) error {
+		return forkNode(ctx, p, run, &dispatcherv1.NodeEdit{NodeId: l.Node, Config: []byte(l.With), Only: true})
+	},
+}
+
+// forkNode forks a run with an edited node.
+func forkNode(ctx context.Context, p *process, run string, edit *dispatcherv1.NodeEdit) error {
+	_, err := p.dispatcher.ForkRun(ctx, &dispatcherv1.ForkRunRequest{
+		Tenant: tenant, SourceRunId: run, RunId: Forked, RequestDigest: "fork", Mode: "branch", Edit: edit, TestKey: true,
+	})
+	return err
 }
 
 // done lists the errors of an action that already took effect, although its answer was lost.

@@ -74,6 +74,11 @@ export async function shots(host: Host): Promise<Shot[]> {
   await host.until(fork.runId, ["completed"]);
   const form = await host.json<{ interrupt: { interruptToken: string; interruptId: string } }>("GET", `/v1/runs/${asking}`);
   const approval = await host.json<{ interrupt: { interruptId: string } }>("GET", `/v1/runs/${gate}`);
+  for (const variant of [1, 1, 2]) {
+    const tags = ["playground", `playground:${recovered}/triage`, `variant:${variant}`];
+    const { runId } = await host.json<{ runId: string }>("POST", `/v1/runs/${recovered}/nodes/triage/fork`, { only: true, config: { prompt: `Triage this mail, variant ${variant}:\n\n{{mail}}` }, runOptionsOverlay: { tags } });
+    await host.until(runId, ["completed", "failed"]);
+  }
   await shownFlow(host);
   const flowRun = await host.runUntil("shown", ["waiting-approval"], { inputs: { mail: "I was charged twice for one lamp." } });
   return [
@@ -93,6 +98,12 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "workflow-edit", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor() },
     { name: "workflow-edit-tablet", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor(), width: 1024 },
     { name: "workflow-edit-phone", path: "workflows/shown/edit", ready: (page) => page.getByText("No problems").waitFor(), width: 390 },
+    { name: "playground", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict") },
+    { name: "playground-tablet", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 1024 },
+    { name: "playground-wide", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 1440 },
+    { name: "playground-phone", path: `runs/${recovered}/nodes/triage/play`, ready: part(".variant .verdict"), width: 390 },
+    { name: "edit-outputs", path: `runs/${recovered}`, ready: (page) => page.getByRole("button", { name: "Edit the outputs…" }).click().then(() => page.getByRole("dialog").waitFor()) },
+    { name: "workflow-promote", path: "workflows/shown?view=versions", ready: (page) => page.getByRole("button", { name: /^Make current/ }).click().then(() => page.getByRole("dialog").waitFor()) },
     { name: "run-graph", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state") },
     { name: "run-graph-phone", path: `runs/${flowRun}?view=graph`, ready: part(".graph-state"), width: 390 },
     { name: "runs", path: "", ready: part(".run-link") },

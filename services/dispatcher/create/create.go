@@ -218,7 +218,8 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 		Metadata     json.RawMessage            `json:"metadata,omitempty"`
 		ScopeID      string                     `json:"scopeId,omitempty"`
 		CallbackURL  string                     `json:"callbackUrl,omitempty"`
-	}{rec.Inputs, rec.Configurable, rec.Tags, rec.Metadata, rec.ScopeID, rec.CallbackURL})
+		Fork         *editedGiven               `json:"fork,omitempty"`
+	}{rec.Inputs, rec.Configurable, rec.Tags, rec.Metadata, rec.ScopeID, rec.CallbackURL, givenEdits(rec)})
 	if err != nil {
 		return nil, fmt.Errorf("render run record: %w", err)
 	}
@@ -239,6 +240,11 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 	}
 	clean := *rec
 	clean.Inputs, clean.Configurable, clean.Metadata = nil, nil, nil
+	if rec.Fork != nil {
+		fork := *rec.Fork
+		fork.Edited = nil
+		clean.Fork = &fork
+	}
 	if err := json.Unmarshal(out[0], &clean); err != nil {
 		return nil, fmt.Errorf("read redacted run record: %w", err)
 	}
@@ -265,7 +271,7 @@ func (s *Starter) reschedule(ctx context.Context, clean *wire.RunRecord) error {
 	if clean.Schedule == nil {
 		return nil
 	}
-	e, err := s.deps.Definitions.ByDigest(ctx, clean.WorkflowDigest)
+	e, err := definition.OfRun(ctx, s.deps.Definitions, clean)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,10 +95,10 @@ type rig struct {
 	at  *atomic.Int64
 }
 
-func newRig(t *testing.T) rig {
+func newRig(t *testing.T, more ...string) rig {
 	t.Helper()
 	defs := shelf{}
-	for _, d := range documents {
+	for _, d := range append(slices.Clone(documents), more...) {
 		def, problems := workflow.Parse([]byte(d))
 		require.Empty(t, problems)
 		defs[def.ID] = &definition.Entry{Def: def, Graph: workflow.Compile(def), Digest: def.Digest()}

@@ -29,6 +29,8 @@ type Fork struct {
 	Mode    wire.ForkMode
 	FromSeq int
 	Overlay Overlay
+	// Edit is nil unless a node of a branch is edited. It determines FromSeq.
+	Edit *Edit
 	// TestKey reports that the caller's key may name mock providers.
 	TestKey     bool
 	Traceparent string
@@ -57,11 +59,18 @@ func (s *Starter) Fork(ctx context.Context, req Fork) (Forked, error) {
 			return s.forkResult(ctx, c, req, err)
 		}
 	}
+	var start *NodeStart
+	if req.Edit != nil {
+		var err error
+		if start, err = s.startEdit(ctx, &req); err != nil {
+			return Forked{}, err
+		}
+	}
 	source, err := s.findSource(ctx, req)
 	if err != nil {
 		return Forked{}, err
 	}
-	rec, body, err := s.forkRecord(ctx, req, source)
+	rec, body, err := s.forkRecord(ctx, req, source, start)
 	if err != nil {
 		return Forked{}, err
 	}
@@ -195,8 +204,9 @@ func checkFromSeq(req Fork, of *source) error {
 		With("sourceRunId", req.SourceRunID).With("fromSeq", req.FromSeq).With("lastSequence", of.head-1)
 }
 
-// forkRecord returns the record of a fork, and the body of its start frame.
-func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wire.RunRecord, []byte, error) {
+// forkRecord returns the record of a fork, and the body of its start frame. start is the node to edit; nil if
+// none is.
+func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source, start *NodeStart) (*wire.RunRecord, []byte, error) {
 	rec := *source.RunRecord
 	rec.RunID, rec.RequestDigest, rec.Traceparent = req.RunID, req.Digest, req.Traceparent
 	rec.CreatedAt, rec.Parent = wire.FormatTime(s.deps.Clock()), nil
@@ -206,6 +216,9 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wi
 		FromSeq:     req.FromSeq,
 		Head:        source.followed(req.Mode, req.FromSeq),
 		Traceparent: source.Traceparent,
+	}
+	if source.Fork != nil { // what the source executes, its forks execute
+		rec.Fork.Edited = source.Fork.Edited
 	}
 	var err error
 	if rec.Fork.Said, err = s.openGateNotes(ctx, source, rec.Fork.Ends()); err != nil {
@@ -217,7 +230,12 @@ func (s *Starter) forkRecord(ctx context.Context, req Fork, source *source) (*wi
 		body, err := json.Marshal(&rec)             // the source's record was redacted
 		return &rec, body, err
 	}
-	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
+	var e *definition.Entry
+	if start != nil {
+		e, err = s.applyEdit(ctx, &rec, req.Edit, start)
+	} else {
+		e, err = definition.OfRun(ctx, s.deps.Definitions, source.RunRecord)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -274,7 +292,7 @@ func (s *Starter) openGateNotes(ctx context.Context, source *source, count int) 
 // hasGates reports whether a run's workflow has nodes that several people may answer; also true if
 // its definition is unavailable.
 func (s *Starter) hasGates(ctx context.Context, source *wire.RunRecord) bool {
-	e, err := s.deps.Definitions.ByDigest(ctx, source.WorkflowDigest)
+	e, err := definition.OfRun(ctx, s.deps.Definitions, source)
 	return err != nil || slices.ContainsFunc(e.Def.Nodes, func(n workflow.Node) bool {
 		t, known := node.CurrentOf(s.deps.Types)[n.TypeID]
 		return !known || t.Class == node.Asks

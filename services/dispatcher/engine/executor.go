@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/protocol/runstate"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/dispatcher/cleartext"
+	"waybill.dev/waybill/services/dispatcher/definition"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/snapshot"
 )
@@ -366,7 +367,7 @@ func (e *Executor) loadForDelivery(
 
 // loadPlan returns the definition of a run, and the rules that it is executed by.
 func (e *Executor) loadPlan(ctx context.Context, st *runstate.State) (machine.Plan, error) {
-	entry, err := e.deps.Definitions.ByDigest(ctx, st.Record.WorkflowDigest)
+	entry, err := definition.OfRun(ctx, e.deps.Definitions, st.Record)
 	if fault.CodeOf(err) == fault.WorkflowNotFound {
 		err = errors.Join(errNoDefinition, err)
 	}

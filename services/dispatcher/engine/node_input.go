@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 
 	"waybill.dev/waybill/internal/runlog"
@@ -14,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/view"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/machine"
 	"waybill.dev/waybill/services/dispatcher/node"
 )
@@ -37,9 +37,38 @@ func (e *Executor) nodeInput(
 	if err != nil {
 		return view.NodeInput{}, node.Input{}, err
 	}
+	s, err := e.nodeAt(ctx, rec, events, nodeID, at)
+	if err != nil {
+		return view.NodeInput{}, node.Input{}, err
+	}
+	doc := view.NodeInput{
+		RunID: rec.RunID, NodeID: nodeID, TypeID: s.typeID, Sequence: s.sequence,
+		Config: s.in.Config, Inputs: s.in.Ports, Untrusted: sortedNames(s.in.UntrustedPorts),
+	}
+	if bad := s.bad; bad != nil {
+		doc.Config, doc.Inputs = json.RawMessage("{}"), map[string]json.RawMessage{}
+		doc.Error = &view.Error{Code: bad.Code, Message: bad.Message}
+	}
+	return doc, s.in, nil
+}
+
+// nodeAt is a node when an attempt of it started.
+type nodeAt struct {
+	typeID   string
+	sequence int // of the event that started the attempt
+	def      *workflow.Node
+	state    *runstate.State // before the attempt
+	in       node.Input
+	bad      *wire.NodeError // why there is no input
+}
+
+// nodeAt computes a node as of the start of its last attempt at or before an event; -1 is the last event.
+func (e *Executor) nodeAt(
+	ctx context.Context, rec *wire.RunRecord, events []wire.Event, nodeID string, at int,
+) (*nodeAt, error) {
 	start := lastStart(events, nodeID, at)
 	if start < 0 {
-		return view.NodeInput{}, node.Input{}, fault.New(fault.NotFound, "the node has not started in this run")
+		return nil, fault.New(fault.NotFound, "the node has not started in this run")
 	}
 	st := runstate.Fold(rec, events[:start])
 	plan, err := e.loadPlan(ctx, st)
@@ -47,22 +76,26 @@ func (e *Executor) nodeInput(
 		err = fault.New(fault.NotFound, "this host has no definition of the run")
 	}
 	if err != nil {
-		return view.NodeInput{}, node.Input{}, err
+		return nil, err
 	}
-	if _, ok := plan.Graph.Lookup(nodeID); !ok {
-		return view.NodeInput{}, node.Input{}, fault.New(fault.NotFound, "the definition of the run has no such node")
+	step, ok := plan.Graph.Lookup(nodeID)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "the definition of the run has no such node")
 	}
-	in, typeID, bad := machine.New(plan, e.cfg.Limits, st).Input(nodeID)
-	doc := view.NodeInput{
-		RunID: rec.RunID, NodeID: nodeID, TypeID: typeID, Sequence: events[start].Sequence,
-		Config: in.Config, Inputs: in.Ports, Untrusted: slices.AppendSeq([]string{}, maps.Keys(in.UntrustedPorts)),
+	out := &nodeAt{sequence: events[start].Sequence, state: st, def: plan.Graph.Steps[step].Node}
+	out.in, out.typeID, out.bad = machine.New(plan, e.cfg.Limits, st).Input(nodeID)
+	return out, nil
+}
+
+func sortedNames(set map[string]bool) []string {
+	out := []string{}
+	for name, in := range set {
+		if in {
+			out = append(out, name)
+		}
 	}
-	slices.Sort(doc.Untrusted)
-	if bad != nil {
-		doc.Config, doc.Inputs = json.RawMessage("{}"), map[string]json.RawMessage{}
-		doc.Error = &view.Error{Code: bad.Code, Message: bad.Message}
-	}
-	return doc, in, nil
+	slices.Sort(out)
+	return out
 }
 
 // readRun returns the record of a run and its events.

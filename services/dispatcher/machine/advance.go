@@ -225,6 +225,10 @@ func (m *Machine) startNode(now time.Time, id string, attempt int) {
 	if m.env.gateAttempt(now, id, t, attempt) {
 		return
 	}
+	if out := m.editedOutputs(id); out != nil {
+		m.completeEdited(now, id, out, attempt)
+		return
+	}
 	m.ageChannels(now, id)
 	in, trust, bad := m.gatherInput(id)
 	started := startedNodePayload{NodeID: id, TypeID: def.TypeID, Attempt: attempt}

@@ -52,6 +52,9 @@ func (h host) startRun(now time.Time) {
 }
 
 func (h host) gateAttempt(now time.Time, id string, t node.Type, attempt int) bool {
+	if h.editedOutputs(id) != nil { // nothing of the node is executed
+		return h.enforceExecutionLimit(now, id)
+	}
 	return h.failWithoutCapability(now, id, t, attempt) ||
 		h.failWithoutSecret(now, id, t, attempt) ||
 		h.failWithoutPermission(now, id, t, attempt) ||

@@ -216,6 +216,9 @@ func (m *Machine) nodeTrust(id string) wire.Trust {
 	if n := m.st.Nodes[id]; n != nil {
 		trust = trust.Meet(n.Trust)
 	}
+	if e := m.st.Record.Edit(id); e != nil {
+		trust = trust.Meet(trustOf(e.Untrusted || len(e.UntrustedInputs) > 0))
+	}
 	step := m.step(id)
 	for _, l := range step.In {
 		if src := m.st.Nodes[l.Edge.SourceNodeID]; src != nil && src.Status.Terminal() {
@@ -240,7 +243,7 @@ func (m *Machine) nodeTrust(id string) wire.Trust {
 func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawMessage, wire.Trust, *wire.NodeError) {
 	switch pv.Type {
 	case workflow.PortStatic:
-		return pv.Value, wire.Trusted, nil
+		return pv.Value, m.trustOfStatic(id, name), nil
 	case workflow.PortVariable:
 		if bad := m.checkRead(id, pv.VariableName); bad != nil {
 			return nil, wire.Trusted, bad
@@ -261,6 +264,13 @@ func (m *Machine) resolvePort(id, name string, pv workflow.PortValue) (json.RawM
 	default: // expressions are evaluated by evalExpression
 		return nil, wire.Trusted, nil
 	}
+}
+
+// trustOfStatic is the trust of a value of the definition. Only an edit can make it untrusted, if the port's
+// value in the source was.
+func (m *Machine) trustOfStatic(id, port string) wire.Trust {
+	e := m.st.Record.Edit(id)
+	return trustOf(e != nil && slices.Contains(e.UntrustedInputs, port))
 }
 
 func trustOf(tainted bool) wire.Trust {

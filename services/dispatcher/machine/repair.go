@@ -70,6 +70,7 @@ func (x *execution) repair(now time.Time) {
 	for id, n := range x.unfinishedNodes() {
 		t := x.plan.Types[n.TypeID]
 		switch {
+		case x.repairEdited(now, id, n):
 		case isGated(n), startsNow(n):
 			x.startNode(now, id, n.Attempt)
 		case runsWithoutEffect(n, t):
@@ -97,6 +98,7 @@ func (b *branch) repair(now time.Time) {
 	for id, n := range b.unfinishedNodes() {
 		t := b.plan.Types[n.TypeID]
 		switch {
+		case b.repairEdited(now, id, n):
 		case isGated(n), startsNow(n):
 			b.startNode(now, id, n.Attempt)
 		case runsWithoutEffect(n, t):

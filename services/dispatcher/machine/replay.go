@@ -55,6 +55,7 @@ func (r *replay) repair(now time.Time) {
 	for id, n := range r.unfinishedNodes() {
 		t := r.plan.Types[n.TypeID]
 		switch {
+		case r.repairEdited(now, id, n):
 		case isGated(n):
 			r.startNode(now, id, n.Attempt)
 		case runsWithoutEffect(n, t):

@@ -14,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/internal/share"
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
+	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/auth"
 )
@@ -39,6 +40,7 @@ var classes = map[string]Class{
 	"/grpc.health.v1.Health/Check":                          Free,
 	openwopv1.Engine_CreateRun_FullMethodName:               Start,
 	openwopv1.Engine_ForkRun_FullMethodName:                 Start,
+	hostv1.Host_ForkNode_FullMethodName:                     Start,
 	openwopv1.Engine_CancelRun_FullMethodName:               Urgent,
 	openwopv1.Engine_BulkCancelRuns_FullMethodName:          Urgent,
 	openwopv1.Engine_PauseRun_FullMethodName:                Urgent,

@@ -40,7 +40,7 @@ func refused(t *testing.T, err error) time.Duration {
 func TestClassOf_PutsStartsFirstAndAnswersLast(t *testing.T) {
 	t.Parallel()
 	for class, methods := range map[admission.Class][]string{
-		admission.Start: {openwopv1.Engine_CreateRun_FullMethodName, openwopv1.Engine_ForkRun_FullMethodName},
+		admission.Start: {openwopv1.Engine_CreateRun_FullMethodName, openwopv1.Engine_ForkRun_FullMethodName, hostv1.Host_ForkNode_FullMethodName},
 		admission.Urgent: {
 			openwopv1.Engine_CancelRun_FullMethodName, openwopv1.Engine_BulkCancelRuns_FullMethodName,
 			openwopv1.Engine_PauseRun_FullMethodName,

@@ -16,8 +16,8 @@ import (
 type rule struct {
 	public bool
 	scope  Scope
-	// also is a second required scope; empty means none.
-	also Scope
+	// also are further required scopes.
+	also []Scope
 }
 
 // methods is the table of all public methods (OpenWOP host contract §9.4).
@@ -25,7 +25,7 @@ var methods = map[string]rule{
 	openwopv1.Engine_GetCapabilities_FullMethodName:       {public: true},
 	openwopv1.Engine_GetWorkflow_FullMethodName:           {scope: ManifestRead},
 	openwopv1.Engine_CreateRun_FullMethodName:             {scope: RunsCreate},
-	openwopv1.Engine_ForkRun_FullMethodName:               {scope: RunsCreate, also: RunsRead},
+	openwopv1.Engine_ForkRun_FullMethodName:               {scope: RunsCreate, also: []Scope{RunsRead}},
 	openwopv1.Engine_GetRun_FullMethodName:                {scope: RunsRead},
 	openwopv1.Engine_CancelRun_FullMethodName:             {scope: RunsCancel},
 	openwopv1.Engine_BulkCancelRuns_FullMethodName:        {scope: RunsCancel},
@@ -42,7 +42,7 @@ var methods = map[string]rule{
 	hostv1.Host_ListRuns_FullMethodName:                   {scope: RunsRead},
 	hostv1.Host_CountRuns_FullMethodName:                  {scope: RunsRead},
 	hostv1.Host_BulkDeleteRuns_FullMethodName:             {scope: RunsDelete},
-	hostv1.Host_BulkRetryRuns_FullMethodName:              {scope: RunsCreate, also: RunsRead},
+	hostv1.Host_BulkRetryRuns_FullMethodName:              {scope: RunsCreate, also: []Scope{RunsRead}},
 	hostv1.Host_BulkAnnotateRuns_FullMethodName:           {scope: RunsRead},
 	hostv1.Host_WatchRuns_FullMethodName:                  {scope: RunsRead},
 	hostv1.Host_ListInterrupts_FullMethodName:             {scope: ApprovalsRespond},
@@ -78,7 +78,8 @@ var methods = map[string]rule{
 	hostv1.Host_GetRetention_FullMethodName:        {scope: RunsRead},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	hostv1.Host_GetRunView_FullMethodName:          {scope: RunsRead},
-	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead, also: ManifestRead}, // it has the node's config
+	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead, also: []Scope{ManifestRead}},               // it has the node's config
+	hostv1.Host_ForkNode_FullMethodName:            {scope: RunsCreate, also: []Scope{RunsRead, WorkflowsWrite}}, // it executes an edited definition
 	hostv1.Host_ReadAnswer_FullMethodName:          {scope: RunsRead},
 	// gRPC tooling. Health contains no tenant data.
 	"/grpc.health.v1.Health/Check": {public: true},
@@ -95,14 +96,10 @@ func ScopesOf(method string) (scopes []Scope, known bool) {
 }
 
 func (r rule) scopes() []Scope {
-	switch {
-	case r.scope == "":
+	if r.scope == "" {
 		return nil
-	case r.also == "":
-		return []Scope{r.scope}
-	default:
-		return []Scope{r.scope, r.also}
 	}
+	return append([]Scope{r.scope}, r.also...)
 }
 
 // Check authorizes a call by its credential. The principal is nil for public methods.

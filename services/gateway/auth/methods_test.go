@@ -27,6 +27,7 @@ var scopes = map[string]auth.Scope{
 	"/openwop.v1.Engine/VerifyAuditLog":       "audit:read",
 	"/waybill.host.v1.Host/ListAuditEntries":  "audit:read",
 	"/openwop.v1.Engine/ForkRun":              "runs:create runs:read",
+	"/waybill.host.v1.Host/ForkNode":          "runs:create runs:read workflows:write",
 	"/waybill.host.v1.Host/PollRunEvents":     "runs:read",
 	"/waybill.host.v1.Host/DiffRuns":          "runs:read",
 	"/waybill.host.v1.Host/CreateAnnotation":  "runs:read",

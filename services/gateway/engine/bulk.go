@@ -39,7 +39,7 @@ func (s *Service) BulkRetryRuns(ctx context.Context, req *hostv1.BulkRetryRunsRe
 		if keyed {
 			newRunID, digest = s.derivedID(retryOperation, tenant, key+" "+id), retryOperation
 		}
-		res, err := s.fork(ctx, fork, overlay{}, newRunID, digest)
+		res, err := s.fork(ctx, fork, overlay{}, nil, newRunID, digest)
 		return res.GetRunId(), err
 	})
 	return &hostv1.BulkRetryRunsResponse{Results: results}, err

@@ -32,7 +32,7 @@ func (s *Service) ForkRun(ctx context.Context, req *openwopv1.ForkRunRequest) (*
 	}
 	key, keyed := metaValue(ctx, MetaIdempotencyKey)
 	if !keyed {
-		return s.fork(ctx, req, over, "run_"+newID(), "")
+		return s.fork(ctx, req, over, nil, "run_"+newID(), "")
 	}
 	return s.forkKeyed(ctx, req, over, key)
 }
@@ -58,14 +58,17 @@ func (s *Service) forkKeyed(ctx context.Context, req *openwopv1.ForkRunRequest, 
 		setMeta(ctx, MetaReplay, "true")
 		return nil, a.Err
 	}
-	res, err := s.fork(ctx, req, over, s.derivedID(forkOperation, tenant, key), digest)
+	res, err := s.fork(ctx, req, over, nil, s.derivedID(forkOperation, tenant, key), digest)
 	if e, ok := fault.As(err); ok {
 		s.deps.Idempotency.RecordFailure(ctx, r, e)
 	}
 	return res, err
 }
 
-func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over overlay, runID, digest string) (*openwopv1.ForkRunResponse, error) {
+// fork starts a fork. edit is nil unless a node is edited; it determines fromSeq then.
+func (s *Service) fork(
+	ctx context.Context, req *openwopv1.ForkRunRequest, over overlay, edit *dispatcherv1.NodeEdit, runID, digest string,
+) (*openwopv1.ForkRunResponse, error) {
 	p := auth.From(ctx)
 	ask := &dispatcherv1.ForkRunRequest{
 		Tenant:        p.Tenant,
@@ -78,6 +81,7 @@ func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over 
 		Metadata:      over.Metadata,
 		TestKey:       p.TestKey,
 		Traceparent:   traceparent(ctx),
+		Edit:          edit,
 	}
 	if over.Tags != nil {
 		ask.Tags, ask.SetsTags = *over.Tags, true
@@ -89,9 +93,13 @@ func (s *Service) fork(ctx context.Context, req *openwopv1.ForkRunRequest, over 
 	if res.GetReplayed() {
 		setMeta(ctx, MetaReplay, "true")
 	}
-	if err := s.recordAudit(ctx, "run.forked", "runs/"+req.GetRunId(), map[string]any{
+	details := map[string]any{
 		"runId": res.GetRunId(), "mode": req.GetMode(), "fromSeq": res.GetFromSeq(), "repeated": res.GetReplayed(),
-	}); err != nil {
+	}
+	if edit != nil {
+		details["nodeId"], details["edited"], details["only"] = edit.GetNodeId(), editedParts(edit), edit.GetOnly()
+	}
+	if err := s.recordAudit(ctx, "run.forked", "runs/"+req.GetRunId(), details); err != nil {
 		return nil, err
 	}
 	setMeta(ctx, MetaStatus, "201")

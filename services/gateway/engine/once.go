@@ -25,6 +25,7 @@ var once = map[string]func() proto.Message{
 	hostv1.Host_BulkDeleteRuns_FullMethodName:      func() proto.Message { return &hostv1.BulkDeleteRunsResponse{} },
 	hostv1.Host_BulkRetryRuns_FullMethodName:       func() proto.Message { return &hostv1.BulkRetryRunsResponse{} },
 	hostv1.Host_BulkAnnotateRuns_FullMethodName:    func() proto.Message { return &hostv1.BulkAnnotateRunsResponse{} },
+	hostv1.Host_ForkNode_FullMethodName:            func() proto.Message { return &hostv1.ForkNodeResponse{} },
 	hostv1.Host_CreateAnnotation_FullMethodName:    func() proto.Message { return &hostv1.CreateAnnotationResponse{} },
 	hostv1.Host_PutWorkflow_FullMethodName:         func() proto.Message { return &hostv1.PutWorkflowResponse{} },
 	hostv1.Host_DeleteWorkflow_FullMethodName:      func() proto.Message { return &hostv1.DeleteWorkflowResponse{} },
@@ -51,6 +52,7 @@ func Repeatable(method string) bool {
 // requests.
 var statuses = map[string]string{
 	hostv1.Host_CreateAnnotation_FullMethodName: "201",
+	hostv1.Host_ForkNode_FullMethodName:         "201",
 	openwopv1.Engine_PauseRun_FullMethodName:    "202",
 	openwopv1.Engine_ResumeRun_FullMethodName:   "202",
 

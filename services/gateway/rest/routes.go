@@ -237,6 +237,14 @@ var Routes = []Route{
 		Success:  200,
 	},
 	{
+		HTTP:     http.MethodPost,
+		Path:     "/v1/runs/{run_id}/nodes/{node_id}/fork",
+		Method:   hostv1.Host_ForkNode_FullMethodName,
+		Success:  201,
+		Body:     func() proto.Message { return &hostv1.ForkNodeRequest{} },
+		FromPath: []string{"runId", "nodeId"},
+	},
+	{
 		HTTP: http.MethodPost, Path: "/v1/answers:read", Method: hostv1.Host_ReadAnswer_FullMethodName, Success: 200,
 		Body: func() proto.Message { return &hostv1.ReadAnswerRequest{} },
 	},

@@ -75,7 +75,7 @@ func (w *worker) deliverFrames(ctx context.Context, held *heldLane) (laneResult,
 	if errors.Is(err, runlog.ErrUnavailable) {
 		return laneResult{}, err
 	}
-	if err != nil || rec.Replays() { // unreadable records and replays are not delivered
+	if err != nil || rec.Silent() { // nor is an unreadable record
 		return laneResult{}, held.Delete(ctx)
 	}
 	for {

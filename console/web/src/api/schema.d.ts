@@ -624,6 +624,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{runId}/nodes/{nodeId}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Fork node
+         * @description Starts a branch of a run in which one node is edited, or a run of that node alone. Scopes runs:create, runs:read and workflows:write, because it executes what is not registered. Needs the scope runs:create and the scope runs:read and the scope workflows:write.
+         */
+        post: operations["forkNode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{runId}/nodes/{nodeId}/input": {
         parameters: {
             query?: never;
@@ -2893,6 +2913,22 @@ export interface components {
         /** @enum {string} */
         ForkMode: "replay" | "branch";
         /** @description The fork and where to follow it. */
+        ForkNodeResult: {
+            /**
+             * Format: uri
+             * @description An absolute URI.
+             */
+            eventsUrl: string;
+            /**
+             * Format: int64
+             * @description The first sequence that the fork produces itself.
+             */
+            fromSeq: number;
+            runId: string;
+            sourceRunId: string;
+            status: components["schemas"]["RunStatus"];
+        };
+        /** @description The fork and where to follow it. */
         ForkRunResult: {
             /**
              * Format: uri
@@ -4871,15 +4907,23 @@ export interface components {
             /** Format: int64 */
             rating?: number;
         };
+        SnapshotEdit: {
+            config?: components["schemas"]["JsonObject"];
+            inputs?: string[];
+            nodeId: string;
+            outputs?: boolean;
+        };
         SnapshotError: {
             code: string;
             details?: components["schemas"]["JsonObject"];
             message: string;
         };
         SnapshotFork: {
+            edits?: components["schemas"]["SnapshotEdit"][];
             /** Format: int64 */
             fromSeq: number;
             mode: components["schemas"]["ForkMode"];
+            only?: string;
             sourceRunId: string;
         };
         /** @description The data of one server-sent event: a RunEvent, or for the event name state.snapshot a RunSnapshot, ai.message.chunk an OutputChunk, batch an array of RunEvents, run.annotated an Annotation. */
@@ -10882,6 +10926,248 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
+        };
+    };
+    forkNode: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Identifies the request: a repetition gets the first answer, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
+                runId: string;
+                /**
+                 * @description Id of the node in its workflow.
+                 * @example gate
+                 */
+                nodeId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "config": {
+                 *         "prompt": "Sort this mail:\n\n{{mail}}"
+                 *       },
+                 *       "only": true
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The members of the node's config that change; null removes one. Only for a node that calls a model. */
+                    config?: components["schemas"]["JsonObject"];
+                    /** @description Values of input ports, by port. Only for a node that calls a model. */
+                    inputs?: components["schemas"]["JsonObject"];
+                    /** @description True: the run executes this node alone, with its recorded inputs, and no webhook or callback gets anything of it. Only for a node that calls a model. */
+                    only?: boolean;
+                    /** @description Values of output ports, by port: the node is not executed. Not for a node that asks a person. */
+                    outputs?: components["schemas"]["JsonObject"];
+                    /** @description {configurable?, tags?, metadata?}, as for a fork. */
+                    runOptionsOverlay?: components["schemas"]["BranchOverlay"];
+                };
+            };
+        };
+        responses: {
+            /** @description The fork and where to follow it. */
+            201: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "eventsUrl": "https://waybill.example/v1/runs/run_06f2m8k4v9q3x7b1c5d0e8g2hj/events",
+                     *       "fromSeq": 0,
+                     *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "sourceRunId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *       "status": "pending"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ForkNodeResult"];
+                };
+            };
+            /** @description capability_required, unsupported_mock_provider, validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error400"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description credential_forbidden, forbidden, mock_provider_forbidden, provider_policy_denied. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error403"];
+                };
+            };
+            /** @description not_found, run_not_found, workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description conflict, idempotency_in_flight, idempotency_key_mismatch. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error409"];
+                };
+            };
+            /** @description run_expired. */
+            410: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunExpiredError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description fork_invalid_seq. */
+            422: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForkInvalidSeqError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
                 };
             };
             /** @description engine_version_mismatch, service_unavailable. */

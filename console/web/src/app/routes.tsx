@@ -9,6 +9,7 @@ export const routes: readonly { path: string; page: Page }[] = [
   { path: "/runs/:runId", page: loaded(() => import("../pages/run/RunPage")) },
   { path: "/runs/:runId/envelopes/:envelope?", page: loaded(() => import("../pages/envelope/EnvelopePage")) },
   { path: "/runs/:runId/diff/:against", page: loaded(() => import("../pages/diff/DiffPage")) },
+  { path: "/runs/:runId/nodes/:nodeId/play", page: loaded(() => import("../pages/play/PlayPage")) },
   { path: "/runs/:runId/report", page: loaded(() => import("../pages/report/ReportPage")) },
   { path: "/diff", page: loaded(() => import("../pages/diff/DiffPage")) },
   { path: "/bundle", page: loaded(() => import("../pages/bundle/BundlePage")) },

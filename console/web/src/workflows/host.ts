@@ -45,8 +45,8 @@ function merged(answers: UseQueryResult<{ workflows?: Statistics[] } | undefined
 }
 
 /** The versions of a workflow, the current one first, and where it comes from. */
-export function useVersions(workflowId: string) {
-  return useQuery({ queryKey: ["workflow-versions", workflowId], queryFn: ({ signal }) => loadVersions(workflowId, signal), refetchOnMount: "always" });
+export function useVersions(workflowId: string, enabled = true) {
+  return useQuery({ queryKey: ["workflow-versions", workflowId], queryFn: ({ signal }) => loadVersions(workflowId, signal), refetchOnMount: "always", enabled });
 }
 
 export function loadVersions(workflowId: string, signal?: AbortSignal): Promise<Versions> {

@@ -39,9 +39,9 @@ func (s *Subscription) WantsType(t wire.EventType) bool {
 }
 
 // Covers reports whether a run is selected by its record. Replays never are (OpenWOP host
-// contract §7.2, §10.5).
+// contract §7.2, §10.5), nor runs of a single node.
 func (s *Subscription) Covers(r *wire.RunRecord) bool {
-	if r.Owner.Tenant != s.Tenant || r.Replays() {
+	if r.Owner.Tenant != s.Tenant || r.Silent() {
 		return false
 	}
 	if s.Callback {

@@ -16,20 +16,22 @@ type Props = {
   chosen: string | undefined;
   /** Maximum number of attempts. */
   attempts: number | undefined;
+  /** Names the ladder among others of the same node on a page. */
+  about?: string;
 };
 
 /** Returns the path of an envelope, or of an attempt without one. */
 export const envelopePath = (runId: string, key: string): string => `/runs/${encodeURIComponent(runId)}/envelopes/${encodeURIComponent(key)}`;
 
 /** The model calls of one node execution, with the eight gates of each attempt. */
-export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode {
+export function Ladder({ runId, execution, chosen, attempts, about = "" }: Props): ReactNode {
   const columns = columnsOf(execution);
   if (columns.length === 0) return null;
   const open = execution.result === "open";
   return (
     <>
       {columns.length > 1 && (
-        <nav className="ladder-pick" aria-label="Attempts">
+        <nav className="ladder-pick" aria-label={`Attempts${about}`}>
           <ul>
             {columns.map((c) => (
               <li key={c.key}>
@@ -43,7 +45,7 @@ export function Ladder({ runId, execution, chosen, attempts }: Props): ReactNode
       )}
       {/* A scrollable region must be reachable by keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <section className="ladder-scroll" aria-label={`Ladder of ${escapeHidden(execution.nodeId)}`} tabIndex={0}>
+      <section className="ladder-scroll" aria-label={`Ladder of ${escapeHidden(execution.nodeId)}${about}`} tabIndex={0}>
         <table className={columns.length <= 3 ? "ladder wide" : "ladder"}>
           <caption className="unseen">Gates from shape to routing, one column for each attempt and document</caption>
           <thead>

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { isObject } from "../../api/json";
+import { isObject, type Json } from "../../api/json";
 import { isTerminal, type RunLimit, type RunSnapshot } from "../../api/model";
 import { useConfig } from "../../api/session";
 import type { RunView } from "../../ladder/model";
@@ -148,7 +148,8 @@ function Facts({ snapshot, log, owner }: { snapshot: RunSnapshot; log: RunLog; o
           <Link href={`/runs/${fork.runId}?e=${fork.seq}`}>
             {shortId(fork.runId)} at #{fork.seq}
           </Link>
-          {fork.mode && ` (${fork.mode})`}{" "}
+          {fork.mode && ` (${fork.mode})`}
+          {fork.words && <> <Name text={fork.words} /></>}{" "}
           <Link href={`/runs/${fork.runId}/diff/${snapshot.runId}`} className="small">
             compare
           </Link>
@@ -197,11 +198,18 @@ function Moment({ at }: { at: string }): ReactNode {
 }
 
 // The snapshot of a fork names its source; hosts use different members.
-function forkOf(snapshot: RunSnapshot): { runId: string; seq: number; mode: string } | undefined {
+function forkOf(snapshot: RunSnapshot): { runId: string; seq: number; mode: string; words: string } | undefined {
   const source = [snapshot.forkedFrom, snapshot.fork, snapshot].find((s) => isObject(s) && (s.sourceRunId ?? (s === snapshot ? undefined : s.runId)));
   if (!isObject(source)) return undefined;
   const runId = text(source.sourceRunId ?? source.runId);
-  return runId ? { runId, seq: Number(source.fromSeq ?? 0), mode: text(source.mode) } : undefined;
+  return runId ? { runId, seq: Number(source.fromSeq ?? 0), mode: text(source.mode), words: editWords(source) } : undefined;
+}
+
+/** What a fork executes differently from its source. */
+function editWords(fork: { [name: string]: Json | undefined }): string {
+  if (text(fork.only)) return `· only node ${text(fork.only)}`;
+  const edits = Array.isArray(fork.edits) ? fork.edits.filter(isObject) : [];
+  return edits.length === 0 ? "" : `· edited: ${edits.map((e) => `${text(e.nodeId)} (${e.outputs === true ? "outputs" : "settings"})`).join(", ")}`;
 }
 
 function Failure({ snapshot, log, onOpen }: { snapshot: RunSnapshot; log: RunLog; onOpen: (seq: number) => void }): ReactNode {

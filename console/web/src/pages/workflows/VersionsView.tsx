@@ -1,11 +1,13 @@
-import { useId, type ReactNode } from "react";
+import { useId, useState, type ReactNode } from "react";
 import { Link, useLocation, useSearch } from "wouter";
+import { useMay } from "../../api/session";
 import { Changes } from "../../ui/Changes";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Name } from "../../ui/Text";
 import { definitionChanges } from "../../workflows/compare";
 import { useDefinition, type Versions } from "../../workflows/host";
 import { workflowPath } from "../../workflows/path";
+import { ChangeDialog, type Change } from "./ChangeDialog";
 
 /** The versions of a workflow, and what differs between two of them. */
 export function VersionsView({ workflowId, versions }: { workflowId: string; versions: Versions }): ReactNode {
@@ -16,6 +18,8 @@ export function VersionsView({ workflowId, versions }: { workflowId: string; ver
   const current = list.find((v) => v.current)?.version ?? "";
   const to = params.get("to") ?? current;
   const from = params.get("from") ?? list.find((v) => v.version !== to)?.version ?? "";
+  const mayChange = useMay("workflows:write") && versions.origin === "tenant";
+  const [asked, ask] = useState<Change>();
   const go = (a: string, b: string): void => navigate(workflowPath(workflowId, "", { view: "versions", from: a, to: b }), { replace: true });
   return (
     <div className="versions">
@@ -26,7 +30,7 @@ export function VersionsView({ workflowId, versions }: { workflowId: string; ver
             <th scope="col">Version</th>
             <th scope="col">Digest</th>
             <th scope="col">
-              <span className="unseen">Compare</span>
+              <span className="unseen">Actions</span>
             </th>
           </tr>
         </thead>
@@ -46,15 +50,28 @@ export function VersionsView({ workflowId, versions }: { workflowId: string; ver
               </td>
               <td className="num">
                 {!v.current && (
-                  <button type="button" onClick={() => go(v.version, current)} aria-label={`Compare with current: version ${v.version}`}>
-                    Compare with current
-                  </button>
+                  <span className="buttons version-actions">
+                    <button type="button" onClick={() => go(v.version, current)} aria-label={`Compare with current: version ${v.version}`}>
+                      Compare with current
+                    </button>
+                    {mayChange && (
+                      <>
+                        <button type="button" onClick={() => ask({ verb: "promote", version: v.version, current })} aria-label={`Make current: version ${v.version}`}>
+                          Make current
+                        </button>
+                        <button type="button" className="danger" onClick={() => ask({ verb: "delete", version: v.version })} aria-label={`Delete version ${v.version}`}>
+                          Delete
+                        </button>
+                      </>
+                    )}
+                  </span>
                 )}
               </td>
             </tr>
           ))}
         </tbody>
       </table>
+      {asked && <ChangeDialog workflowId={workflowId} change={asked} onClose={() => ask(undefined)} />}
       {list.length > 1 && (
         <section className="card" aria-label="Differences">
           <div className="compare">

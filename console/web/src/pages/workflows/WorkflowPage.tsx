@@ -20,6 +20,7 @@ import { nodesOf, variablesOf, type Definition } from "../../workflows/definitio
 import { useDefinition, useStatistics, useVersions, written, type Versions } from "../../workflows/host";
 import { workflowPath } from "../../workflows/path";
 import { useFeed } from "../../workflows/useFeed";
+import { ChangeDialog } from "./ChangeDialog";
 import { LatestRuns } from "./LatestRuns";
 import { NoWorkflow } from "./NoWorkflow";
 import { VersionsView } from "./VersionsView";
@@ -95,6 +96,7 @@ function Head({ workflowId, title, version, versions, definition }: HeadProps): 
   const [, navigate] = useLocation();
   const mayStart = useMay("runs:create");
   const mayWrite = useMay("workflows:write");
+  const [deleting, setDeleting] = useState(false);
   const readOnly = versions && readOnlyReason(versions.origin, versions.file);
   const description = text(definition?.description);
   const shown = versions?.versions.find((v) => v.version === version);
@@ -134,6 +136,11 @@ function Head({ workflowId, title, version, versions, definition }: HeadProps): 
               Edit
             </Link>
           )}
+          {mayWrite && versions && !readOnly && (
+            <button type="button" className="danger" onClick={() => setDeleting(true)}>
+              Delete…
+            </button>
+          )}
           {mayStart && (
             <Link href={workflowPath(workflowId, "start")} className="button primary">
               <Icon name="play" /> Start a run
@@ -155,6 +162,7 @@ function Head({ workflowId, title, version, versions, definition }: HeadProps): 
         )}
         {shown && !shown.current && <span>New runs use the current version, not this one.</span>}
       </p>
+      {deleting && <ChangeDialog workflowId={workflowId} change={{ verb: "delete" }} onClose={() => setDeleting(false)} />}
       {description && (
         <p className="workflow-description">
           <Text text={description} />

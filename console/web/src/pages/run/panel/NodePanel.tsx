@@ -12,6 +12,7 @@ import { barLook, factsOf } from "../barWords";
 import { executionOf, type Chosen } from "./chosen";
 import { Conversation } from "./Conversation";
 import { useFocusAndReturn } from "./focus";
+import { EditActions } from "./EditActions";
 import { InputsAndOutputs, Questions } from "./Sections";
 import "./panel.css";
 
@@ -68,6 +69,7 @@ export function NodePanel({ view, chosen, log, snapshot, opened, onClose, onEven
               <Icon name="fork" /> Fork before this node…
             </button>
           )}
+          {!recorded && <EditActions runId={log.runId} lane={lane} bar={bar} log={log} asksModel={execution !== undefined} />}
         </div>
       )}
     </aside>

@@ -284,8 +284,10 @@ type ForkRunRequest struct {
 	// The tags replace the source's tags, even if empty.
 	SetsTags bool `protobuf:"varint,10,opt,name=sets_tags,json=setsTags,proto3" json:"sets_tags,omitempty"`
 	// The credential is a test key: mockProvider is allowed.
-	TestKey       bool   `protobuf:"varint,11,opt,name=test_key,json=testKey,proto3" json:"test_key,omitempty"`
-	Traceparent   string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	TestKey     bool   `protobuf:"varint,11,opt,name=test_key,json=testKey,proto3" json:"test_key,omitempty"`
+	Traceparent string `protobuf:"bytes,12,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// The node to edit; it determines where the fork begins. Only for a branch.
+	Edit          *NodeEdit `protobuf:"bytes,13,opt,name=edit,proto3" json:"edit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +406,92 @@ func (x *ForkRunRequest) GetTraceparent() string {
 	return ""
 }
 
+func (x *ForkRunRequest) GetEdit() *NodeEdit {
+	if x != nil {
+		return x.Edit
+	}
+	return nil
+}
+
+// NodeEdit changes one node of a branch.
+type NodeEdit struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	NodeId string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// JSON objects; empty when absent. The config has the members that change.
+	Config  []byte `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
+	Inputs  []byte `protobuf:"bytes,3,opt,name=inputs,proto3" json:"inputs,omitempty"`
+	Outputs []byte `protobuf:"bytes,4,opt,name=outputs,proto3" json:"outputs,omitempty"`
+	// The run executes this node alone.
+	Only          bool `protobuf:"varint,5,opt,name=only,proto3" json:"only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeEdit) Reset() {
+	*x = NodeEdit{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeEdit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeEdit) ProtoMessage() {}
+
+func (x *NodeEdit) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeEdit.ProtoReflect.Descriptor instead.
+func (*NodeEdit) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NodeEdit) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *NodeEdit) GetConfig() []byte {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *NodeEdit) GetInputs() []byte {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+func (x *NodeEdit) GetOutputs() []byte {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+func (x *NodeEdit) GetOnly() bool {
+	if x != nil {
+		return x.Only
+	}
+	return false
+}
+
 // ForkRunResponse names the fork.
 type ForkRunResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -420,7 +508,7 @@ type ForkRunResponse struct {
 
 func (x *ForkRunResponse) Reset() {
 	*x = ForkRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +520,7 @@ func (x *ForkRunResponse) String() string {
 func (*ForkRunResponse) ProtoMessage() {}
 
 func (x *ForkRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[3]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +533,7 @@ func (x *ForkRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkRunResponse.ProtoReflect.Descriptor instead.
 func (*ForkRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{3}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ForkRunResponse) GetRunId() string {
@@ -496,7 +584,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +596,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[4]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +609,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{4}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CancelRunRequest) GetTenant() string {
@@ -564,7 +652,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +664,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[5]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +677,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{5}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CancelRunResponse) GetStatus() string {
@@ -621,7 +709,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +721,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[6]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +734,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{6}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PauseRunRequest) GetTenant() string {
@@ -694,7 +782,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +794,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[7]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +807,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{7}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PauseRunResponse) GetPausedAt() string {
@@ -741,7 +829,7 @@ type ResumeRunRequest struct {
 
 func (x *ResumeRunRequest) Reset() {
 	*x = ResumeRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +841,7 @@ func (x *ResumeRunRequest) String() string {
 func (*ResumeRunRequest) ProtoMessage() {}
 
 func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[8]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +854,7 @@ func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{8}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ResumeRunRequest) GetTenant() string {
@@ -800,7 +888,7 @@ type ResumeRunResponse struct {
 
 func (x *ResumeRunResponse) Reset() {
 	*x = ResumeRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +900,7 @@ func (x *ResumeRunResponse) String() string {
 func (*ResumeRunResponse) ProtoMessage() {}
 
 func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[9]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +913,7 @@ func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{9}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ResumeRunResponse) GetResumedAt() string {
@@ -847,7 +935,7 @@ type RedactTextsRequest struct {
 
 func (x *RedactTextsRequest) Reset() {
 	*x = RedactTextsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +947,7 @@ func (x *RedactTextsRequest) String() string {
 func (*RedactTextsRequest) ProtoMessage() {}
 
 func (x *RedactTextsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[10]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +960,7 @@ func (x *RedactTextsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedactTextsRequest.ProtoReflect.Descriptor instead.
 func (*RedactTextsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{10}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RedactTextsRequest) GetTenant() string {
@@ -906,7 +994,7 @@ type RedactTextsResponse struct {
 
 func (x *RedactTextsResponse) Reset() {
 	*x = RedactTextsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1006,7 @@ func (x *RedactTextsResponse) String() string {
 func (*RedactTextsResponse) ProtoMessage() {}
 
 func (x *RedactTextsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[11]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1019,7 @@ func (x *RedactTextsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RedactTextsResponse.ProtoReflect.Descriptor instead.
 func (*RedactTextsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{11}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RedactTextsResponse) GetTexts() []string {
@@ -966,7 +1054,7 @@ type ResolveInterruptRequest struct {
 
 func (x *ResolveInterruptRequest) Reset() {
 	*x = ResolveInterruptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1066,7 @@ func (x *ResolveInterruptRequest) String() string {
 func (*ResolveInterruptRequest) ProtoMessage() {}
 
 func (x *ResolveInterruptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[12]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1079,7 @@ func (x *ResolveInterruptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveInterruptRequest.ProtoReflect.Descriptor instead.
 func (*ResolveInterruptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{12}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ResolveInterruptRequest) GetTenant() string {
@@ -1081,7 +1169,7 @@ type ResolveInterruptResponse struct {
 
 func (x *ResolveInterruptResponse) Reset() {
 	*x = ResolveInterruptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1181,7 @@ func (x *ResolveInterruptResponse) String() string {
 func (*ResolveInterruptResponse) ProtoMessage() {}
 
 func (x *ResolveInterruptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[13]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1194,7 @@ func (x *ResolveInterruptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveInterruptResponse.ProtoReflect.Descriptor instead.
 func (*ResolveInterruptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{13}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ResolveInterruptResponse) GetNodeId() string {
@@ -1166,7 +1254,7 @@ type Standing struct {
 
 func (x *Standing) Reset() {
 	*x = Standing{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1266,7 @@ func (x *Standing) String() string {
 func (*Standing) ProtoMessage() {}
 
 func (x *Standing) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[14]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1279,7 @@ func (x *Standing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Standing.ProtoReflect.Descriptor instead.
 func (*Standing) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{14}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Standing) GetListed() bool {
@@ -1234,7 +1322,7 @@ type Votes struct {
 
 func (x *Votes) Reset() {
 	*x = Votes{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1334,7 @@ func (x *Votes) String() string {
 func (*Votes) ProtoMessage() {}
 
 func (x *Votes) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[15]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1347,7 @@ func (x *Votes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Votes.ProtoReflect.Descriptor instead.
 func (*Votes) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{15}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Votes) GetAccepts() int32 {
@@ -1296,7 +1384,7 @@ type GetInterruptRequest struct {
 
 func (x *GetInterruptRequest) Reset() {
 	*x = GetInterruptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1396,7 @@ func (x *GetInterruptRequest) String() string {
 func (*GetInterruptRequest) ProtoMessage() {}
 
 func (x *GetInterruptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[16]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1409,7 @@ func (x *GetInterruptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInterruptRequest.ProtoReflect.Descriptor instead.
 func (*GetInterruptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{16}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetInterruptRequest) GetTenant() string {
@@ -1374,7 +1462,7 @@ type GetInterruptResponse struct {
 
 func (x *GetInterruptResponse) Reset() {
 	*x = GetInterruptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1474,7 @@ func (x *GetInterruptResponse) String() string {
 func (*GetInterruptResponse) ProtoMessage() {}
 
 func (x *GetInterruptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[17]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1487,7 @@ func (x *GetInterruptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInterruptResponse.ProtoReflect.Descriptor instead.
 func (*GetInterruptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{17}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetInterruptResponse) GetPayload() []byte {
@@ -1478,7 +1566,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1490,7 +1578,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[18]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1503,7 +1591,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{18}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PutWorkflowRequest) GetTenant() string {
@@ -1572,7 +1660,7 @@ type PutWorkflowResponse struct {
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1584,7 +1672,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[19]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1597,7 +1685,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{19}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -1676,7 +1764,7 @@ type WorkflowWarning struct {
 
 func (x *WorkflowWarning) Reset() {
 	*x = WorkflowWarning{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1776,7 @@ func (x *WorkflowWarning) String() string {
 func (*WorkflowWarning) ProtoMessage() {}
 
 func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[20]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1789,7 @@ func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
 func (*WorkflowWarning) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{20}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkflowWarning) GetPath() string {
@@ -1738,7 +1826,7 @@ type GetWorkflowRequest struct {
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1838,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[21]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1851,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{21}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetWorkflowRequest) GetTenant() string {
@@ -1799,7 +1887,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1899,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[22]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +1912,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{22}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetWorkflowResponse) GetDefinition() []byte {
@@ -1859,7 +1947,7 @@ type ListWorkflowVersionsRequest struct {
 
 func (x *ListWorkflowVersionsRequest) Reset() {
 	*x = ListWorkflowVersionsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +1959,7 @@ func (x *ListWorkflowVersionsRequest) String() string {
 func (*ListWorkflowVersionsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[23]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +1972,7 @@ func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{23}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListWorkflowVersionsRequest) GetTenant() string {
@@ -1915,7 +2003,7 @@ type ListWorkflowVersionsResponse struct {
 
 func (x *ListWorkflowVersionsResponse) Reset() {
 	*x = ListWorkflowVersionsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2015,7 @@ func (x *ListWorkflowVersionsResponse) String() string {
 func (*ListWorkflowVersionsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[24]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2028,7 @@ func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{24}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListWorkflowVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -1983,7 +2071,7 @@ type WorkflowVersion struct {
 
 func (x *WorkflowVersion) Reset() {
 	*x = WorkflowVersion{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2083,7 @@ func (x *WorkflowVersion) String() string {
 func (*WorkflowVersion) ProtoMessage() {}
 
 func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[25]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2096,7 @@ func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
 func (*WorkflowVersion) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{25}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkflowVersion) GetVersion() string {
@@ -2045,7 +2133,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2145,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[26]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2158,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{26}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteWorkflowRequest) GetTenant() string {
@@ -2104,7 +2192,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2204,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[27]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2217,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{27}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteWorkflowResponse) GetVersions() []string {
@@ -2152,7 +2240,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2252,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[28]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2265,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{28}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListWorkflowsRequest) GetTenant() string {
@@ -2213,7 +2301,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2313,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[29]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2326,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{29}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -2278,7 +2366,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +2378,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[30]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2391,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{30}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -2378,7 +2466,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2478,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[31]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2491,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{31}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
 }
 
 // DescribeResponse holds what can be executed.
@@ -2443,7 +2531,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2543,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[32]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2556,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{32}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DescribeResponse) GetNodeTypes() []*NodeType {
@@ -2593,7 +2681,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2693,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[33]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2706,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{33}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListModelCapabilitiesRequest) GetTenant() string {
@@ -2639,7 +2727,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2651,7 +2739,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[34]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2664,7 +2752,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{34}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -2694,7 +2782,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2706,7 +2794,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[35]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2719,7 +2807,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{35}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -2757,7 +2845,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2769,7 +2857,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[36]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2782,7 +2870,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{36}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -2820,7 +2908,7 @@ type PromptSupport struct {
 
 func (x *PromptSupport) Reset() {
 	*x = PromptSupport{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2832,7 +2920,7 @@ func (x *PromptSupport) String() string {
 func (*PromptSupport) ProtoMessage() {}
 
 func (x *PromptSupport) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[37]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2845,7 +2933,7 @@ func (x *PromptSupport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptSupport.ProtoReflect.Descriptor instead.
 func (*PromptSupport) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{37}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PromptSupport) GetTemplateKinds() []string {
@@ -2894,7 +2982,7 @@ type NodeType struct {
 
 func (x *NodeType) Reset() {
 	*x = NodeType{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +2994,7 @@ func (x *NodeType) String() string {
 func (*NodeType) ProtoMessage() {}
 
 func (x *NodeType) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[38]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3007,7 @@ func (x *NodeType) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeType.ProtoReflect.Descriptor instead.
 func (*NodeType) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{38}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *NodeType) GetTypeId() string {
@@ -2976,7 +3064,7 @@ type ProgramMockRequest struct {
 
 func (x *ProgramMockRequest) Reset() {
 	*x = ProgramMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3076,7 @@ func (x *ProgramMockRequest) String() string {
 func (*ProgramMockRequest) ProtoMessage() {}
 
 func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[39]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3089,7 @@ func (x *ProgramMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockRequest.ProtoReflect.Descriptor instead.
 func (*ProgramMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{39}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ProgramMockRequest) GetNodeId() string {
@@ -3041,7 +3129,7 @@ type MockEntry struct {
 
 func (x *MockEntry) Reset() {
 	*x = MockEntry{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3141,7 @@ func (x *MockEntry) String() string {
 func (*MockEntry) ProtoMessage() {}
 
 func (x *MockEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[40]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3154,7 @@ func (x *MockEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MockEntry.ProtoReflect.Descriptor instead.
 func (*MockEntry) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{40}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MockEntry) GetStopReason() string {
@@ -3121,7 +3209,7 @@ type ProgramMockResponse struct {
 
 func (x *ProgramMockResponse) Reset() {
 	*x = ProgramMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3133,7 +3221,7 @@ func (x *ProgramMockResponse) String() string {
 func (*ProgramMockResponse) ProtoMessage() {}
 
 func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[41]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3146,7 +3234,7 @@ func (x *ProgramMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramMockResponse.ProtoReflect.Descriptor instead.
 func (*ProgramMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{41}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ProgramMockResponse) GetCount() int32 {
@@ -3168,7 +3256,7 @@ type ResetMockRequest struct {
 
 func (x *ResetMockRequest) Reset() {
 	*x = ResetMockRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +3268,7 @@ func (x *ResetMockRequest) String() string {
 func (*ResetMockRequest) ProtoMessage() {}
 
 func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[42]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +3281,7 @@ func (x *ResetMockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockRequest.ProtoReflect.Descriptor instead.
 func (*ResetMockRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{42}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ResetMockRequest) GetTenant() string {
@@ -3220,7 +3308,7 @@ type ResetMockResponse struct {
 
 func (x *ResetMockResponse) Reset() {
 	*x = ResetMockResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3320,7 @@ func (x *ResetMockResponse) String() string {
 func (*ResetMockResponse) ProtoMessage() {}
 
 func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[43]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3333,7 @@ func (x *ResetMockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetMockResponse.ProtoReflect.Descriptor instead.
 func (*ResetMockResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{43}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ResetMockResponse) GetCleared() int32 {
@@ -3266,7 +3354,7 @@ type LastMockBudgetRequest struct {
 
 func (x *LastMockBudgetRequest) Reset() {
 	*x = LastMockBudgetRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3278,7 +3366,7 @@ func (x *LastMockBudgetRequest) String() string {
 func (*LastMockBudgetRequest) ProtoMessage() {}
 
 func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[44]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3291,7 +3379,7 @@ func (x *LastMockBudgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetRequest.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{44}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LastMockBudgetRequest) GetNodeId() string {
@@ -3318,7 +3406,7 @@ type LastMockBudgetResponse struct {
 
 func (x *LastMockBudgetResponse) Reset() {
 	*x = LastMockBudgetResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3330,7 +3418,7 @@ func (x *LastMockBudgetResponse) String() string {
 func (*LastMockBudgetResponse) ProtoMessage() {}
 
 func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3343,7 +3431,7 @@ func (x *LastMockBudgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LastMockBudgetResponse.ProtoReflect.Descriptor instead.
 func (*LastMockBudgetResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{45}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LastMockBudgetResponse) GetMaxTokens() int32 {
@@ -3372,7 +3460,7 @@ type ComposePromptRequest struct {
 
 func (x *ComposePromptRequest) Reset() {
 	*x = ComposePromptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3472,7 @@ func (x *ComposePromptRequest) String() string {
 func (*ComposePromptRequest) ProtoMessage() {}
 
 func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3485,7 @@ func (x *ComposePromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptRequest.ProtoReflect.Descriptor instead.
 func (*ComposePromptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{46}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ComposePromptRequest) GetTenant() string {
@@ -3452,7 +3540,7 @@ type ComposePromptResponse struct {
 
 func (x *ComposePromptResponse) Reset() {
 	*x = ComposePromptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +3552,7 @@ func (x *ComposePromptResponse) String() string {
 func (*ComposePromptResponse) ProtoMessage() {}
 
 func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[47]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +3565,7 @@ func (x *ComposePromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ComposePromptResponse.ProtoReflect.Descriptor instead.
 func (*ComposePromptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{47}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ComposePromptResponse) GetPayload() []byte {
@@ -3498,7 +3586,7 @@ type ResolvePromptRequest struct {
 
 func (x *ResolvePromptRequest) Reset() {
 	*x = ResolvePromptRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3598,7 @@ func (x *ResolvePromptRequest) String() string {
 func (*ResolvePromptRequest) ProtoMessage() {}
 
 func (x *ResolvePromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[48]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3611,7 @@ func (x *ResolvePromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolvePromptRequest.ProtoReflect.Descriptor instead.
 func (*ResolvePromptRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{48}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ResolvePromptRequest) GetTenant() string {
@@ -3550,7 +3638,7 @@ type ResolvePromptResponse struct {
 
 func (x *ResolvePromptResponse) Reset() {
 	*x = ResolvePromptResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3650,7 @@ func (x *ResolvePromptResponse) String() string {
 func (*ResolvePromptResponse) ProtoMessage() {}
 
 func (x *ResolvePromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[49]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3663,7 @@ func (x *ResolvePromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolvePromptResponse.ProtoReflect.Descriptor instead.
 func (*ResolvePromptResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{49}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ResolvePromptResponse) GetPayload() []byte {
@@ -3596,7 +3684,7 @@ type RaceClaimsRequest struct {
 
 func (x *RaceClaimsRequest) Reset() {
 	*x = RaceClaimsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3608,7 +3696,7 @@ func (x *RaceClaimsRequest) String() string {
 func (*RaceClaimsRequest) ProtoMessage() {}
 
 func (x *RaceClaimsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[50]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3621,7 +3709,7 @@ func (x *RaceClaimsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaceClaimsRequest.ProtoReflect.Descriptor instead.
 func (*RaceClaimsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{50}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RaceClaimsRequest) GetTenant() string {
@@ -3654,7 +3742,7 @@ type RaceClaimsResponse struct {
 
 func (x *RaceClaimsResponse) Reset() {
 	*x = RaceClaimsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3754,7 @@ func (x *RaceClaimsResponse) String() string {
 func (*RaceClaimsResponse) ProtoMessage() {}
 
 func (x *RaceClaimsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[51]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3767,7 @@ func (x *RaceClaimsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaceClaimsResponse.ProtoReflect.Descriptor instead.
 func (*RaceClaimsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{51}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RaceClaimsResponse) GetRunId() string {
@@ -3723,7 +3811,7 @@ type SetVariablesRequest struct {
 
 func (x *SetVariablesRequest) Reset() {
 	*x = SetVariablesRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3735,7 +3823,7 @@ func (x *SetVariablesRequest) String() string {
 func (*SetVariablesRequest) ProtoMessage() {}
 
 func (x *SetVariablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[52]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3748,7 +3836,7 @@ func (x *SetVariablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVariablesRequest.ProtoReflect.Descriptor instead.
 func (*SetVariablesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{52}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SetVariablesRequest) GetTenant() string {
@@ -3781,7 +3869,7 @@ type SetVariablesResponse struct {
 
 func (x *SetVariablesResponse) Reset() {
 	*x = SetVariablesResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3881,7 @@ func (x *SetVariablesResponse) String() string {
 func (*SetVariablesResponse) ProtoMessage() {}
 
 func (x *SetVariablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[53]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3894,7 @@ func (x *SetVariablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetVariablesResponse.ProtoReflect.Descriptor instead.
 func (*SetVariablesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{53}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{54}
 }
 
 // ListQuarantinedRunsRequest pages through a tenant's quarantined runs.
@@ -3824,7 +3912,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +3924,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[54]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +3937,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{54}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListQuarantinedRunsRequest) GetTenant() string {
@@ -3891,7 +3979,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +3991,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[55]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4004,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{55}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3954,7 +4042,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3966,7 +4054,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[56]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3979,7 +4067,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{56}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -4042,7 +4130,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4054,7 +4142,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[57]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4067,7 +4155,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{57}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RetryQuarantinedRunRequest) GetTenant() string {
@@ -4095,7 +4183,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4195,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[58]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4208,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{58}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RetryQuarantinedRunResponse) GetQueued() bool {
@@ -4143,7 +4231,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4155,7 +4243,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[59]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4168,7 +4256,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{59}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *EndQuarantinedRunRequest) GetTenant() string {
@@ -4209,7 +4297,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4221,7 +4309,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[60]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4234,7 +4322,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{60}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *EndQuarantinedRunResponse) GetStatus() string {
@@ -4255,7 +4343,7 @@ type FindBlockedRunsRequest struct {
 
 func (x *FindBlockedRunsRequest) Reset() {
 	*x = FindBlockedRunsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4267,7 +4355,7 @@ func (x *FindBlockedRunsRequest) String() string {
 func (*FindBlockedRunsRequest) ProtoMessage() {}
 
 func (x *FindBlockedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[61]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4280,7 +4368,7 @@ func (x *FindBlockedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindBlockedRunsRequest.ProtoReflect.Descriptor instead.
 func (*FindBlockedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{61}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FindBlockedRunsRequest) GetTenant() string {
@@ -4307,7 +4395,7 @@ type FindBlockedRunsResponse struct {
 
 func (x *FindBlockedRunsResponse) Reset() {
 	*x = FindBlockedRunsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +4407,7 @@ func (x *FindBlockedRunsResponse) String() string {
 func (*FindBlockedRunsResponse) ProtoMessage() {}
 
 func (x *FindBlockedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[62]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +4420,7 @@ func (x *FindBlockedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindBlockedRunsResponse.ProtoReflect.Descriptor instead.
 func (*FindBlockedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{62}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *FindBlockedRunsResponse) GetRuns() []*BlockedRun {
@@ -4356,7 +4444,7 @@ type BlockedRun struct {
 
 func (x *BlockedRun) Reset() {
 	*x = BlockedRun{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4456,7 @@ func (x *BlockedRun) String() string {
 func (*BlockedRun) ProtoMessage() {}
 
 func (x *BlockedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[63]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4469,7 @@ func (x *BlockedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockedRun.ProtoReflect.Descriptor instead.
 func (*BlockedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{63}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *BlockedRun) GetRunId() string {
@@ -4428,7 +4516,7 @@ type RunLimit struct {
 
 func (x *RunLimit) Reset() {
 	*x = RunLimit{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4440,7 +4528,7 @@ func (x *RunLimit) String() string {
 func (*RunLimit) ProtoMessage() {}
 
 func (x *RunLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[64]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4453,7 +4541,7 @@ func (x *RunLimit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunLimit.ProtoReflect.Descriptor instead.
 func (*RunLimit) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{64}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RunLimit) GetReason() string {
@@ -4516,7 +4604,7 @@ type GetOwnershipRequest struct {
 
 func (x *GetOwnershipRequest) Reset() {
 	*x = GetOwnershipRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4616,7 @@ func (x *GetOwnershipRequest) String() string {
 func (*GetOwnershipRequest) ProtoMessage() {}
 
 func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[65]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4629,7 @@ func (x *GetOwnershipRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOwnershipRequest.ProtoReflect.Descriptor instead.
 func (*GetOwnershipRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{65}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetOwnershipRequest) GetTenant() string {
@@ -4581,7 +4669,7 @@ type GetOwnershipResponse struct {
 
 func (x *GetOwnershipResponse) Reset() {
 	*x = GetOwnershipResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[66]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4593,7 +4681,7 @@ func (x *GetOwnershipResponse) String() string {
 func (*GetOwnershipResponse) ProtoMessage() {}
 
 func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[66]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4606,7 +4694,7 @@ func (x *GetOwnershipResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOwnershipResponse.ProtoReflect.Descriptor instead.
 func (*GetOwnershipResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{66}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *GetOwnershipResponse) GetOwner() string {
@@ -4673,7 +4761,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[67]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +4773,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[67]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +4786,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{67}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReadAnswerRequest) GetTenant() string {
@@ -4742,7 +4830,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[68]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4842,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[68]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4855,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{68}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -4808,7 +4896,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[69]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4820,7 +4908,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[69]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4833,7 +4921,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{69}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AnswerDocument) GetDocument() []byte {
@@ -4885,7 +4973,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4897,7 +4985,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4910,7 +4998,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{70}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetNodeInputRequest) GetTenant() string {
@@ -4951,7 +5039,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4963,7 +5051,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4976,7 +5064,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{71}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *GetNodeInputResponse) GetInput() []byte {
@@ -4997,7 +5085,7 @@ type EraseRunRequest struct {
 
 func (x *EraseRunRequest) Reset() {
 	*x = EraseRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[72]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5009,7 +5097,7 @@ func (x *EraseRunRequest) String() string {
 func (*EraseRunRequest) ProtoMessage() {}
 
 func (x *EraseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[72]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5022,7 +5110,7 @@ func (x *EraseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunRequest.ProtoReflect.Descriptor instead.
 func (*EraseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{72}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EraseRunRequest) GetTenant() string {
@@ -5050,7 +5138,7 @@ type EraseRunResponse struct {
 
 func (x *EraseRunResponse) Reset() {
 	*x = EraseRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[73]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5062,7 +5150,7 @@ func (x *EraseRunResponse) String() string {
 func (*EraseRunResponse) ProtoMessage() {}
 
 func (x *EraseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[73]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5075,7 +5163,7 @@ func (x *EraseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunResponse.ProtoReflect.Descriptor instead.
 func (*EraseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{73}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EraseRunResponse) GetErased() bool {
@@ -5099,7 +5187,7 @@ type HoldRunRequest struct {
 
 func (x *HoldRunRequest) Reset() {
 	*x = HoldRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5111,7 +5199,7 @@ func (x *HoldRunRequest) String() string {
 func (*HoldRunRequest) ProtoMessage() {}
 
 func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5124,7 +5212,7 @@ func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
 func (*HoldRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{74}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *HoldRunRequest) GetTenant() string {
@@ -5167,7 +5255,7 @@ type HoldRunResponse struct {
 
 func (x *HoldRunResponse) Reset() {
 	*x = HoldRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5179,7 +5267,7 @@ func (x *HoldRunResponse) String() string {
 func (*HoldRunResponse) ProtoMessage() {}
 
 func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5192,7 +5280,7 @@ func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunResponse.ProtoReflect.Descriptor instead.
 func (*HoldRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *HoldRunResponse) GetHold() *Hold {
@@ -5222,7 +5310,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5234,7 +5322,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5247,7 +5335,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Hold) GetRunId() string {
@@ -5289,7 +5377,7 @@ type ReleaseRunRequest struct {
 
 func (x *ReleaseRunRequest) Reset() {
 	*x = ReleaseRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5301,7 +5389,7 @@ func (x *ReleaseRunRequest) String() string {
 func (*ReleaseRunRequest) ProtoMessage() {}
 
 func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5314,7 +5402,7 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ReleaseRunRequest) GetTenant() string {
@@ -5342,7 +5430,7 @@ type ReleaseRunResponse struct {
 
 func (x *ReleaseRunResponse) Reset() {
 	*x = ReleaseRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5354,7 +5442,7 @@ func (x *ReleaseRunResponse) String() string {
 func (*ReleaseRunResponse) ProtoMessage() {}
 
 func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5367,7 +5455,7 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReleaseRunResponse) GetReleased() bool {
@@ -5390,7 +5478,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5402,7 +5490,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5415,7 +5503,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListHoldsRequest) GetTenant() string {
@@ -5450,7 +5538,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5462,7 +5550,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5475,7 +5563,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*Hold {
@@ -5502,7 +5590,7 @@ type GetRetentionRequest struct {
 
 func (x *GetRetentionRequest) Reset() {
 	*x = GetRetentionRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5514,7 +5602,7 @@ func (x *GetRetentionRequest) String() string {
 func (*GetRetentionRequest) ProtoMessage() {}
 
 func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5527,7 +5615,7 @@ func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
 func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *GetRetentionRequest) GetTenant() string {
@@ -5554,7 +5642,7 @@ type GetRetentionResponse struct {
 
 func (x *GetRetentionResponse) Reset() {
 	*x = GetRetentionResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +5654,7 @@ func (x *GetRetentionResponse) String() string {
 func (*GetRetentionResponse) ProtoMessage() {}
 
 func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +5667,7 @@ func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
 func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetRetentionResponse) GetRetention() string {
@@ -5638,7 +5726,7 @@ type RetainedWorkflow struct {
 
 func (x *RetainedWorkflow) Reset() {
 	*x = RetainedWorkflow{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5650,7 +5738,7 @@ func (x *RetainedWorkflow) String() string {
 func (*RetainedWorkflow) ProtoMessage() {}
 
 func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5663,7 +5751,7 @@ func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetainedWorkflow.ProtoReflect.Descriptor instead.
 func (*RetainedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *RetainedWorkflow) GetWorkflowId() string {
@@ -5732,7 +5820,7 @@ type EraseTenantRequest struct {
 
 func (x *EraseTenantRequest) Reset() {
 	*x = EraseTenantRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5744,7 +5832,7 @@ func (x *EraseTenantRequest) String() string {
 func (*EraseTenantRequest) ProtoMessage() {}
 
 func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5757,7 +5845,7 @@ func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
 func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *EraseTenantRequest) GetTenant() string {
@@ -5778,7 +5866,7 @@ type EraseTenantResponse struct {
 
 func (x *EraseTenantResponse) Reset() {
 	*x = EraseTenantResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5790,7 +5878,7 @@ func (x *EraseTenantResponse) String() string {
 func (*EraseTenantResponse) ProtoMessage() {}
 
 func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5803,7 +5891,7 @@ func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
 func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EraseTenantResponse) GetWorkflows() int32 {
@@ -5842,7 +5930,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1a\n" +
 	"\breplayed\x18\x04 \x01(\bR\breplayed\x12$\n" +
-	"\x0ebegin_delay_ms\x18\x05 \x01(\x03R\fbeginDelayMs\"\xe7\x02\n" +
+	"\x0ebegin_delay_ms\x18\x05 \x01(\x03R\fbeginDelayMs\"\x9c\x03\n" +
 	"\x0eForkRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\"\n" +
 	"\rsource_run_id\x18\x02 \x01(\tR\vsourceRunId\x12\x15\n" +
@@ -5856,7 +5944,14 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\tsets_tags\x18\n" +
 	" \x01(\bR\bsetsTags\x12\x19\n" +
 	"\btest_key\x18\v \x01(\bR\atestKey\x12 \n" +
-	"\vtraceparent\x18\f \x01(\tR\vtraceparent\"\x9d\x01\n" +
+	"\vtraceparent\x18\f \x01(\tR\vtraceparent\x123\n" +
+	"\x04edit\x18\r \x01(\v2\x1f.waybill.dispatcher.v1.NodeEditR\x04edit\"\x81\x01\n" +
+	"\bNodeEdit\x12\x17\n" +
+	"\anode_id\x18\x01 \x01(\tR\x06nodeId\x12\x16\n" +
+	"\x06config\x18\x02 \x01(\fR\x06config\x12\x16\n" +
+	"\x06inputs\x18\x03 \x01(\fR\x06inputs\x12\x18\n" +
+	"\aoutputs\x18\x04 \x01(\fR\aoutputs\x12\x12\n" +
+	"\x04only\x18\x05 \x01(\bR\x04only\"\x9d\x01\n" +
 	"\x0fForkRunResponse\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x19\n" +
@@ -6307,193 +6402,195 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
 	(*ForkRunRequest)(nil),                // 2: waybill.dispatcher.v1.ForkRunRequest
-	(*ForkRunResponse)(nil),               // 3: waybill.dispatcher.v1.ForkRunResponse
-	(*CancelRunRequest)(nil),              // 4: waybill.dispatcher.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),             // 5: waybill.dispatcher.v1.CancelRunResponse
-	(*PauseRunRequest)(nil),               // 6: waybill.dispatcher.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),              // 7: waybill.dispatcher.v1.PauseRunResponse
-	(*ResumeRunRequest)(nil),              // 8: waybill.dispatcher.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),             // 9: waybill.dispatcher.v1.ResumeRunResponse
-	(*RedactTextsRequest)(nil),            // 10: waybill.dispatcher.v1.RedactTextsRequest
-	(*RedactTextsResponse)(nil),           // 11: waybill.dispatcher.v1.RedactTextsResponse
-	(*ResolveInterruptRequest)(nil),       // 12: waybill.dispatcher.v1.ResolveInterruptRequest
-	(*ResolveInterruptResponse)(nil),      // 13: waybill.dispatcher.v1.ResolveInterruptResponse
-	(*Standing)(nil),                      // 14: waybill.dispatcher.v1.Standing
-	(*Votes)(nil),                         // 15: waybill.dispatcher.v1.Votes
-	(*GetInterruptRequest)(nil),           // 16: waybill.dispatcher.v1.GetInterruptRequest
-	(*GetInterruptResponse)(nil),          // 17: waybill.dispatcher.v1.GetInterruptResponse
-	(*PutWorkflowRequest)(nil),            // 18: waybill.dispatcher.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),           // 19: waybill.dispatcher.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),               // 20: waybill.dispatcher.v1.WorkflowWarning
-	(*GetWorkflowRequest)(nil),            // 21: waybill.dispatcher.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),           // 22: waybill.dispatcher.v1.GetWorkflowResponse
-	(*ListWorkflowVersionsRequest)(nil),   // 23: waybill.dispatcher.v1.ListWorkflowVersionsRequest
-	(*ListWorkflowVersionsResponse)(nil),  // 24: waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	(*WorkflowVersion)(nil),               // 25: waybill.dispatcher.v1.WorkflowVersion
-	(*DeleteWorkflowRequest)(nil),         // 26: waybill.dispatcher.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),        // 27: waybill.dispatcher.v1.DeleteWorkflowResponse
-	(*ListWorkflowsRequest)(nil),          // 28: waybill.dispatcher.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),         // 29: waybill.dispatcher.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),               // 30: waybill.dispatcher.v1.WorkflowSummary
-	(*DescribeRequest)(nil),               // 31: waybill.dispatcher.v1.DescribeRequest
-	(*DescribeResponse)(nil),              // 32: waybill.dispatcher.v1.DescribeResponse
-	(*ListModelCapabilitiesRequest)(nil),  // 33: waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil), // 34: waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),               // 35: waybill.dispatcher.v1.ModelCapability
-	(*CapableModel)(nil),                  // 36: waybill.dispatcher.v1.CapableModel
-	(*PromptSupport)(nil),                 // 37: waybill.dispatcher.v1.PromptSupport
-	(*NodeType)(nil),                      // 38: waybill.dispatcher.v1.NodeType
-	(*ProgramMockRequest)(nil),            // 39: waybill.dispatcher.v1.ProgramMockRequest
-	(*MockEntry)(nil),                     // 40: waybill.dispatcher.v1.MockEntry
-	(*ProgramMockResponse)(nil),           // 41: waybill.dispatcher.v1.ProgramMockResponse
-	(*ResetMockRequest)(nil),              // 42: waybill.dispatcher.v1.ResetMockRequest
-	(*ResetMockResponse)(nil),             // 43: waybill.dispatcher.v1.ResetMockResponse
-	(*LastMockBudgetRequest)(nil),         // 44: waybill.dispatcher.v1.LastMockBudgetRequest
-	(*LastMockBudgetResponse)(nil),        // 45: waybill.dispatcher.v1.LastMockBudgetResponse
-	(*ComposePromptRequest)(nil),          // 46: waybill.dispatcher.v1.ComposePromptRequest
-	(*ComposePromptResponse)(nil),         // 47: waybill.dispatcher.v1.ComposePromptResponse
-	(*ResolvePromptRequest)(nil),          // 48: waybill.dispatcher.v1.ResolvePromptRequest
-	(*ResolvePromptResponse)(nil),         // 49: waybill.dispatcher.v1.ResolvePromptResponse
-	(*RaceClaimsRequest)(nil),             // 50: waybill.dispatcher.v1.RaceClaimsRequest
-	(*RaceClaimsResponse)(nil),            // 51: waybill.dispatcher.v1.RaceClaimsResponse
-	(*SetVariablesRequest)(nil),           // 52: waybill.dispatcher.v1.SetVariablesRequest
-	(*SetVariablesResponse)(nil),          // 53: waybill.dispatcher.v1.SetVariablesResponse
-	(*ListQuarantinedRunsRequest)(nil),    // 54: waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),   // 55: waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                // 56: waybill.dispatcher.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),    // 57: waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),   // 58: waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),      // 59: waybill.dispatcher.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),     // 60: waybill.dispatcher.v1.EndQuarantinedRunResponse
-	(*FindBlockedRunsRequest)(nil),        // 61: waybill.dispatcher.v1.FindBlockedRunsRequest
-	(*FindBlockedRunsResponse)(nil),       // 62: waybill.dispatcher.v1.FindBlockedRunsResponse
-	(*BlockedRun)(nil),                    // 63: waybill.dispatcher.v1.BlockedRun
-	(*RunLimit)(nil),                      // 64: waybill.dispatcher.v1.RunLimit
-	(*GetOwnershipRequest)(nil),           // 65: waybill.dispatcher.v1.GetOwnershipRequest
-	(*GetOwnershipResponse)(nil),          // 66: waybill.dispatcher.v1.GetOwnershipResponse
-	(*ReadAnswerRequest)(nil),             // 67: waybill.dispatcher.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),            // 68: waybill.dispatcher.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                // 69: waybill.dispatcher.v1.AnswerDocument
-	(*GetNodeInputRequest)(nil),           // 70: waybill.dispatcher.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),          // 71: waybill.dispatcher.v1.GetNodeInputResponse
-	(*EraseRunRequest)(nil),               // 72: waybill.dispatcher.v1.EraseRunRequest
-	(*EraseRunResponse)(nil),              // 73: waybill.dispatcher.v1.EraseRunResponse
-	(*HoldRunRequest)(nil),                // 74: waybill.dispatcher.v1.HoldRunRequest
-	(*HoldRunResponse)(nil),               // 75: waybill.dispatcher.v1.HoldRunResponse
-	(*Hold)(nil),                          // 76: waybill.dispatcher.v1.Hold
-	(*ReleaseRunRequest)(nil),             // 77: waybill.dispatcher.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),            // 78: waybill.dispatcher.v1.ReleaseRunResponse
-	(*ListHoldsRequest)(nil),              // 79: waybill.dispatcher.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),             // 80: waybill.dispatcher.v1.ListHoldsResponse
-	(*GetRetentionRequest)(nil),           // 81: waybill.dispatcher.v1.GetRetentionRequest
-	(*GetRetentionResponse)(nil),          // 82: waybill.dispatcher.v1.GetRetentionResponse
-	(*RetainedWorkflow)(nil),              // 83: waybill.dispatcher.v1.RetainedWorkflow
-	(*EraseTenantRequest)(nil),            // 84: waybill.dispatcher.v1.EraseTenantRequest
-	(*EraseTenantResponse)(nil),           // 85: waybill.dispatcher.v1.EraseTenantResponse
-	nil,                                   // 86: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	(*NodeEdit)(nil),                      // 3: waybill.dispatcher.v1.NodeEdit
+	(*ForkRunResponse)(nil),               // 4: waybill.dispatcher.v1.ForkRunResponse
+	(*CancelRunRequest)(nil),              // 5: waybill.dispatcher.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),             // 6: waybill.dispatcher.v1.CancelRunResponse
+	(*PauseRunRequest)(nil),               // 7: waybill.dispatcher.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),              // 8: waybill.dispatcher.v1.PauseRunResponse
+	(*ResumeRunRequest)(nil),              // 9: waybill.dispatcher.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),             // 10: waybill.dispatcher.v1.ResumeRunResponse
+	(*RedactTextsRequest)(nil),            // 11: waybill.dispatcher.v1.RedactTextsRequest
+	(*RedactTextsResponse)(nil),           // 12: waybill.dispatcher.v1.RedactTextsResponse
+	(*ResolveInterruptRequest)(nil),       // 13: waybill.dispatcher.v1.ResolveInterruptRequest
+	(*ResolveInterruptResponse)(nil),      // 14: waybill.dispatcher.v1.ResolveInterruptResponse
+	(*Standing)(nil),                      // 15: waybill.dispatcher.v1.Standing
+	(*Votes)(nil),                         // 16: waybill.dispatcher.v1.Votes
+	(*GetInterruptRequest)(nil),           // 17: waybill.dispatcher.v1.GetInterruptRequest
+	(*GetInterruptResponse)(nil),          // 18: waybill.dispatcher.v1.GetInterruptResponse
+	(*PutWorkflowRequest)(nil),            // 19: waybill.dispatcher.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),           // 20: waybill.dispatcher.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),               // 21: waybill.dispatcher.v1.WorkflowWarning
+	(*GetWorkflowRequest)(nil),            // 22: waybill.dispatcher.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),           // 23: waybill.dispatcher.v1.GetWorkflowResponse
+	(*ListWorkflowVersionsRequest)(nil),   // 24: waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	(*ListWorkflowVersionsResponse)(nil),  // 25: waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	(*WorkflowVersion)(nil),               // 26: waybill.dispatcher.v1.WorkflowVersion
+	(*DeleteWorkflowRequest)(nil),         // 27: waybill.dispatcher.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),        // 28: waybill.dispatcher.v1.DeleteWorkflowResponse
+	(*ListWorkflowsRequest)(nil),          // 29: waybill.dispatcher.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),         // 30: waybill.dispatcher.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),               // 31: waybill.dispatcher.v1.WorkflowSummary
+	(*DescribeRequest)(nil),               // 32: waybill.dispatcher.v1.DescribeRequest
+	(*DescribeResponse)(nil),              // 33: waybill.dispatcher.v1.DescribeResponse
+	(*ListModelCapabilitiesRequest)(nil),  // 34: waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil), // 35: waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),               // 36: waybill.dispatcher.v1.ModelCapability
+	(*CapableModel)(nil),                  // 37: waybill.dispatcher.v1.CapableModel
+	(*PromptSupport)(nil),                 // 38: waybill.dispatcher.v1.PromptSupport
+	(*NodeType)(nil),                      // 39: waybill.dispatcher.v1.NodeType
+	(*ProgramMockRequest)(nil),            // 40: waybill.dispatcher.v1.ProgramMockRequest
+	(*MockEntry)(nil),                     // 41: waybill.dispatcher.v1.MockEntry
+	(*ProgramMockResponse)(nil),           // 42: waybill.dispatcher.v1.ProgramMockResponse
+	(*ResetMockRequest)(nil),              // 43: waybill.dispatcher.v1.ResetMockRequest
+	(*ResetMockResponse)(nil),             // 44: waybill.dispatcher.v1.ResetMockResponse
+	(*LastMockBudgetRequest)(nil),         // 45: waybill.dispatcher.v1.LastMockBudgetRequest
+	(*LastMockBudgetResponse)(nil),        // 46: waybill.dispatcher.v1.LastMockBudgetResponse
+	(*ComposePromptRequest)(nil),          // 47: waybill.dispatcher.v1.ComposePromptRequest
+	(*ComposePromptResponse)(nil),         // 48: waybill.dispatcher.v1.ComposePromptResponse
+	(*ResolvePromptRequest)(nil),          // 49: waybill.dispatcher.v1.ResolvePromptRequest
+	(*ResolvePromptResponse)(nil),         // 50: waybill.dispatcher.v1.ResolvePromptResponse
+	(*RaceClaimsRequest)(nil),             // 51: waybill.dispatcher.v1.RaceClaimsRequest
+	(*RaceClaimsResponse)(nil),            // 52: waybill.dispatcher.v1.RaceClaimsResponse
+	(*SetVariablesRequest)(nil),           // 53: waybill.dispatcher.v1.SetVariablesRequest
+	(*SetVariablesResponse)(nil),          // 54: waybill.dispatcher.v1.SetVariablesResponse
+	(*ListQuarantinedRunsRequest)(nil),    // 55: waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),   // 56: waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                // 57: waybill.dispatcher.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),    // 58: waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),   // 59: waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),      // 60: waybill.dispatcher.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),     // 61: waybill.dispatcher.v1.EndQuarantinedRunResponse
+	(*FindBlockedRunsRequest)(nil),        // 62: waybill.dispatcher.v1.FindBlockedRunsRequest
+	(*FindBlockedRunsResponse)(nil),       // 63: waybill.dispatcher.v1.FindBlockedRunsResponse
+	(*BlockedRun)(nil),                    // 64: waybill.dispatcher.v1.BlockedRun
+	(*RunLimit)(nil),                      // 65: waybill.dispatcher.v1.RunLimit
+	(*GetOwnershipRequest)(nil),           // 66: waybill.dispatcher.v1.GetOwnershipRequest
+	(*GetOwnershipResponse)(nil),          // 67: waybill.dispatcher.v1.GetOwnershipResponse
+	(*ReadAnswerRequest)(nil),             // 68: waybill.dispatcher.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),            // 69: waybill.dispatcher.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                // 70: waybill.dispatcher.v1.AnswerDocument
+	(*GetNodeInputRequest)(nil),           // 71: waybill.dispatcher.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),          // 72: waybill.dispatcher.v1.GetNodeInputResponse
+	(*EraseRunRequest)(nil),               // 73: waybill.dispatcher.v1.EraseRunRequest
+	(*EraseRunResponse)(nil),              // 74: waybill.dispatcher.v1.EraseRunResponse
+	(*HoldRunRequest)(nil),                // 75: waybill.dispatcher.v1.HoldRunRequest
+	(*HoldRunResponse)(nil),               // 76: waybill.dispatcher.v1.HoldRunResponse
+	(*Hold)(nil),                          // 77: waybill.dispatcher.v1.Hold
+	(*ReleaseRunRequest)(nil),             // 78: waybill.dispatcher.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),            // 79: waybill.dispatcher.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),              // 80: waybill.dispatcher.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),             // 81: waybill.dispatcher.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),           // 82: waybill.dispatcher.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),          // 83: waybill.dispatcher.v1.GetRetentionResponse
+	(*RetainedWorkflow)(nil),              // 84: waybill.dispatcher.v1.RetainedWorkflow
+	(*EraseTenantRequest)(nil),            // 85: waybill.dispatcher.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),           // 86: waybill.dispatcher.v1.EraseTenantResponse
+	nil,                                   // 87: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
-	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
-	14, // 1: waybill.dispatcher.v1.ResolveInterruptResponse.standing:type_name -> waybill.dispatcher.v1.Standing
-	15, // 2: waybill.dispatcher.v1.GetInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
-	20, // 3: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
-	20, // 4: waybill.dispatcher.v1.PutWorkflowResponse.problems:type_name -> waybill.dispatcher.v1.WorkflowWarning
-	25, // 5: waybill.dispatcher.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.dispatcher.v1.WorkflowVersion
-	30, // 6: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
-	38, // 7: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
-	37, // 8: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
-	35, // 9: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
-	36, // 10: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
-	40, // 11: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	86, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
-	56, // 13: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
-	63, // 14: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
-	64, // 15: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
-	56, // 16: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
-	69, // 17: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
-	76, // 18: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
-	76, // 19: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
-	83, // 20: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
-	0,  // 21: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 22: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	4,  // 23: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	6,  // 24: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	8,  // 25: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	10, // 26: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	12, // 27: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	16, // 28: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	18, // 29: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	67, // 30: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
-	70, // 31: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
-	21, // 32: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	23, // 33: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
-	26, // 34: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
-	28, // 35: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	31, // 36: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	33, // 37: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	54, // 38: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	57, // 39: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	59, // 40: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
-	72, // 41: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
-	74, // 42: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
-	77, // 43: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
-	79, // 44: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
-	84, // 45: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
-	81, // 46: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
-	61, // 47: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	65, // 48: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	39, // 49: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	42, // 50: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	44, // 51: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	46, // 52: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	48, // 53: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
-	50, // 54: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
-	52, // 55: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
-	1,  // 56: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 57: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 58: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 59: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 60: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 61: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 62: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 63: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 64: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	68, // 65: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	71, // 66: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	22, // 67: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 68: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	27, // 69: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	29, // 70: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	32, // 71: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	34, // 72: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	55, // 73: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	58, // 74: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	60, // 75: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	73, // 76: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
-	75, // 77: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
-	78, // 78: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
-	80, // 79: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
-	85, // 80: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
-	82, // 81: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
-	62, // 82: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	66, // 83: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	41, // 84: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	43, // 85: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	45, // 86: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	47, // 87: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	49, // 88: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
-	51, // 89: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
-	53, // 90: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
-	56, // [56:91] is the sub-list for method output_type
-	21, // [21:56] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	3,  // 0: waybill.dispatcher.v1.ForkRunRequest.edit:type_name -> waybill.dispatcher.v1.NodeEdit
+	16, // 1: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
+	15, // 2: waybill.dispatcher.v1.ResolveInterruptResponse.standing:type_name -> waybill.dispatcher.v1.Standing
+	16, // 3: waybill.dispatcher.v1.GetInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
+	21, // 4: waybill.dispatcher.v1.PutWorkflowResponse.warnings:type_name -> waybill.dispatcher.v1.WorkflowWarning
+	21, // 5: waybill.dispatcher.v1.PutWorkflowResponse.problems:type_name -> waybill.dispatcher.v1.WorkflowWarning
+	26, // 6: waybill.dispatcher.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.dispatcher.v1.WorkflowVersion
+	31, // 7: waybill.dispatcher.v1.ListWorkflowsResponse.workflows:type_name -> waybill.dispatcher.v1.WorkflowSummary
+	39, // 8: waybill.dispatcher.v1.DescribeResponse.node_types:type_name -> waybill.dispatcher.v1.NodeType
+	38, // 9: waybill.dispatcher.v1.DescribeResponse.prompts:type_name -> waybill.dispatcher.v1.PromptSupport
+	36, // 10: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
+	37, // 11: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
+	41, // 12: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
+	87, // 13: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	57, // 14: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	64, // 15: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
+	65, // 16: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
+	57, // 17: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
+	70, // 18: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
+	77, // 19: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
+	77, // 20: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
+	84, // 21: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
+	0,  // 22: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 23: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	5,  // 24: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	7,  // 25: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	9,  // 26: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	11, // 27: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	13, // 28: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	17, // 29: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	19, // 30: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	68, // 31: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
+	71, // 32: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
+	22, // 33: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	24, // 34: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	27, // 35: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
+	29, // 36: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	32, // 37: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	34, // 38: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	55, // 39: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	58, // 40: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	60, // 41: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
+	73, // 42: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
+	75, // 43: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
+	78, // 44: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
+	80, // 45: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
+	85, // 46: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
+	82, // 47: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
+	62, // 48: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	66, // 49: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	40, // 50: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	43, // 51: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	45, // 52: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	47, // 53: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	49, // 54: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	51, // 55: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	53, // 56: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 57: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	4,  // 58: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	6,  // 59: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	8,  // 60: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	10, // 61: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	12, // 62: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	14, // 63: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	18, // 64: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	20, // 65: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	69, // 66: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	72, // 67: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	23, // 68: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	25, // 69: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	28, // 70: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	30, // 71: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	33, // 72: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	35, // 73: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	56, // 74: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	59, // 75: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	61, // 76: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	74, // 77: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
+	76, // 78: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
+	79, // 79: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
+	81, // 80: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
+	86, // 81: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
+	83, // 82: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
+	63, // 83: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	67, // 84: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	42, // 85: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	44, // 86: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	46, // 87: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	48, // 88: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	50, // 89: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	52, // 90: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	54, // 91: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	57, // [57:92] is the sub-list for method output_type
+	22, // [22:57] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -6501,15 +6598,15 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	if File_waybill_dispatcher_v1_dispatcher_proto != nil {
 		return
 	}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[45].OneofWrappers = []any{}
-	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[70].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   87,
+			NumMessages:   88,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -5641,6 +5641,185 @@ func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
 	return nil
 }
 
+// ForkNodeRequest edits a node of a run. At least one of config, inputs, outputs and only is set.
+type ForkNodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// A node that has started in the run.
+	NodeId string `protobuf:"bytes,2,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
+	// The members of the node's config that change; null removes one. Only for a node that calls a model.
+	Config *v1.JsonDocument `protobuf:"bytes,3,opt,name=config,proto3,oneof" json:"config,omitempty"`
+	// Values of input ports, by port. Only for a node that calls a model.
+	Inputs *v1.JsonDocument `protobuf:"bytes,4,opt,name=inputs,proto3,oneof" json:"inputs,omitempty"`
+	// Values of output ports, by port: the node is not executed. Not for a node that asks a person.
+	Outputs *v1.JsonDocument `protobuf:"bytes,5,opt,name=outputs,proto3,oneof" json:"outputs,omitempty"`
+	// True: the run executes this node alone, with its recorded inputs, and no webhook or callback gets
+	// anything of it. Only for a node that calls a model.
+	Only *bool `protobuf:"varint,6,opt,name=only,proto3,oneof" json:"only,omitempty"`
+	// {configurable?, tags?, metadata?}, as for a fork.
+	RunOptionsOverlay *v1.JsonDocument `protobuf:"bytes,7,opt,name=run_options_overlay,json=runOptionsOverlay,proto3,oneof" json:"run_options_overlay,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ForkNodeRequest) Reset() {
+	*x = ForkNodeRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkNodeRequest) ProtoMessage() {}
+
+func (x *ForkNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkNodeRequest.ProtoReflect.Descriptor instead.
+func (*ForkNodeRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *ForkNodeRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ForkNodeRequest) GetNodeId() string {
+	if x != nil {
+		return x.NodeId
+	}
+	return ""
+}
+
+func (x *ForkNodeRequest) GetConfig() *v1.JsonDocument {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *ForkNodeRequest) GetInputs() *v1.JsonDocument {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+func (x *ForkNodeRequest) GetOutputs() *v1.JsonDocument {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
+func (x *ForkNodeRequest) GetOnly() bool {
+	if x != nil && x.Only != nil {
+		return *x.Only
+	}
+	return false
+}
+
+func (x *ForkNodeRequest) GetRunOptionsOverlay() *v1.JsonDocument {
+	if x != nil {
+		return x.RunOptionsOverlay
+	}
+	return nil
+}
+
+// ForkNodeResponse names the fork and where to follow it.
+type ForkNodeResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	RunId       string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	SourceRunId string                 `protobuf:"bytes,2,opt,name=source_run_id,json=sourceRunId,proto3" json:"source_run_id,omitempty"`
+	// The first sequence that the fork produces itself.
+	FromSeq int32  `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3" json:"from_seq,omitempty"`
+	Status  string `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
+	// An absolute URI.
+	EventsUrl     string `protobuf:"bytes,5,opt,name=events_url,json=eventsUrl,proto3" json:"events_url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForkNodeResponse) Reset() {
+	*x = ForkNodeResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForkNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForkNodeResponse) ProtoMessage() {}
+
+func (x *ForkNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForkNodeResponse.ProtoReflect.Descriptor instead.
+func (*ForkNodeResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *ForkNodeResponse) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ForkNodeResponse) GetSourceRunId() string {
+	if x != nil {
+		return x.SourceRunId
+	}
+	return ""
+}
+
+func (x *ForkNodeResponse) GetFromSeq() int32 {
+	if x != nil {
+		return x.FromSeq
+	}
+	return 0
+}
+
+func (x *ForkNodeResponse) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ForkNodeResponse) GetEventsUrl() string {
+	if x != nil {
+		return x.EventsUrl
+	}
+	return ""
+}
+
 // ReadAnswerRequest is the text of a model, and what its node asks for.
 type ReadAnswerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5655,7 +5834,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5667,7 +5846,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5680,7 +5859,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -5717,7 +5896,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5729,7 +5908,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5742,7 +5921,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -5784,7 +5963,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5796,7 +5975,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5809,7 +5988,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -6375,7 +6554,28 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x02at\x18\x03 \x01(\x03H\x00R\x02at\x88\x01\x01B\x05\n" +
 	"\x03_at\"F\n" +
 	"\x14GetNodeInputResponse\x12.\n" +
-	"\x05input\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x05input\"U\n" +
+	"\x05input\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x05input\"\x93\x03\n" +
+	"\x0fForkNodeRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
+	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x125\n" +
+	"\x06config\x18\x03 \x01(\v2\x18.openwop.v1.JsonDocumentH\x00R\x06config\x88\x01\x01\x125\n" +
+	"\x06inputs\x18\x04 \x01(\v2\x18.openwop.v1.JsonDocumentH\x01R\x06inputs\x88\x01\x01\x127\n" +
+	"\aoutputs\x18\x05 \x01(\v2\x18.openwop.v1.JsonDocumentH\x02R\aoutputs\x88\x01\x01\x12\x17\n" +
+	"\x04only\x18\x06 \x01(\bH\x03R\x04only\x88\x01\x01\x12M\n" +
+	"\x13run_options_overlay\x18\a \x01(\v2\x18.openwop.v1.JsonDocumentH\x04R\x11runOptionsOverlay\x88\x01\x01B\t\n" +
+	"\a_configB\t\n" +
+	"\a_inputsB\n" +
+	"\n" +
+	"\b_outputsB\a\n" +
+	"\x05_onlyB\x16\n" +
+	"\x14_run_options_overlay\"\x9f\x01\n" +
+	"\x10ForkNodeResponse\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\"\n" +
+	"\rsource_run_id\x18\x02 \x01(\tR\vsourceRunId\x12\x19\n" +
+	"\bfrom_seq\x18\x03 \x01(\x05R\afromSeq\x12\x16\n" +
+	"\x06status\x18\x04 \x01(\tR\x06status\x12\x1d\n" +
+	"\n" +
+	"events_url\x18\x05 \x01(\tR\teventsUrl\"U\n" +
 	"\x11ReadAnswerRequest\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
@@ -6391,7 +6591,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xfa\x1d\n" +
+	"byteOffset2\xcb\x1e\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -6432,7 +6632,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponse\x12U\n" +
 	"\n" +
 	"GetRunView\x12\".waybill.host.v1.GetRunViewRequest\x1a#.waybill.host.v1.GetRunViewResponse\x12[\n" +
-	"\fGetNodeInput\x12$.waybill.host.v1.GetNodeInputRequest\x1a%.waybill.host.v1.GetNodeInputResponse\x12U\n" +
+	"\fGetNodeInput\x12$.waybill.host.v1.GetNodeInputRequest\x1a%.waybill.host.v1.GetNodeInputResponse\x12O\n" +
+	"\bForkNode\x12 .waybill.host.v1.ForkNodeRequest\x1a!.waybill.host.v1.ForkNodeResponse\x12U\n" +
 	"\n" +
 	"ReadAnswer\x12\".waybill.host.v1.ReadAnswerRequest\x1a#.waybill.host.v1.ReadAnswerResponseB\xb7\x01\n" +
 	"\x13com.waybill.host.v1B\tHostProtoP\x01Z7waybill.dev/waybill/proto/gen/go/waybill/host/v1;hostv1\xa2\x02\x03WHX\xaa\x02\x0fWaybill.Host.V1\xca\x02\x0fWaybill\\Host\\V1\xe2\x02\x1bWaybill\\Host\\V1\\GPBMetadata\xea\x02\x11Waybill::Host::V1b\x06proto3"
@@ -6449,7 +6650,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -6541,146 +6742,154 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*GetRunViewResponse)(nil),             // 87: waybill.host.v1.GetRunViewResponse
 	(*GetNodeInputRequest)(nil),            // 88: waybill.host.v1.GetNodeInputRequest
 	(*GetNodeInputResponse)(nil),           // 89: waybill.host.v1.GetNodeInputResponse
-	(*ReadAnswerRequest)(nil),              // 90: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 91: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 92: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 93: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 94: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 95: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 96: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 97: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 98: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 99: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*ForkNodeRequest)(nil),                // 90: waybill.host.v1.ForkNodeRequest
+	(*ForkNodeResponse)(nil),               // 91: waybill.host.v1.ForkNodeResponse
+	(*ReadAnswerRequest)(nil),              // 92: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 93: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 94: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 95: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 96: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 97: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 98: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 99: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 100: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 101: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	93, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
-	5,  // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
-	49, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	12, // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	12, // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	12, // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	13, // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
-	15, // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
-	16, // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	62, // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	17, // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
-	15, // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
-	22, // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	93, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
-	25, // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	28, // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
-	15, // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	93, // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31, // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	93, // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31, // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	31, // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	36, // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	93, // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	93, // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	93, // 25: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	93, // 26: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	48, // 27: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	49, // 28: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	93, // 29: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	93, // 30: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	55, // 31: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	56, // 32: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	59, // 33: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	62, // 34: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	71, // 35: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
-	75, // 36: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
-	82, // 37: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
-	83, // 38: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
-	17, // 39: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	62, // 40: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	93, // 41: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	93, // 42: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	92, // 43: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	93, // 44: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,  // 45: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 46: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,  // 47: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,  // 48: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,  // 49: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,  // 50: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	18, // 51: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	20, // 52: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	53, // 53: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	57, // 54: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	23, // 55: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	26, // 56: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	29, // 57: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	32, // 58: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	34, // 59: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	37, // 60: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	39, // 61: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	41, // 62: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	45, // 63: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	47, // 64: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	51, // 65: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	43, // 66: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	94, // 67: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	95, // 68: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	96, // 69: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	60, // 70: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	63, // 71: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	65, // 72: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	67, // 73: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	69, // 74: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	74, // 75: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	76, // 76: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	78, // 77: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	72, // 78: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	80, // 79: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	84, // 80: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	86, // 81: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	88, // 82: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	90, // 83: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 84: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14, // 85: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,  // 86: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,  // 87: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10, // 88: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11, // 89: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19, // 90: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21, // 91: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	54, // 92: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	58, // 93: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	24, // 94: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	27, // 95: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	30, // 96: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	33, // 97: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	35, // 98: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	38, // 99: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	40, // 100: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	42, // 101: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	46, // 102: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	50, // 103: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	52, // 104: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	44, // 105: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	97, // 106: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	98, // 107: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	99, // 108: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	61, // 109: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	64, // 110: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	66, // 111: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	68, // 112: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	70, // 113: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	75, // 114: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	77, // 115: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	79, // 116: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	73, // 117: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	81, // 118: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	85, // 119: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	87, // 120: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	89, // 121: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	91, // 122: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	84, // [84:123] is the sub-list for method output_type
-	45, // [45:84] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	95,  // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	5,   // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
+	49,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	12,  // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	12,  // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	12,  // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	13,  // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
+	15,  // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
+	16,  // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
+	62,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	17,  // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
+	15,  // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
+	22,  // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
+	95,  // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	25,  // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	28,  // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
+	15,  // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
+	95,  // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	31,  // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	95,  // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	31,  // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	31,  // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	36,  // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	95,  // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	95,  // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	95,  // 25: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	95,  // 26: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	48,  // 27: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	49,  // 28: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	95,  // 29: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	95,  // 30: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	55,  // 31: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	56,  // 32: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	59,  // 33: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	62,  // 34: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	71,  // 35: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	75,  // 36: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	82,  // 37: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	83,  // 38: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	17,  // 39: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	62,  // 40: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	95,  // 41: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	95,  // 42: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	95,  // 43: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
+	95,  // 44: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
+	95,  // 45: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
+	95,  // 46: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
+	94,  // 47: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	95,  // 48: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,   // 49: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,   // 50: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,   // 51: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,   // 52: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,   // 53: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,   // 54: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	18,  // 55: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	20,  // 56: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	53,  // 57: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	57,  // 58: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	23,  // 59: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	26,  // 60: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	29,  // 61: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	32,  // 62: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	34,  // 63: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	37,  // 64: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	39,  // 65: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	41,  // 66: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	45,  // 67: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	47,  // 68: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	51,  // 69: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	43,  // 70: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	96,  // 71: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	97,  // 72: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	98,  // 73: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	60,  // 74: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	63,  // 75: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	65,  // 76: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	67,  // 77: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	69,  // 78: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	74,  // 79: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	76,  // 80: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	78,  // 81: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	72,  // 82: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	80,  // 83: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	84,  // 84: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	86,  // 85: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	88,  // 86: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	90,  // 87: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
+	92,  // 88: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 89: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 90: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 91: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 92: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 93: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 94: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 95: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 96: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	54,  // 97: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	58,  // 98: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	24,  // 99: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	27,  // 100: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	30,  // 101: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	33,  // 102: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	35,  // 103: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	38,  // 104: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	40,  // 105: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	42,  // 106: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	46,  // 107: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	50,  // 108: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	52,  // 109: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	44,  // 110: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	99,  // 111: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	100, // 112: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	101, // 113: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	61,  // 114: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	64,  // 115: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	66,  // 116: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	68,  // 117: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	70,  // 118: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	75,  // 119: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	77,  // 120: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	79,  // 121: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	73,  // 122: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	81,  // 123: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	85,  // 124: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	87,  // 125: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	89,  // 126: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	91,  // 127: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
+	93,  // 128: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	89,  // [89:129] is the sub-list for method output_type
+	49,  // [49:89] is the sub-list for method input_type
+	49,  // [49:49] is the sub-list for extension type_name
+	49,  // [49:49] is the sub-list for extension extendee
+	0,   // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -6726,13 +6935,14 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[85].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[86].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[88].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[90].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   93,
+			NumMessages:   95,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

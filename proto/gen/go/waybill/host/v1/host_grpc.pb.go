@@ -57,6 +57,7 @@ const (
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
 	Host_GetNodeInput_FullMethodName           = "/waybill.host.v1.Host/GetNodeInput"
+	Host_ForkNode_FullMethodName               = "/waybill.host.v1.Host/ForkNode"
 	Host_ReadAnswer_FullMethodName             = "/waybill.host.v1.Host/ReadAnswer"
 )
 
@@ -149,6 +150,9 @@ type HostClient interface {
 	GetRunView(ctx context.Context, in *GetRunViewRequest, opts ...grpc.CallOption) (*GetRunViewResponse, error)
 	// GetNodeInput returns what a node of a run was given when an attempt started. Scopes runs:read and manifest:read.
 	GetNodeInput(ctx context.Context, in *GetNodeInputRequest, opts ...grpc.CallOption) (*GetNodeInputResponse, error)
+	// ForkNode starts a branch of a run in which one node is edited, or a run of that node alone. Scopes
+	// runs:create, runs:read and workflows:write, because it executes what is not registered.
+	ForkNode(ctx context.Context, in *ForkNodeRequest, opts ...grpc.CallOption) (*ForkNodeResponse, error)
 	// ReadAnswer finds the documents of a pasted answer as for a node that calls a model. It records
 	// nothing. Scope runs:read.
 	ReadAnswer(ctx context.Context, in *ReadAnswerRequest, opts ...grpc.CallOption) (*ReadAnswerResponse, error)
@@ -551,6 +555,16 @@ func (c *hostClient) GetNodeInput(ctx context.Context, in *GetNodeInputRequest, 
 	return out, nil
 }
 
+func (c *hostClient) ForkNode(ctx context.Context, in *ForkNodeRequest, opts ...grpc.CallOption) (*ForkNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForkNodeResponse)
+	err := c.cc.Invoke(ctx, Host_ForkNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) ReadAnswer(ctx context.Context, in *ReadAnswerRequest, opts ...grpc.CallOption) (*ReadAnswerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReadAnswerResponse)
@@ -650,6 +664,9 @@ type HostServer interface {
 	GetRunView(context.Context, *GetRunViewRequest) (*GetRunViewResponse, error)
 	// GetNodeInput returns what a node of a run was given when an attempt started. Scopes runs:read and manifest:read.
 	GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error)
+	// ForkNode starts a branch of a run in which one node is edited, or a run of that node alone. Scopes
+	// runs:create, runs:read and workflows:write, because it executes what is not registered.
+	ForkNode(context.Context, *ForkNodeRequest) (*ForkNodeResponse, error)
 	// ReadAnswer finds the documents of a pasted answer as for a node that calls a model. It records
 	// nothing. Scope runs:read.
 	ReadAnswer(context.Context, *ReadAnswerRequest) (*ReadAnswerResponse, error)
@@ -776,6 +793,9 @@ func (UnimplementedHostServer) GetRunView(context.Context, *GetRunViewRequest) (
 }
 func (UnimplementedHostServer) GetNodeInput(context.Context, *GetNodeInputRequest) (*GetNodeInputResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetNodeInput not implemented")
+}
+func (UnimplementedHostServer) ForkNode(context.Context, *ForkNodeRequest) (*ForkNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForkNode not implemented")
 }
 func (UnimplementedHostServer) ReadAnswer(context.Context, *ReadAnswerRequest) (*ReadAnswerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadAnswer not implemented")
@@ -1478,6 +1498,24 @@ func _Host_GetNodeInput_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_ForkNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForkNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ForkNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ForkNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ForkNode(ctx, req.(*ForkNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_ReadAnswer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReadAnswerRequest)
 	if err := dec(in); err != nil {
@@ -1650,6 +1688,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetNodeInput",
 			Handler:    _Host_GetNodeInput_Handler,
+		},
+		{
+			MethodName: "ForkNode",
+			Handler:    _Host_ForkNode_Handler,
 		},
 		{
 			MethodName: "ReadAnswer",
