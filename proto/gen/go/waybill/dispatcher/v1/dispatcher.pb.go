@@ -5085,6 +5085,141 @@ func (x *EraseRunResponse) GetErased() bool {
 	return false
 }
 
+// ArchiveRunRequest names the run.
+type ArchiveRunRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Write it to the archive of the host instead of returning it.
+	Store         bool `protobuf:"varint,3,opt,name=store,proto3" json:"store,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRunRequest) Reset() {
+	*x = ArchiveRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRunRequest) ProtoMessage() {}
+
+func (x *ArchiveRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRunRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{74}
+}
+
+func (x *ArchiveRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ArchiveRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ArchiveRunRequest) GetStore() bool {
+	if x != nil {
+		return x.Store
+	}
+	return false
+}
+
+// ArchiveRunResponse is the outcome.
+type ArchiveRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty if it was stored.
+	Document []byte `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	// Name in the archive.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Hash of the document.
+	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// False: the archive had it before.
+	Created       bool `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRunResponse) Reset() {
+	*x = ArchiveRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRunResponse) ProtoMessage() {}
+
+func (x *ArchiveRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRunResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *ArchiveRunResponse) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
+func (x *ArchiveRunResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ArchiveRunResponse) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *ArchiveRunResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
 // HoldRunRequest names the run.
 type HoldRunRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -5099,7 +5234,7 @@ type HoldRunRequest struct {
 
 func (x *HoldRunRequest) Reset() {
 	*x = HoldRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5111,7 +5246,7 @@ func (x *HoldRunRequest) String() string {
 func (*HoldRunRequest) ProtoMessage() {}
 
 func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[74]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5124,7 +5259,7 @@ func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
 func (*HoldRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{74}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *HoldRunRequest) GetTenant() string {
@@ -5167,7 +5302,7 @@ type HoldRunResponse struct {
 
 func (x *HoldRunResponse) Reset() {
 	*x = HoldRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5179,7 +5314,7 @@ func (x *HoldRunResponse) String() string {
 func (*HoldRunResponse) ProtoMessage() {}
 
 func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5192,7 +5327,7 @@ func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunResponse.ProtoReflect.Descriptor instead.
 func (*HoldRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *HoldRunResponse) GetHold() *Hold {
@@ -5222,7 +5357,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5234,7 +5369,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5247,7 +5382,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Hold) GetRunId() string {
@@ -5289,7 +5424,7 @@ type ReleaseRunRequest struct {
 
 func (x *ReleaseRunRequest) Reset() {
 	*x = ReleaseRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5301,7 +5436,7 @@ func (x *ReleaseRunRequest) String() string {
 func (*ReleaseRunRequest) ProtoMessage() {}
 
 func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5314,7 +5449,7 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReleaseRunRequest) GetTenant() string {
@@ -5342,7 +5477,7 @@ type ReleaseRunResponse struct {
 
 func (x *ReleaseRunResponse) Reset() {
 	*x = ReleaseRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5354,7 +5489,7 @@ func (x *ReleaseRunResponse) String() string {
 func (*ReleaseRunResponse) ProtoMessage() {}
 
 func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5367,7 +5502,7 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ReleaseRunResponse) GetReleased() bool {
@@ -5390,7 +5525,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5402,7 +5537,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5415,7 +5550,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListHoldsRequest) GetTenant() string {
@@ -5450,7 +5585,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5462,7 +5597,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5475,7 +5610,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*Hold {
@@ -5502,7 +5637,7 @@ type GetRetentionRequest struct {
 
 func (x *GetRetentionRequest) Reset() {
 	*x = GetRetentionRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5514,7 +5649,7 @@ func (x *GetRetentionRequest) String() string {
 func (*GetRetentionRequest) ProtoMessage() {}
 
 func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5527,7 +5662,7 @@ func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
 func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *GetRetentionRequest) GetTenant() string {
@@ -5554,7 +5689,7 @@ type GetRetentionResponse struct {
 
 func (x *GetRetentionResponse) Reset() {
 	*x = GetRetentionResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5566,7 +5701,7 @@ func (x *GetRetentionResponse) String() string {
 func (*GetRetentionResponse) ProtoMessage() {}
 
 func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5579,7 +5714,7 @@ func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
 func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetRetentionResponse) GetRetention() string {
@@ -5638,7 +5773,7 @@ type RetainedWorkflow struct {
 
 func (x *RetainedWorkflow) Reset() {
 	*x = RetainedWorkflow{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5650,7 +5785,7 @@ func (x *RetainedWorkflow) String() string {
 func (*RetainedWorkflow) ProtoMessage() {}
 
 func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5663,7 +5798,7 @@ func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetainedWorkflow.ProtoReflect.Descriptor instead.
 func (*RetainedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RetainedWorkflow) GetWorkflowId() string {
@@ -5732,7 +5867,7 @@ type EraseTenantRequest struct {
 
 func (x *EraseTenantRequest) Reset() {
 	*x = EraseTenantRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5744,7 +5879,7 @@ func (x *EraseTenantRequest) String() string {
 func (*EraseTenantRequest) ProtoMessage() {}
 
 func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5757,7 +5892,7 @@ func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
 func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EraseTenantRequest) GetTenant() string {
@@ -5778,7 +5913,7 @@ type EraseTenantResponse struct {
 
 func (x *EraseTenantResponse) Reset() {
 	*x = EraseTenantResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5790,7 +5925,7 @@ func (x *EraseTenantResponse) String() string {
 func (*EraseTenantResponse) ProtoMessage() {}
 
 func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5803,7 +5938,7 @@ func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
 func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *EraseTenantResponse) GetWorkflows() int32 {
@@ -6204,7 +6339,16 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"*\n" +
 	"\x10EraseRunResponse\x12\x16\n" +
-	"\x06erased\x18\x01 \x01(\bR\x06erased\"p\n" +
+	"\x06erased\x18\x01 \x01(\bR\x06erased\"X\n" +
+	"\x11ArchiveRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05store\x18\x03 \x01(\bR\x05store\"v\n" +
+	"\x12ArchiveRunResponse\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\fR\bdocument\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x18\n" +
+	"\acreated\x18\x04 \x01(\bR\acreated\"p\n" +
 	"\x0eHoldRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
@@ -6252,7 +6396,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x12EraseTenantRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"3\n" +
 	"\x13EraseTenantResponse\x12\x1c\n" +
-	"\tworkflows\x18\x01 \x01(\x05R\tworkflows2\xeb\x1c\n" +
+	"\tworkflows\x18\x01 \x01(\x05R\tworkflows2\xce\x1d\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -6276,7 +6420,9 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x13ListQuarantinedRuns\x121.waybill.dispatcher.v1.ListQuarantinedRunsRequest\x1a2.waybill.dispatcher.v1.ListQuarantinedRunsResponse\x12|\n" +
 	"\x13RetryQuarantinedRun\x121.waybill.dispatcher.v1.RetryQuarantinedRunRequest\x1a2.waybill.dispatcher.v1.RetryQuarantinedRunResponse\x12v\n" +
 	"\x11EndQuarantinedRun\x12/.waybill.dispatcher.v1.EndQuarantinedRunRequest\x1a0.waybill.dispatcher.v1.EndQuarantinedRunResponse\x12[\n" +
-	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12X\n" +
+	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12a\n" +
+	"\n" +
+	"ArchiveRun\x12(.waybill.dispatcher.v1.ArchiveRunRequest\x1a).waybill.dispatcher.v1.ArchiveRunResponse\x12X\n" +
 	"\aHoldRun\x12%.waybill.dispatcher.v1.HoldRunRequest\x1a&.waybill.dispatcher.v1.HoldRunResponse\x12a\n" +
 	"\n" +
 	"ReleaseRun\x12(.waybill.dispatcher.v1.ReleaseRunRequest\x1a).waybill.dispatcher.v1.ReleaseRunResponse\x12^\n" +
@@ -6307,7 +6453,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -6383,19 +6529,21 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*GetNodeInputResponse)(nil),          // 71: waybill.dispatcher.v1.GetNodeInputResponse
 	(*EraseRunRequest)(nil),               // 72: waybill.dispatcher.v1.EraseRunRequest
 	(*EraseRunResponse)(nil),              // 73: waybill.dispatcher.v1.EraseRunResponse
-	(*HoldRunRequest)(nil),                // 74: waybill.dispatcher.v1.HoldRunRequest
-	(*HoldRunResponse)(nil),               // 75: waybill.dispatcher.v1.HoldRunResponse
-	(*Hold)(nil),                          // 76: waybill.dispatcher.v1.Hold
-	(*ReleaseRunRequest)(nil),             // 77: waybill.dispatcher.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),            // 78: waybill.dispatcher.v1.ReleaseRunResponse
-	(*ListHoldsRequest)(nil),              // 79: waybill.dispatcher.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),             // 80: waybill.dispatcher.v1.ListHoldsResponse
-	(*GetRetentionRequest)(nil),           // 81: waybill.dispatcher.v1.GetRetentionRequest
-	(*GetRetentionResponse)(nil),          // 82: waybill.dispatcher.v1.GetRetentionResponse
-	(*RetainedWorkflow)(nil),              // 83: waybill.dispatcher.v1.RetainedWorkflow
-	(*EraseTenantRequest)(nil),            // 84: waybill.dispatcher.v1.EraseTenantRequest
-	(*EraseTenantResponse)(nil),           // 85: waybill.dispatcher.v1.EraseTenantResponse
-	nil,                                   // 86: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	(*ArchiveRunRequest)(nil),             // 74: waybill.dispatcher.v1.ArchiveRunRequest
+	(*ArchiveRunResponse)(nil),            // 75: waybill.dispatcher.v1.ArchiveRunResponse
+	(*HoldRunRequest)(nil),                // 76: waybill.dispatcher.v1.HoldRunRequest
+	(*HoldRunResponse)(nil),               // 77: waybill.dispatcher.v1.HoldRunResponse
+	(*Hold)(nil),                          // 78: waybill.dispatcher.v1.Hold
+	(*ReleaseRunRequest)(nil),             // 79: waybill.dispatcher.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),            // 80: waybill.dispatcher.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),              // 81: waybill.dispatcher.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),             // 82: waybill.dispatcher.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),           // 83: waybill.dispatcher.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),          // 84: waybill.dispatcher.v1.GetRetentionResponse
+	(*RetainedWorkflow)(nil),              // 85: waybill.dispatcher.v1.RetainedWorkflow
+	(*EraseTenantRequest)(nil),            // 86: waybill.dispatcher.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),           // 87: waybill.dispatcher.v1.EraseTenantResponse
+	nil,                                   // 88: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	15, // 0: waybill.dispatcher.v1.ResolveInterruptResponse.votes:type_name -> waybill.dispatcher.v1.Votes
@@ -6410,15 +6558,15 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	35, // 9: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	36, // 10: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	40, // 11: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	86, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	88, // 12: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 	56, // 13: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	63, // 14: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
 	64, // 15: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
 	56, // 16: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	69, // 17: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
-	76, // 18: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
-	76, // 19: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
-	83, // 20: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
+	78, // 18: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
+	78, // 19: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
+	85, // 20: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
 	0,  // 21: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
 	2,  // 22: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
 	4,  // 23: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
@@ -6440,57 +6588,59 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	57, // 39: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
 	59, // 40: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
 	72, // 41: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
-	74, // 42: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
-	77, // 43: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
-	79, // 44: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
-	84, // 45: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
-	81, // 46: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
-	61, // 47: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	65, // 48: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	39, // 49: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	42, // 50: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	44, // 51: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	46, // 52: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	48, // 53: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
-	50, // 54: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
-	52, // 55: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
-	1,  // 56: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	3,  // 57: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	5,  // 58: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	7,  // 59: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	9,  // 60: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	11, // 61: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	13, // 62: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	17, // 63: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	19, // 64: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	68, // 65: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	71, // 66: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	22, // 67: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	24, // 68: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	27, // 69: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	29, // 70: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	32, // 71: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	34, // 72: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	55, // 73: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	58, // 74: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	60, // 75: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	73, // 76: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
-	75, // 77: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
-	78, // 78: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
-	80, // 79: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
-	85, // 80: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
-	82, // 81: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
-	62, // 82: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	66, // 83: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	41, // 84: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	43, // 85: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	45, // 86: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	47, // 87: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	49, // 88: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
-	51, // 89: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
-	53, // 90: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
-	56, // [56:91] is the sub-list for method output_type
-	21, // [21:56] is the sub-list for method input_type
+	74, // 42: waybill.dispatcher.v1.Dispatcher.ArchiveRun:input_type -> waybill.dispatcher.v1.ArchiveRunRequest
+	76, // 43: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
+	79, // 44: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
+	81, // 45: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
+	86, // 46: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
+	83, // 47: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
+	61, // 48: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	65, // 49: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	39, // 50: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	42, // 51: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	44, // 52: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	46, // 53: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	48, // 54: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	50, // 55: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	52, // 56: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 57: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	3,  // 58: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	5,  // 59: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	7,  // 60: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	9,  // 61: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	11, // 62: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	13, // 63: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	17, // 64: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	19, // 65: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	68, // 66: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	71, // 67: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	22, // 68: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	24, // 69: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	27, // 70: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	29, // 71: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	32, // 72: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	34, // 73: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	55, // 74: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	58, // 75: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	60, // 76: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	73, // 77: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
+	75, // 78: waybill.dispatcher.v1.Dispatcher.ArchiveRun:output_type -> waybill.dispatcher.v1.ArchiveRunResponse
+	77, // 79: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
+	80, // 80: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
+	82, // 81: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
+	87, // 82: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
+	84, // 83: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
+	62, // 84: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	66, // 85: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	41, // 86: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	43, // 87: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	45, // 88: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	47, // 89: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	49, // 90: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	51, // 91: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	53, // 92: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	57, // [57:93] is the sub-list for method output_type
+	21, // [21:57] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
 	21, // [21:21] is the sub-list for extension extendee
 	0,  // [0:21] is the sub-list for field type_name
@@ -6509,7 +6659,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   87,
+			NumMessages:   89,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
