@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
@@ -44,6 +45,8 @@ func openBucket(ctx context.Context, target string) (Target, error) {
 		cfg.Region = defaultRegion
 	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.Logger = logging.Nop{}
+		o.DisableLogOutputChecksumValidationSkipped = true
 		// Servers at an address of their own seldom have a name for each bucket.
 		o.UsePathStyle = o.BaseEndpoint != nil
 	})

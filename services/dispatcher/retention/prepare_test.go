@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	kvmemory "waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -78,7 +79,7 @@ func TestSweep_ErasesArchivedRunsOnly(t *testing.T) {
 	slices.Sort(want)
 	require.Equal(t, want, a.runs)
 	require.Equal(t, int64(3), s.Stats().Unarchived)
-	require.Equal(t, 1, strings.Count(x.logged.String(), "not archived"), "one line for the workflow: %s", x.logged.String())
+	require.Equal(t, 1, strings.Count(x.logged.String(), "they are not archived"), "one line for the workflow: %s", x.logged.String())
 	require.Contains(t, x.logged.String(), "the bucket is away")
 }
 
@@ -154,4 +155,21 @@ func TestSweep_StopsBetweenArchiveAndErasure(t *testing.T) {
 	_, err = s.Sweep(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, x.expired)
+}
+
+// The first sweep of a short retention, without any run, is followed by the next one soon.
+func TestSweep_FollowsTheRetentionOfTheInstallation(t *testing.T) {
+	t.Parallel()
+	x := &table{}
+	clock := retention.NewClock(kvmemory.New(), func() time.Time { return start }, func(context.Context) (uint64, time.Time, error) { return 1, start, nil })
+	for keep, want := range map[time.Duration]time.Duration{
+		0: time.Minute, 2 * time.Second: time.Second, time.Minute: 6 * time.Second, oneDay: time.Minute,
+	} {
+		p := retention.Policies{Default: keep}
+		s := retention.New(retention.Config{Rate: 1}, p, clock, x, x, func() bool { return true }, quiet)
+		s.Own(true)
+		pause, err := s.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, pause, "%s", keep)
+	}
 }

@@ -149,7 +149,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 
 // Sweep erases the runs whose retention is over, and returns the time until the next sweep.
 func (s *Sweeper) Sweep(ctx context.Context) (pause time.Duration, err error) {
-	pause = maxPause
+	pause = pauseFor(maxPause, s.policies.Default)
 	now, behind, err := s.clock.Advance(ctx)
 	if err != nil {
 		return minPause, err
@@ -170,7 +170,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (pause time.Duration, err error) {
 			if keep.Keep == 0 {
 				continue
 			}
-			pause = min(pause, max(keep.Keep/10, minPause))
+			pause = pauseFor(pause, keep.Keep)
 			if before := now.Add(-keep.Keep); f.Oldest.Before(before) {
 				if err := s.sweepFlow(ctx, f, before, keep); err != nil {
 					return pause, err
@@ -182,6 +182,14 @@ func (s *Sweeper) Sweep(ctx context.Context) (pause time.Duration, err error) {
 		}
 		after = flows[len(flows)-1]
 	}
+}
+
+// pauseFor shortens the time until the next sweep for a retention; 0 means no retention.
+func pauseFor(pause, keep time.Duration) time.Duration {
+	if keep == 0 {
+		return pause
+	}
+	return min(pause, max(keep/10, minPause))
 }
 
 // note records the clock, and warns once if it is far behind the host's.

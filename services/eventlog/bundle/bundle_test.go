@@ -192,14 +192,14 @@ func TestBuild_StaysBelowTheSizeCap(t *testing.T) {
 func TestBuild_IsWholeForAnArchive(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3000)
-	in := input(many(4000, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
+	in := input(many(2900, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
 	in.Whole, in.MaxBytes = true, 1000
 	r, text := build(t, in)
 	require.Greater(t, len(text), bundle.MaxBytes)
 	require.Len(t, r.Events, len(in.Events))
 	require.False(t, r.Truncated)
 
-	in = input(many(8000, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
+	in = input(many(5200, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
 	in.Whole = true
 	r = within(t, in, bundle.WholeBytes)
 	require.Less(t, len(r.Events), len(in.Events))
