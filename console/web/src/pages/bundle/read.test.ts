@@ -44,7 +44,7 @@ const archive = sealed(JSON.stringify({ run, events: [event(0, "run.started", { 
 
 test("a compressed archive is read as its bundle, and its hash is checked", async () => {
   vi.stubGlobal("isSecureContext", true);
-  const packed = gzipSync(archive);
+  const packed = new Uint8Array(gzipSync(archive));
   const text = await textOf(new Blob([packed]));
   expect(text).toBe(archive);
   expect(await checkSeal(`${text}\n`)).toBe("It is an archive, and its hash matches.");
