@@ -146,6 +146,11 @@ endef
 define integration.clients
 $(GOTEST) -timeout 5m ./test/clients
 endef
+# The archive in a bucket of a real S3 server, built from its module. Not in CI.
+define integration.s3
+GOWORK=off go -C tools/s3 build -ldflags "-s -w" -o $(CURDIR)/.bin/s3 .
+WAYBILL_S3=$(CURDIR)/.bin/s3 $(GOTEST) -timeout 10m ./test/archive
+endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
 define integration.shells
@@ -176,7 +181,7 @@ CLIENTS := test/clients/ts/node_modules/.package-lock.json
 needs = $(if $(filter all $(1),$(or $(ONLY),all)),$(2))
 
 .PHONY: integration
-integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: ollama|aimock
+integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: s3|ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz

@@ -134,6 +134,58 @@ func (c *Client) Erase(ctx context.Context, e Erasure) (*Erased, error) {
 	return out, nil
 }
 
+// Archiving selects ended runs to write to the archive of the host.
+type Archiving struct {
+	// RunIDs are up to 100 runs; the other selections are then empty.
+	RunIDs []string
+	// Filter has the terms of the list of runs, EndedBefore is an RFC 3339 time. All selects all ended
+	// runs, without the other two.
+	Filter, EndedBefore string
+	All                 bool
+	DryRun              bool
+	Cursor              string
+}
+
+// Archived is the outcome for the named runs, or one page of runs.
+type Archived struct {
+	Archived int `json:"archived"`
+	Refused  []struct {
+		RunID   string `json:"runId"`
+		Error   string `json:"error"`
+		Message string `json:"message"`
+	} `json:"refused"`
+	NextCursor string `json:"nextCursor"`
+}
+
+// Archive writes ended runs to the archive of the host. A run is written once, however often it is
+// archived. Repeat it with NextCursor until that is empty.
+func (c *Client) Archive(ctx context.Context, r Archiving) (*Archived, error) {
+	body := members("filter", r.Filter, "endedBefore", r.EndedBefore, "cursor", r.Cursor)
+	if r.All {
+		body["all"] = true
+	}
+	if r.DryRun {
+		body["dryRun"] = true
+	}
+	if len(r.RunIDs) > 0 {
+		body["runIds"] = r.RunIDs
+	}
+	out := &Archived{}
+	_, err := c.into(ctx, request{method: http.MethodPost, path: "/v1/runs:archive", body: body, feature: "archiving runs"}, out)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RunArchive exports the archive of a run that has ended: its debug bundle with all events, and a
+// chain of hashes. The answer's bytes are those that the hashes cover.
+func (c *Client) RunArchive(ctx context.Context, runID string) (*Answer, error) {
+	return c.do(ctx, request{
+		method: http.MethodGet, path: runPath(runID) + "/archive", feature: "archives of runs", runID: runID,
+	})
+}
+
 // EraseTenant erases everything of the key's tenant except its audit log; its runs must be erased before.
 func (c *Client) EraseTenant(ctx context.Context) (*Answer, error) {
 	return c.write(ctx, request{path: "/v1/tenant:erase", feature: "erasing a tenant"}, map[string]any{})

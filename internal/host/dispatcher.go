@@ -1,12 +1,14 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/internal/archive"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
@@ -169,6 +171,9 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	if deps.Policies, err = o.Models.Policies(); err != nil {
 		return deps, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
+	if deps.Archive, err = o.openArchive(); err != nil {
+		return deps, err
+	}
 	if deps.TenantLimits, err = o.openTenantLimits(c.log); err != nil {
 		return deps, err
 	}
@@ -187,6 +192,22 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	}
 	deps.Snapshots, err = snapshot.NewStore(st.Snapshots, secret)
 	return deps, err
+}
+
+// openArchive opens the archive; nil without one. A bucket that is away does not keep a host from
+// starting.
+func (o *Execution) openArchive() (archive.Target, error) {
+	if o.Archive == "" {
+		return nil, nil
+	}
+	target, err := archive.OpenTarget(context.Background(), o.Archive)
+	if err == nil {
+		err = archive.Prepare(target)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: --archive: %w", exit.ErrUsage, err)
+	}
+	return target, nil
 }
 
 // openLimits opens the file that a flag names; nil without one. what names its content in the log.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"waybill.dev/waybill/internal/archive"
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/runlimits"
@@ -39,6 +40,8 @@ type Execution struct {
 	// RetentionRate limits the erased runs per second.
 	Retention     string
 	RetentionRate float64
+	// Archive is the directory or bucket of the archives of ended runs; empty disables it.
+	Archive string
 	// MaxRetryAttempts limits the calls of one emission, TruncationMultiplier is the growth of their
 	// token budget after a truncation.
 	MaxRetryAttempts, TruncationMultiplier int
@@ -90,6 +93,11 @@ func (o *Execution) Validate() error {
 	}
 	if _, err := workflow.ParseRetention(o.Retention); err != nil {
 		errs = append(errs, fmt.Errorf("--retention %q: %w", o.Retention, err))
+	}
+	if o.Archive != "" {
+		if err := archive.Check(o.Archive); err != nil {
+			errs = append(errs, fmt.Errorf("--archive: %w", err))
+		}
 	}
 	if o.RetentionRate <= 0 || o.RetentionRate > maxRetentionRate || math.IsNaN(o.RetentionRate) {
 		errs = append(errs, fmt.Errorf("--retention-rate %g: want runs per second, more than 0 and at most %d", o.RetentionRate, maxRetentionRate))

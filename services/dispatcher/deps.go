@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"waybill.dev/waybill/internal/archive"
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/settings"
@@ -63,6 +64,9 @@ type Storage struct {
 	EraseWorkflow func(ctx context.Context, key string) error
 	// Retention has the legal holds and the clock of retention; nil disables both, and nothing expires.
 	Retention kv.Store
+	// Archive keeps the archives of ended runs; nil disables it. Runs whose retention is over are archived
+	// before they are erased.
+	Archive archive.Target
 	// LogState returns the size of the log in bytes and the time of its newest record.
 	LogState func(ctx context.Context) (bytes uint64, newest time.Time, err error)
 }

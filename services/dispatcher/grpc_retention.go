@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/erasure"
 	"waybill.dev/waybill/services/dispatcher/retention"
@@ -39,14 +40,18 @@ func (s *Service) openRetention() {
 		},
 		retention.NewClock(d.Retention, d.Clock, d.LogState),
 		clients.Ended{Client: d.EventLog},
-		expirer{s.eraser},
+		expirer{s.eraser, s.holds, s.archiver},
 		s.leases.Valid,
 		d.Logger,
 	)
 }
 
 // expirer is the eraser as the sweeper uses it.
-type expirer struct{ *erasure.Eraser }
+type expirer struct {
+	*erasure.Eraser
+	holds    *retention.Holds
+	archiver *archiving.Archiver
+}
 
 func (e expirer) Expire(ctx context.Context, run subject.Run) error {
 	_, err := e.Erase(ctx, run, frame.Expired)

@@ -28,6 +28,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/pack"
 	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/archiving"
 	"waybill.dev/waybill/services/dispatcher/clients"
 	"waybill.dev/waybill/services/dispatcher/create"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -185,6 +186,7 @@ type Service struct {
 	metrics     *metrics.Metrics
 	snapshots   *snapshot.Keeper
 	eraser      *erasure.Eraser
+	archiver    *archiving.Archiver
 	holds       *retention.Holds   // nil without Deps.Retention
 	sweeper     *retention.Sweeper // nil without holds or an eraser
 	pool        *queue.Pool
@@ -245,6 +247,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.loop = s.newLoop()
 	s.starter = s.newStarter()
 	s.eraser = s.newEraser()
+	s.archiver = s.newArchiver()
 	s.openRetention()
 	s.executor = s.newExecutor(registrations)
 	s.leases.CountRuns(s.executor.Active)

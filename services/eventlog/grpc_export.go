@@ -29,6 +29,7 @@ func (s *Service) ExportRun(ctx context.Context, req *eventlogv1.ExportRunReques
 	doc, err := bundle.Build(bundle.Input{
 		State: run.State, Events: events, Host: bundle.Host{Name: version.Name, Version: version.Version},
 		Now: s.clock(), MaxEvents: int(req.GetMaxEvents()), MaxBytes: int(req.GetMaxBytes()),
+		Whole: req.GetWhole(),
 	})
 	if err != nil {
 		return nil, err

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { expect, test } from "./fixtures";
 import { asking, envelope, kind, picture, program, triage } from "./model";
 import { expectAccessibleEverywhere } from "./themes";
@@ -32,6 +33,14 @@ test("C14 a debug bundle is opened again in the page, with its timeline, events 
   expect(asked).toEqual([]);
   await page.getByRole("button", { name: "Close the file" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Open a file");
+
+  // The archive of the run, as it is in a bucket.
+  const archive = gzipSync(Buffer.from(await (await host.call("GET", `/v1/runs/${runId}/archive`)).arrayBuffer()));
+  await file.setInputFiles({ name: "cut.json.gz", mimeType: "application/gzip", buffer: archive.subarray(0, archive.length - 20) });
+  await expect(page.getByRole("alert")).toContainText("cut.json.gz: The archive is damaged or truncated");
+  await file.setInputFiles({ name: "run.json.gz", mimeType: "application/gzip", buffer: archive });
+  await expect(page.getByText("its hash matches.")).toBeVisible();
+  await expect(page.locator(".run-head .status")).toHaveText("Failed");
 });
 
 test("C14 the exported events are opened again, and say that a bundle shows more", async ({ signedIn: page, host }) => {

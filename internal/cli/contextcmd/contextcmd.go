@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"waybill.dev/waybill/client"
 	"waybill.dev/waybill/internal/cli/contexts"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/keyring"
@@ -172,9 +171,9 @@ credential from the contexts file to the keyring.`,
 				was = f.Contexts[args[0]]
 				c = was
 				if at.URL != "" {
-					c.URL = at.URL
+					c.URL = session.AbsoluteURL(at.URL)
 				}
-				if _, err := client.New(c.URL); err != nil {
+				if err := session.CheckURL(c.URL); err != nil {
 					return exit.Usagef("--url: %w", err)
 				}
 				if at.CA != "" {
@@ -196,7 +195,7 @@ credential from the contexts file to the keyring.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&at.URL, "url", "", "URL of the host, with its base path")
+	f.StringVar(&at.URL, "url", "", "URL of the host, with its base path, or archive: and a file, a directory or s3://BUCKET/PREFIX with archives")
 	f.StringVar(&how.file, "token-file", "", "file with the credential; only its path is stored")
 	f.BoolVar(&how.stdin, "token-stdin", false, "read the credential from the first line of standard input and store it")
 	f.BoolVar(&how.none, "no-token", false, "remove the credential")

@@ -24,6 +24,7 @@ func Execution(f *pflag.FlagSet, o *host.Execution, drain time.Duration) {
 	f.DurationVar(&o.QuestionTimeout, "question-timeout", 0, "time limit for answers to a model's questions if its node sets none; without an answer the node fails; 0 means no limit")
 	f.StringVar(&o.Retention, "retention", o.Retention, "how long runs are kept after their end, such as 90d or 36h, if neither their workflow nor their tenant sets it; unlimited keeps them")
 	f.Float64Var(&o.RetentionRate, "retention-rate", o.RetentionRate, "maximum runs per second that are erased because their retention is over")
+	f.StringVar(&o.Archive, "archive", "", "directory or s3://BUCKET/PREFIX that keeps archives of ended runs; runs whose retention is over are erased only when they are archived; settings of a bucket are those of the AWS_ variables; empty keeps none")
 	f.IntVar(&o.MaxHandedOut, "max-handed-out", o.MaxHandedOut, "maximum runs delivered to all dispatchers together, including fetched ones; use the same value for all dispatchers")
 	f.DurationVar(&o.MaxQueueWait, "max-queue-wait", o.MaxQueueWait, "maximum time a new run may wait for a slot of --max-runs before starts get 503; 0 means no limit")
 	f.Int64Var(&o.AssetMemory, "max-asset-memory", o.AssetMemory, "maximum bytes of images, sounds and files in memory for the prompts of a dispatcher; other prompts wait")

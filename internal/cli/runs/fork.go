@@ -1,11 +1,8 @@
 package runs
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 
@@ -179,72 +176,4 @@ func (o *one) diff(d *client.Diff) error {
 		_, err = fmt.Fprintln(w, "(more differences not shown)")
 	}
 	return err
-}
-
-func exportCommand(s *session.Session) *cobra.Command {
-	var what, file string
-	c := &cobra.Command{
-		Use:   "export RUN",
-		Short: "Export the debug bundle or the events of a run",
-		Long: `Writes the debug bundle of a run, or its events as one JSON document per line, to standard
-output or a file. The debug bundle has no content, such as prompts and answers. An existing file is
-not overwritten.`,
-		Example: `  waybill run export RUN --file bundle.json
-  waybill run export RUN --what events > events.jsonl`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: CompleteIDs(s),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if what != "bundle" && what != "events" {
-				return exit.Usagef("--what %q: want bundle or events", what)
-			}
-			o, err := about(cmd, s, args[0])
-			if err != nil {
-				return err
-			}
-			if o.print.Query != nil {
-				return exit.Usagef("--query is not supported by export; use it with run events")
-			}
-			return export(cmd, o, what, file)
-		},
-	}
-	c.Flags().StringVar(&what, "what", "bundle", "bundle or events")
-	c.Flags().StringVarP(&file, "file", "f", "", "file to write; empty uses standard output")
-	return c
-}
-
-func export(cmd *cobra.Command, o *one, what, file string) (err error) {
-	out := cmd.OutOrStdout()
-	if file != "" {
-		// The export may be confidential, so only its owner may read the file.
-		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the user names the file
-		if err != nil {
-			return exit.Usagef("--file: %w", err)
-		}
-		defer func() { err = errors.Join(err, f.Close()) }()
-		out = f
-	}
-	if what == "events" {
-		o.print.Out, o.print.Format = out, render.JSONL
-		return o.events(cmd, 0, 0, func(client.Event) bool { return true })
-	}
-	a, err := o.client.Bundle(cmd.Context(), o.id)
-	if err != nil {
-		return err
-	}
-	if _, err := out.Write(a.Body); err != nil {
-		return err
-	}
-	var b struct {
-		Truncated       bool   `json:"truncated"`
-		TruncatedReason string `json:"truncatedReason"`
-		RedactionMode   string `json:"redactionMode"`
-	}
-	if err := json.Unmarshal(a.Body, &b); err != nil {
-		return err
-	}
-	session.Notice(cmd, "redaction: %s", b.RedactionMode)
-	if b.Truncated {
-		session.Notice(cmd, "truncated: %s", b.TruncatedReason)
-	}
-	return nil
 }

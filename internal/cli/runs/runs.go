@@ -37,7 +37,7 @@ tenant.
 	s.Flags(c)
 	c.AddCommand(startCommand(s), listCommand(s), getCommand(s), watchCommand(s), waitCommand(s), eventsCommand(s),
 		cancelCommand(s), pauseCommand(s), resumeCommand(s), forkCommand(s), diffCommand(s), exportCommand(s), verifyCommand(s),
-		ownerCommand(s), quarantineCommand(s), deleteCommand(s), holdCommand(s))
+		ownerCommand(s), quarantineCommand(s), deleteCommand(s), holdCommand(s), archiveCommand(s), importCommand(s))
 	return c
 }
 

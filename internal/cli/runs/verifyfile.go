@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 
+	"waybill.dev/waybill/internal/archive"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/runcheck"
 	"waybill.dev/waybill/protocol/runstate"
@@ -19,6 +21,7 @@ type recorded struct {
 	Events        []wire.Event       `json:"events"`
 	RedactionMode string             `json:"redactionMode"`
 	Truncated     bool               `json:"truncated"`
+	Archive       json.RawMessage    `json:"archive"`
 }
 
 // checkFile reads a run from a file.
@@ -31,20 +34,35 @@ func checkFile(stdin io.Reader, name string) (*runcheck.Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	if archive.Packed(doc) {
+		if doc, err = archive.Unpack(doc); err != nil {
+			return nil, exit.With(exit.Failed, fmt.Errorf("--file %s: %w", name, err))
+		}
+	}
 	r, err := parseRecorded(doc)
 	if err != nil {
 		return nil, exit.Usagef("--file %s: %w", name, err)
 	}
+	if len(r.Archive) > 0 {
+		if _, err := archive.Open(doc); err != nil {
+			return nil, exit.With(exit.Failed, fmt.Errorf("--file %s: %w", name, err))
+		}
+	}
+	return r.check(), nil
+}
+
+// check checks a run without its host.
+func (r *recorded) check() *runcheck.Check {
 	k := runcheck.New(runcheck.Source{Trimmed: r.Run != nil && r.RedactionMode != "", Cut: r.Truncated})
 	for _, e := range r.Events {
 		k.Add(e)
 	}
 	if r.Run == nil {
 		k.Skip(runcheck.Snapshot, "the file has no snapshot")
-		return k, nil
+		return k
 	}
 	k.Against(r.Run)
-	return k, nil
+	return k
 }
 
 var errNotRecorded = errors.New("not a debug bundle, a document of events, or one event per line")

@@ -7,6 +7,7 @@ package session
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,6 +25,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/client"
+	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/archive/offline"
 	"waybill.dev/waybill/internal/cli/contexts"
 	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/cli/keyring"
@@ -59,7 +63,7 @@ const Withheld = "(set, not shown)"
 // TargetFlags adds the flags that select the host and the credential. No flag takes the credential
 // itself, because other users of the machine can read command lines.
 func (s *Session) TargetFlags(f *pflag.FlagSet) {
-	f.StringVar(&s.url, "url", "", "URL of the host, with its base path (WAYBILL_URL; default "+defaultURL+")")
+	f.StringVar(&s.url, "url", "", "URL of the host, with its base path, or archive: and a file, a directory or s3://BUCKET/PREFIX with archives (WAYBILL_URL; default "+defaultURL+")")
 	f.StringVar(&s.context, "context", "", "context to use (WAYBILL_CONTEXT; default the current one)")
 	f.StringVar(&s.tokenFile, "token-file", "", "file with the credential (WAYBILL_TOKEN_FILE; the credential itself: WAYBILL_TOKEN)")
 	f.BoolVar(&s.tokenStdin, "token-stdin", false, "read the credential from the first line of standard input")
@@ -268,8 +272,55 @@ func (s *Session) Client(cmd *cobra.Command) (*client.Client, error) {
 	return s.ClientOf(t)
 }
 
-// ClientOf returns a client for a host.
+// archiveScheme starts a URL that names archives instead of a host.
+const archiveScheme = "archive:"
+
+// CheckURL reports a URL of neither a host nor archives.
+func CheckURL(text string) error {
+	if source, ok := strings.CutPrefix(text, archiveScheme); ok {
+		return archive.Check(source)
+	}
+	_, err := client.New(text)
+	return err
+}
+
+// AbsoluteURL makes the path of archives absolute, for another working directory.
+func AbsoluteURL(text string) string {
+	source, ok := strings.CutPrefix(text, archiveScheme)
+	if !ok || archive.InBucket(source) {
+		return text
+	}
+	path, err := filepath.Abs(source)
+	if err != nil {
+		return text
+	}
+	return archiveScheme + path
+}
+
+// ofArchives returns a client that reads archives.
+func ofArchives(source string, options ...client.Option) (*client.Client, error) {
+	target, err := archive.OpenSource(context.Background(), source)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(archiveBase, append(options, client.WithTransport(offline.New(target)))...)
+}
+
+// archiveBase is the base URL of clients that read archives. No host can have the name.
+const archiveBase = "http://archive.invalid"
+
+// ReadsArchives reports whether a client reads archives.
+func ReadsArchives(c *client.Client) bool { return c.Base() == archiveBase }
+
+// ClientOf returns a client for a host, or for archives.
 func (s *Session) ClientOf(t Target) (*client.Client, error) {
+	if source, ok := strings.CutPrefix(t.URL.Value, archiveScheme); ok {
+		c, err := ofArchives(source, client.WithTimeout(s.timeout))
+		if err != nil {
+			return nil, exit.With(exit.Usage, fmt.Errorf("%s: %w", t.URL.Source, err))
+		}
+		return c, nil
+	}
 	transport, err := Transport(t.CA.Value)
 	if err != nil {
 		return nil, exit.With(exit.Usage, err)

@@ -19,6 +19,8 @@ var (
 		"Estimated bytes in the run log that the next day frees.", nil, nil)
 	retentionExpired = prometheus.NewDesc("waybill_retention_expired_runs_total",
 		"Runs that this process erased because their retention was over.", nil, nil)
+	retentionUnarchived = prometheus.NewDesc("waybill_retention_archive_failures_total",
+		"Failed attempts of this process to archive a run whose retention was over. The run is kept.", nil, nil)
 	retentionBehind = prometheus.NewDesc("waybill_retention_clock_behind_seconds",
 		"How far the time that retention counts with is behind the host's clock.", nil, nil)
 )
@@ -29,7 +31,7 @@ type Retention struct{ Sweeper *retention.Sweeper }
 // Describe sends the descriptions; see prometheus.Collector.
 func (Retention) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		retentionRuns, retentionBytes, retentionNextRuns, retentionNextBytes, retentionExpired, retentionBehind,
+		retentionRuns, retentionBytes, retentionNextRuns, retentionNextBytes, retentionExpired, retentionUnarchived, retentionBehind,
 	} {
 		to <- d
 	}
@@ -42,6 +44,7 @@ func (r Retention) Collect(to chan<- prometheus.Metric) {
 	}
 	stats := r.Sweeper.Stats()
 	to <- prometheus.MustNewConstMetric(retentionExpired, prometheus.CounterValue, float64(stats.Expired))
+	to <- prometheus.MustNewConstMetric(retentionUnarchived, prometheus.CounterValue, float64(stats.Unarchived))
 	t := r.Sweeper.Totals()
 	if t == nil {
 		return

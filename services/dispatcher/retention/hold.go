@@ -169,6 +169,15 @@ func (h *Holds) Claim(ctx context.Context, run subject.Run) (within context.Cont
 	}
 }
 
+// Check reports a run with a hold. Errors: fault.Conflict, fault.ServiceUnavailable.
+func (h *Holds) Check(ctx context.Context, run subject.Run) error {
+	r, _, err := h.read(ctx, run)
+	if err == nil && r.Hold != nil {
+		return held(*r.Hold)
+	}
+	return err
+}
+
 // held is the error of an erasure of a held run.
 func held(hold Hold) error {
 	return fault.New(fault.Conflict, "the run has a legal hold since %s; release it first, with the scope runs:hold", hold.Since.Format(time.RFC3339)).

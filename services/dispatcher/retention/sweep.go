@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,9 @@ type Index interface {
 
 // Eraser erases runs.
 type Eraser interface {
+	// Prepare does what must be done before a run is erased: its archive is durable when it returns.
+	// Several runs are prepared at the same time. Errors: ErrArchive, and those of Expire.
+	Prepare(ctx context.Context, run subject.Run) error
 	// Expire marks a run whose retention is over as erased. Errors: fault.Conflict if it cannot be
 	// erased now, fault.RunNotFound if it is gone, fault.CapabilityNotProvided if no run of this log can
 	// be erased, others if the log is unavailable or something of the run is damaged.
@@ -88,6 +92,8 @@ type Sweeper struct {
 type Stats struct {
 	// Expired counts the runs that this process has erased.
 	Expired int64
+	// Unarchived counts the failed attempts to archive a run whose retention is over.
+	Unarchived int64
 	// Behind is how far the clock of retention is behind the clock of the host.
 	Behind time.Duration
 	// Now is the time of the clock of retention.
@@ -143,7 +149,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 
 // Sweep erases the runs whose retention is over, and returns the time until the next sweep.
 func (s *Sweeper) Sweep(ctx context.Context) (pause time.Duration, err error) {
-	pause = maxPause
+	pause = pauseFor(maxPause, s.policies.Default)
 	now, behind, err := s.clock.Advance(ctx)
 	if err != nil {
 		return minPause, err
@@ -164,7 +170,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (pause time.Duration, err error) {
 			if keep.Keep == 0 {
 				continue
 			}
-			pause = min(pause, max(keep.Keep/10, minPause))
+			pause = pauseFor(pause, keep.Keep)
 			if before := now.Add(-keep.Keep); f.Oldest.Before(before) {
 				if err := s.sweepFlow(ctx, f, before, keep); err != nil {
 					return pause, err
@@ -176,6 +182,14 @@ func (s *Sweeper) Sweep(ctx context.Context) (pause time.Duration, err error) {
 		}
 		after = flows[len(flows)-1]
 	}
+}
+
+// pauseFor shortens the time until the next sweep for a retention; 0 means no retention.
+func pauseFor(pause, keep time.Duration) time.Duration {
+	if keep == 0 {
+		return pause
+	}
+	return min(pause, max(keep/10, minPause))
 }
 
 // note records the clock, and warns once if it is far behind the host's.
@@ -195,11 +209,13 @@ func (s *Sweeper) note(now time.Time, behind time.Duration) {
 // not stop the others; an outage of the log does.
 func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep Retention) error {
 	var erased, kept int
+	var unarchived failures
 	defer func() {
 		if erased > 0 {
 			s.log.Info("runs erased: their retention is over", "tenant", f.Tenant, "workflow_id", f.WorkflowID,
 				"runs", erased, "kept", kept, "retention", keep.Keep, "source", keep.Source)
 		}
+		s.noteUnarchived(f, unarchived)
 	}()
 	for after := (End{}); ; {
 		runs, err := s.index.Ended(ctx, f, before, after, page)
@@ -207,16 +223,24 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 			return err
 		}
 		var last subject.Run
-		for _, r := range runs {
+		var archived int
+		for i, err := range s.prepare(ctx, f, runs) {
 			if err := s.rate.Wait(ctx); err != nil {
 				return err
 			}
 			if !s.owns() {
 				return nil // another process continues
 			}
-			run := subject.Run{Tenant: f.Tenant, WorkflowID: f.WorkflowID, RunID: r.RunID}
-			err := s.eraser.Expire(ctx, run)
+			run := f.run(runs[i])
+			if !errors.Is(err, ErrArchive) {
+				archived++
+			}
+			if err == nil {
+				err = s.eraser.Expire(ctx, run)
+			}
 			switch code := fault.CodeOf(err); {
+			case errors.Is(err, ErrArchive):
+				unarchived.add(err)
 			case err == nil:
 				last = run
 				erased++
@@ -232,7 +256,7 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 					"tenant", run.Tenant, "workflow_id", run.WorkflowID, "run_id", run.RunID, "error", err)
 			}
 		}
-		if err := s.settle(ctx, last); err != nil || len(runs) < page {
+		if err := s.settle(ctx, last); err != nil || len(runs) < page || archived == 0 {
 			return err
 		}
 		after = runs[len(runs)-1]

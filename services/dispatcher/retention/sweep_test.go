@@ -34,6 +34,8 @@ type table struct {
 	pages   int
 	// away is the error of the log.
 	away error
+	// prepare archives a run; nil means there is no archive.
+	prepare func(ctx context.Context, run subject.Run) error
 	// settled reports whether a run was removed; nil means it was.
 	settled func(run subject.Run) (bool, error)
 	// logged is what the sweeper has logged.
@@ -89,6 +91,13 @@ func (x *table) Count(_ context.Context, of retention.Flow, before ...time.Time)
 		}
 	}
 	return counts, nil
+}
+
+func (x *table) Prepare(ctx context.Context, run subject.Run) error {
+	if x.prepare == nil {
+		return nil
+	}
+	return x.prepare(ctx, run)
 }
 
 func (x *table) Expire(_ context.Context, run subject.Run) error {

@@ -18,9 +18,12 @@ import (
 const (
 	// Version is the version of the bundle's format.
 	Version = "1.0"
-	// MaxBytes is the maximum size of a bundle.
+	// MaxBytes is the maximum size of a bundle (OpenWOP host contract §10.4).
 	MaxBytes = 8 << 20
-	mode     = "omit"
+	// WholeBytes is the maximum size of a bundle for an archive, which must have all events. The redactor
+	// reads 16 MiB.
+	WholeBytes = 15 << 20
+	mode       = "omit"
 )
 
 // Reasons of a truncation.
@@ -45,9 +48,14 @@ type Input struct {
 	MaxEvents int
 	// MaxBytes limits the bundle; 0, or more than the constant, means the constant.
 	MaxBytes int
+	// Whole raises the limit to WholeBytes.
+	Whole bool
 }
 
 func (in Input) limit() int {
+	if in.Whole {
+		return WholeBytes
+	}
 	if in.MaxBytes < 1 || in.MaxBytes > MaxBytes {
 		return MaxBytes
 	}

@@ -188,6 +188,24 @@ func TestBuild_StaysBelowTheSizeCap(t *testing.T) {
 	within(t, in, bundle.MaxBytes)
 }
 
+// The bundle for an archive has all events, or says that it has not.
+func TestBuild_IsWholeForAnArchive(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 3000)
+	in := input(many(2900, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
+	in.Whole, in.MaxBytes = true, 1000
+	r, text := build(t, in)
+	require.Greater(t, len(text), bundle.MaxBytes)
+	require.Len(t, r.Events, len(in.Events))
+	require.False(t, r.Truncated)
+
+	in = input(many(5200, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
+	in.Whole = true
+	r = within(t, in, bundle.WholeBytes)
+	require.Less(t, len(r.Events), len(in.Events))
+	require.True(t, r.Truncated)
+}
+
 // Spans and snapshot are part of the bundle, and of what its size is.
 func TestBuild_CountsAllThatIsInIt(t *testing.T) {
 	t.Parallel()

@@ -203,6 +203,20 @@ var Routes = []Route{
 		Body:    func() proto.Message { return &hostv1.EraseRunsRequest{} },
 	},
 	{
+		HTTP:    http.MethodPost,
+		Path:    "/v1/runs:archive",
+		Method:  hostv1.Host_ArchiveRuns_FullMethodName,
+		Success: 200,
+		Body:    func() proto.Message { return &hostv1.ArchiveRunsRequest{} },
+	},
+	{
+		HTTP:     http.MethodGet,
+		Path:     "/v1/runs/{run_id}/archive",
+		Method:   hostv1.Host_GetRunArchive_FullMethodName,
+		Document: "archive",
+		Success:  200,
+	},
+	{
 		HTTP:     http.MethodPost,
 		Path:     "/v1/runs/{run_id}/hold",
 		Method:   hostv1.Host_HoldRun_FullMethodName,

@@ -500,6 +500,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/{runId}/archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get run archive
+         * @description Exports a run that has ended as an archive: its debug bundle with all events, and a chain of hashes. Needs the scope runs:read.
+         */
+        get: operations["getRunArchive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs/{runId}/cancel": {
         parameters: {
             query?: never;
@@ -778,6 +798,26 @@ export interface paths {
         get: operations["getRunView"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs:archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Archive runs
+         * @description Writes ended runs to the archive of the host: those that it names, or those of one page of the list of runs. Needs the scope runs:read.
+         */
+        post: operations["archiveRuns"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1539,6 +1579,66 @@ export interface components {
             listed?: boolean;
             override?: string;
             roles?: string[];
+        };
+        /** @description Selects ended runs by their ids, or as the list of runs does. */
+        ArchiveRunsRequest: {
+            /** @description Required without ids, filter and endedBefore: all ended runs. */
+            all?: boolean;
+            /** @description nextCursor of the page before; absent for the first one. */
+            cursor?: string;
+            /** @description Only count the runs. */
+            dryRun?: boolean;
+            /** @description RFC 3339: only runs that ended before. */
+            endedBefore?: string;
+            /** @description Terms as in the filter of the list of runs, such as "workflow:triage status:failed". */
+            filter?: string;
+            /**
+             * Format: int64
+             * @description The number of runs of the list to look at.
+             * @default 50
+             */
+            limit: number;
+            /** @description 1 to 100 different ids, without any other selection. */
+            runIds?: string[];
+        };
+        /** @description The outcome. */
+        ArchiveRunsResult: {
+            /**
+             * Format: int64
+             * @description Runs that are in the archive now, or with dryRun would be.
+             */
+            archived: number;
+            /** @description More runs may match: repeat the request with this cursor. */
+            nextCursor?: string;
+            /** @description Runs that match and were not archived. */
+            refused: components["schemas"]["RunNotArchived"][];
+        };
+        ArchiveSeal: {
+            /** Format: int64 */
+            format: number;
+            frames: {
+                /** @description SHA-256 of the previous link, this frame, and its events as they are in the document. */
+                chain: string;
+                /**
+                 * Format: int64
+                 * @description Sequence of the first event.
+                 */
+                first: number;
+                /** @description SHA-256 of the frame in the run log, which covers the previous one. */
+                hash: string;
+                /** @description start, open, step, wake or end. */
+                kind: string;
+                /**
+                 * Format: int64
+                 * @description Sequence of the last event; one less than first without events.
+                 */
+                last: number;
+            }[];
+            runId: string;
+            /** @description SHA-256 of the document up to this member. */
+            sha256: string;
+            tenant: string;
+            workflowId: string;
         };
         ArtifactCreatedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -4414,6 +4514,31 @@ export interface components {
             activeRunId: string;
             retryAfter: components["schemas"]["RetryAfterSeconds"];
         };
+        /** @description A debug bundle with all events of the run, and the chain of hashes of its frames. */
+        RunArchive: {
+            archive: components["schemas"]["ArchiveSeal"];
+            assets?: components["schemas"]["BundleAsset"][];
+            bundleVersion: string;
+            events: components["schemas"]["TrimmedEvent"][];
+            generatedAt: components["schemas"]["Timestamp"];
+            host: {
+                name: string;
+                version: string;
+            };
+            metrics: {
+                /** Format: int64 */
+                eventCount: number;
+                /** Format: int64 */
+                nodeCount: number;
+                openwopCost?: components["schemas"]["CostRollup"];
+            };
+            redactionApplied: boolean;
+            redactionMode: string;
+            /** @description Without inputs, variables, outputs and other content. */
+            run: components["schemas"]["RunSnapshot"];
+            spans: components["schemas"]["BundleSpan"][];
+            view: components["schemas"]["ViewRun"];
+        };
         RunCancelledEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
             causationId?: string;
@@ -4603,6 +4728,13 @@ export interface components {
             since: components["schemas"]["Timestamp"];
             /** @description Earliest start; unset: depends on other runs. */
             until?: components["schemas"]["Timestamp"];
+        };
+        /** @description A run that matches and was not archived. */
+        RunNotArchived: {
+            /** @description An error code, such as conflict for a run that has not ended. */
+            error: string;
+            message: string;
+            runId: string;
         };
         /** @description A run that matches and was not erased. */
         RunNotErased: {
@@ -9630,6 +9762,304 @@ export interface operations {
             };
         };
     };
+    getRunArchive: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the run.
+                 * @example run_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive of a run. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "archive": {
+                     *         "format": 1,
+                     *         "frames": [
+                     *           {
+                     *             "chain": "9a2918c4b3a7e6d5f1e6d7c0b9a84a5a8f8be2a2a6a3f0f3c81d1b9a6f3f0c5a",
+                     *             "first": 0,
+                     *             "hash": "3f0c5a7c1d1b9a6f0f3c8f8be2a2a6a34a5a8f1e6d7c0b9a8f7e6d5c4b3a2918",
+                     *             "kind": "start",
+                     *             "last": -1
+                     *           },
+                     *           {
+                     *             "chain": "0b9a8f7e6d5c4b3a29183f0c5a7c1d1b9a6f0f3c8f8be2a2a6a34a5a8f1e6d7c",
+                     *             "first": 0,
+                     *             "hash": "1b9a6f0f3c8f8be2a2a6a34a5a8f1e6d7c0b9a8f7e6d5c4b3a29183f0c5a7c1d",
+                     *             "kind": "end",
+                     *             "last": 0
+                     *           }
+                     *         ],
+                     *         "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *         "sha256": "8f7e6d5c4b3a29183f0c5a7c1d1b9a6f0f3c8f8be2a2a6a34a5a8f1e6d7c0b9a",
+                     *         "tenant": "default",
+                     *         "workflowId": "small-gate"
+                     *       },
+                     *       "bundleVersion": "1.0",
+                     *       "events": [
+                     *         {
+                     *           "engineVersion": "1",
+                     *           "eventId": "ev_run_06f2m8k4v9q3x7b1c5d0e8g2hj_0",
+                     *           "payload": {},
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "schemaVersion": 1,
+                     *           "sequence": 0,
+                     *           "timestamp": "2026-11-27T09:43:57.815Z",
+                     *           "type": "run.completed"
+                     *         }
+                     *       ],
+                     *       "generatedAt": "2026-11-27T09:43:59.437Z",
+                     *       "host": {
+                     *         "name": "waybill",
+                     *         "version": "0.1.0-dev"
+                     *       },
+                     *       "metrics": {
+                     *         "eventCount": 1,
+                     *         "nodeCount": 1
+                     *       },
+                     *       "redactionApplied": true,
+                     *       "redactionMode": "omit",
+                     *       "run": {
+                     *         "completedAt": "2026-11-27T09:43:57.815Z",
+                     *         "createdAt": "2026-11-27T09:43:55.718Z",
+                     *         "eventLogSchemaVersion": 2,
+                     *         "inputs": {},
+                     *         "nodeStates": {
+                     *           "gate": {
+                     *             "attempts": 1,
+                     *             "since": "2026-11-27T09:43:57.815Z",
+                     *             "status": "completed",
+                     *             "typeId": "core.approvalGate"
+                     *           }
+                     *         },
+                     *         "owner": {
+                     *           "principal": "key_ed1d1904",
+                     *           "tenant": "default"
+                     *         },
+                     *         "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *         "startedAt": "2026-11-27T09:43:55.719Z",
+                     *         "status": "completed",
+                     *         "variables": {},
+                     *         "workflowId": "small-gate"
+                     *       },
+                     *       "spans": [
+                     *         {
+                     *           "attributes": {
+                     *             "gen_ai.operation.name": "invoke_workflow",
+                     *             "gen_ai.workflow.name": "small-gate",
+                     *             "openwop.protocol_version": "1.1",
+                     *             "openwop.run_id": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *             "openwop.tenant_id": "default",
+                     *             "openwop.workflow_id": "small-gate"
+                     *           },
+                     *           "endedAt": "2026-11-27T09:43:57.815Z",
+                     *           "kind": "internal",
+                     *           "name": "openwop.run",
+                     *           "parentSpanId": null,
+                     *           "spanId": "76cde726271a484d",
+                     *           "startedAt": "2026-11-27T09:43:55.718Z",
+                     *           "status": {
+                     *             "code": "ok"
+                     *           },
+                     *           "traceId": "8a767d4428fa8348c15e0d08cef0bb9e"
+                     *         },
+                     *         {
+                     *           "attributes": {
+                     *             "openwop.event_seq": 1,
+                     *             "openwop.node_attempt": 0,
+                     *             "openwop.node_id": "gate",
+                     *             "openwop.node_type": "core.approvalGate",
+                     *             "openwop.run_id": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *           },
+                     *           "endedAt": "2026-11-27T09:43:57.815Z",
+                     *           "kind": "internal",
+                     *           "name": "openwop.node.core.approvalGate",
+                     *           "parentSpanId": "76cde726271a484d",
+                     *           "spanId": "579a30599e021c9d",
+                     *           "startedAt": "2026-11-27T09:43:55.719Z",
+                     *           "status": {
+                     *             "code": "ok"
+                     *           },
+                     *           "traceId": "8a767d4428fa8348c15e0d08cef0bb9e"
+                     *         }
+                     *       ],
+                     *       "view": {
+                     *         "answers": [],
+                     *         "cost": {
+                     *           "calls": [],
+                     *           "retries": {
+                     *             "calls": 0,
+                     *             "unknown": 0
+                     *           },
+                     *           "total": {
+                     *             "calls": 0,
+                     *             "unknown": 0
+                     *           }
+                     *         },
+                     *         "createdAt": "2026-11-27T09:43:55.718Z",
+                     *         "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *         "sequence": -1,
+                     *         "timeline": {
+                     *           "lanes": [],
+                     *           "last": 0,
+                     *           "marks": [],
+                     *           "retries": 0,
+                     *           "run": {
+                     *             "attempt": 0,
+                     *             "from": 0,
+                     *             "parts": [],
+                     *             "sequence": 0,
+                     *             "status": "pending"
+                     *           },
+                     *           "waitedMs": 0
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RunArchive"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description run_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunNotFoundError"];
+                };
+            };
+            /** @description conflict. */
+            409: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConflictError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description engine_version_mismatch, service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error503"];
+                };
+            };
+        };
+    };
     cancelRun: {
         parameters: {
             query?: never;
@@ -12453,6 +12883,162 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error503"];
+                };
+            };
+        };
+    };
+    archiveRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "endedBefore": "2026-01-31T00:00:00Z",
+                 *       "filter": "workflow:triage status:failed",
+                 *       "limit": 200
+                 *     }
+                 */
+                "application/json": components["schemas"]["ArchiveRunsRequest"];
+            };
+        };
+        responses: {
+            /** @description The outcome. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "archived": 2,
+                     *       "refused": [
+                     *         {
+                     *           "error": "service_unavailable",
+                     *           "message": "the archive of the host is unavailable; try again",
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ArchiveRunsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description capability_not_provided. */
+            501: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CapabilityNotProvidedError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
                 };
             };
         };

@@ -8,7 +8,7 @@ import { useTitle } from "../../ui/title";
 import { RunLog } from "../../live/runLog";
 import { RecordedLog } from "../../live/useRunLog";
 import { viewKey } from "../../live/useView";
-import { largest, readRecorded, type Recorded } from "./read";
+import { checkSeal, largest, readRecorded, textOf, type Recorded } from "./read";
 import { Name } from "../../ui/Text";
 import "./bundle.css";
 
@@ -34,10 +34,11 @@ function Ask({ onOpen }: { onOpen: (opened: Opened) => void }): ReactNode {
       setWrong(`${file.name} is larger than ${largest / 1024 / 1024} MiB.`);
       return;
     }
-    file
-      .text()
-      .then((text) => {
+    textOf(file)
+      .then(async (text) => {
+        const seal = await checkSeal(text);
         const recorded = readRecorded(text);
+        if (seal) recorded.notes.push(seal);
         announce(`Opened ${file.name}`);
         onOpen({ ...recorded, name: file.name });
       })
@@ -51,8 +52,8 @@ function Ask({ onOpen }: { onOpen: (opened: Opened) => void }): ReactNode {
     <>
       <h1>Open a file</h1>
       <div className="file-drop card" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
-        <label htmlFor={id}>A debug bundle or events as JSON lines, exported from a run page</label>
-        <input id={id} type="file" accept=".json,.jsonl,.ndjson,application/json" onChange={(event) => read(event.target.files?.[0])} />
+        <label htmlFor={id}>A debug bundle, an archive, or events as JSON lines</label>
+        <input id={id} type="file" accept=".json,.jsonl,.ndjson,.gz,application/json,application/gzip" onChange={(event) => read(event.target.files?.[0])} />
         <p className="dim small">The file is read in this browser and is not sent anywhere.</p>
         {wrong && (
           <p className="note bad" role="alert">

@@ -16,6 +16,41 @@ export type Recorded = {
 
 export const largest = 64 * 1024 * 1024;
 
+/** Reads a file, which may be compressed with gzip; throws an Error with the problem. */
+export async function textOf(file: Blob): Promise<string> {
+  const start = new Uint8Array(await file.slice(0, 2).arrayBuffer());
+  if (start[0] !== 0x1f || start[1] !== 0x8b) return file.text();
+  const reader = file.stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  for (let size = 0; ; ) {
+    const { done, value } = await reader.read().catch(() => {
+      throw new Error(`The archive is damaged or truncated: ${size} bytes of it can be read.`);
+    });
+    if (done) return text + decoder.decode();
+    size += value.byteLength;
+    if (size > largest) throw new Error(`It is larger than ${largest / 1024 / 1024} MiB without compression.`);
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
+const sealEnd = /,"sha256":"([0-9a-f]{64})"\}\}$/;
+
+/** Checks the hash of an archive; throws an Error if it does not match. Returns a note; null: the file is not an archive. */
+export async function checkSeal(text: string): Promise<string | null> {
+  const whole = tryParse(text);
+  if (!isObject(whole) || !isObject(whole.archive)) return null;
+  const document = text.trimEnd();
+  const end = sealEnd.exec(document);
+  if (!end) throw new Error("The archive was written again: its hash is not its last member.");
+  // Browsers have no hashes on pages that are not secure.
+  if (!globalThis.isSecureContext) return "It is an archive, whose hash this page cannot check: open the console over HTTPS, or use waybill run import.";
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(document.slice(0, end.index)));
+  const hash = Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (hash !== end[1]) throw new Error("The archive was changed: its SHA-256 does not match. waybill run import says where.");
+  return "It is an archive, and its hash matches.";
+}
+
 /** Parses a file; throws an Error with the problem. */
 export function readRecorded(text: string): Recorded {
   const whole = tryParse(text);

@@ -5173,6 +5173,141 @@ func (x *EraseRunResponse) GetErased() bool {
 	return false
 }
 
+// ArchiveRunRequest names the run.
+type ArchiveRunRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Write it to the archive of the host instead of returning it.
+	Store         bool `protobuf:"varint,3,opt,name=store,proto3" json:"store,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRunRequest) Reset() {
+	*x = ArchiveRunRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRunRequest) ProtoMessage() {}
+
+func (x *ArchiveRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRunRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveRunRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
+}
+
+func (x *ArchiveRunRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ArchiveRunRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ArchiveRunRequest) GetStore() bool {
+	if x != nil {
+		return x.Store
+	}
+	return false
+}
+
+// ArchiveRunResponse is the outcome.
+type ArchiveRunResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty if it was stored.
+	Document []byte `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	// Name in the archive.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Hash of the document.
+	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// False: the archive had it before.
+	Created       bool `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRunResponse) Reset() {
+	*x = ArchiveRunResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRunResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRunResponse) ProtoMessage() {}
+
+func (x *ArchiveRunResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRunResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveRunResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
+}
+
+func (x *ArchiveRunResponse) GetDocument() []byte {
+	if x != nil {
+		return x.Document
+	}
+	return nil
+}
+
+func (x *ArchiveRunResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ArchiveRunResponse) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *ArchiveRunResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
 // HoldRunRequest names the run.
 type HoldRunRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -5187,7 +5322,7 @@ type HoldRunRequest struct {
 
 func (x *HoldRunRequest) Reset() {
 	*x = HoldRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5199,7 +5334,7 @@ func (x *HoldRunRequest) String() string {
 func (*HoldRunRequest) ProtoMessage() {}
 
 func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[75]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5212,7 +5347,7 @@ func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
 func (*HoldRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{75}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *HoldRunRequest) GetTenant() string {
@@ -5255,7 +5390,7 @@ type HoldRunResponse struct {
 
 func (x *HoldRunResponse) Reset() {
 	*x = HoldRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5267,7 +5402,7 @@ func (x *HoldRunResponse) String() string {
 func (*HoldRunResponse) ProtoMessage() {}
 
 func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[76]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5280,7 +5415,7 @@ func (x *HoldRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunResponse.ProtoReflect.Descriptor instead.
 func (*HoldRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{76}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *HoldRunResponse) GetHold() *Hold {
@@ -5310,7 +5445,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5322,7 +5457,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[77]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5335,7 +5470,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{77}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Hold) GetRunId() string {
@@ -5377,7 +5512,7 @@ type ReleaseRunRequest struct {
 
 func (x *ReleaseRunRequest) Reset() {
 	*x = ReleaseRunRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5389,7 +5524,7 @@ func (x *ReleaseRunRequest) String() string {
 func (*ReleaseRunRequest) ProtoMessage() {}
 
 func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[78]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5402,7 +5537,7 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{78}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ReleaseRunRequest) GetTenant() string {
@@ -5430,7 +5565,7 @@ type ReleaseRunResponse struct {
 
 func (x *ReleaseRunResponse) Reset() {
 	*x = ReleaseRunResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5442,7 +5577,7 @@ func (x *ReleaseRunResponse) String() string {
 func (*ReleaseRunResponse) ProtoMessage() {}
 
 func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[79]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5455,7 +5590,7 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{79}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ReleaseRunResponse) GetReleased() bool {
@@ -5478,7 +5613,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5490,7 +5625,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[80]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5503,7 +5638,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{80}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListHoldsRequest) GetTenant() string {
@@ -5538,7 +5673,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5550,7 +5685,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[81]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5563,7 +5698,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{81}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*Hold {
@@ -5590,7 +5725,7 @@ type GetRetentionRequest struct {
 
 func (x *GetRetentionRequest) Reset() {
 	*x = GetRetentionRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5602,7 +5737,7 @@ func (x *GetRetentionRequest) String() string {
 func (*GetRetentionRequest) ProtoMessage() {}
 
 func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[82]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5615,7 +5750,7 @@ func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
 func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{82}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetRetentionRequest) GetTenant() string {
@@ -5642,7 +5777,7 @@ type GetRetentionResponse struct {
 
 func (x *GetRetentionResponse) Reset() {
 	*x = GetRetentionResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5654,7 +5789,7 @@ func (x *GetRetentionResponse) String() string {
 func (*GetRetentionResponse) ProtoMessage() {}
 
 func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[83]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5667,7 +5802,7 @@ func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
 func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{83}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *GetRetentionResponse) GetRetention() string {
@@ -5726,7 +5861,7 @@ type RetainedWorkflow struct {
 
 func (x *RetainedWorkflow) Reset() {
 	*x = RetainedWorkflow{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5738,7 +5873,7 @@ func (x *RetainedWorkflow) String() string {
 func (*RetainedWorkflow) ProtoMessage() {}
 
 func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[84]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5751,7 +5886,7 @@ func (x *RetainedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetainedWorkflow.ProtoReflect.Descriptor instead.
 func (*RetainedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{84}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *RetainedWorkflow) GetWorkflowId() string {
@@ -5820,7 +5955,7 @@ type EraseTenantRequest struct {
 
 func (x *EraseTenantRequest) Reset() {
 	*x = EraseTenantRequest{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5832,7 +5967,7 @@ func (x *EraseTenantRequest) String() string {
 func (*EraseTenantRequest) ProtoMessage() {}
 
 func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[85]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5845,7 +5980,7 @@ func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
 func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{85}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *EraseTenantRequest) GetTenant() string {
@@ -5866,7 +6001,7 @@ type EraseTenantResponse struct {
 
 func (x *EraseTenantResponse) Reset() {
 	*x = EraseTenantResponse{}
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5878,7 +6013,7 @@ func (x *EraseTenantResponse) String() string {
 func (*EraseTenantResponse) ProtoMessage() {}
 
 func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[86]
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5891,7 +6026,7 @@ func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
 func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{86}
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *EraseTenantResponse) GetWorkflows() int32 {
@@ -6299,7 +6434,16 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"*\n" +
 	"\x10EraseRunResponse\x12\x16\n" +
-	"\x06erased\x18\x01 \x01(\bR\x06erased\"p\n" +
+	"\x06erased\x18\x01 \x01(\bR\x06erased\"X\n" +
+	"\x11ArchiveRunRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05store\x18\x03 \x01(\bR\x05store\"v\n" +
+	"\x12ArchiveRunResponse\x12\x1a\n" +
+	"\bdocument\x18\x01 \x01(\fR\bdocument\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\x12\x18\n" +
+	"\acreated\x18\x04 \x01(\bR\acreated\"p\n" +
 	"\x0eHoldRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
@@ -6347,7 +6491,7 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x12EraseTenantRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"3\n" +
 	"\x13EraseTenantResponse\x12\x1c\n" +
-	"\tworkflows\x18\x01 \x01(\x05R\tworkflows2\xeb\x1c\n" +
+	"\tworkflows\x18\x01 \x01(\x05R\tworkflows2\xce\x1d\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -6371,7 +6515,9 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x13ListQuarantinedRuns\x121.waybill.dispatcher.v1.ListQuarantinedRunsRequest\x1a2.waybill.dispatcher.v1.ListQuarantinedRunsResponse\x12|\n" +
 	"\x13RetryQuarantinedRun\x121.waybill.dispatcher.v1.RetryQuarantinedRunRequest\x1a2.waybill.dispatcher.v1.RetryQuarantinedRunResponse\x12v\n" +
 	"\x11EndQuarantinedRun\x12/.waybill.dispatcher.v1.EndQuarantinedRunRequest\x1a0.waybill.dispatcher.v1.EndQuarantinedRunResponse\x12[\n" +
-	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12X\n" +
+	"\bEraseRun\x12&.waybill.dispatcher.v1.EraseRunRequest\x1a'.waybill.dispatcher.v1.EraseRunResponse\x12a\n" +
+	"\n" +
+	"ArchiveRun\x12(.waybill.dispatcher.v1.ArchiveRunRequest\x1a).waybill.dispatcher.v1.ArchiveRunResponse\x12X\n" +
 	"\aHoldRun\x12%.waybill.dispatcher.v1.HoldRunRequest\x1a&.waybill.dispatcher.v1.HoldRunResponse\x12a\n" +
 	"\n" +
 	"ReleaseRun\x12(.waybill.dispatcher.v1.ReleaseRunRequest\x1a).waybill.dispatcher.v1.ReleaseRunResponse\x12^\n" +
@@ -6402,7 +6548,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 88)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -6479,19 +6625,21 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*GetNodeInputResponse)(nil),          // 72: waybill.dispatcher.v1.GetNodeInputResponse
 	(*EraseRunRequest)(nil),               // 73: waybill.dispatcher.v1.EraseRunRequest
 	(*EraseRunResponse)(nil),              // 74: waybill.dispatcher.v1.EraseRunResponse
-	(*HoldRunRequest)(nil),                // 75: waybill.dispatcher.v1.HoldRunRequest
-	(*HoldRunResponse)(nil),               // 76: waybill.dispatcher.v1.HoldRunResponse
-	(*Hold)(nil),                          // 77: waybill.dispatcher.v1.Hold
-	(*ReleaseRunRequest)(nil),             // 78: waybill.dispatcher.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),            // 79: waybill.dispatcher.v1.ReleaseRunResponse
-	(*ListHoldsRequest)(nil),              // 80: waybill.dispatcher.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),             // 81: waybill.dispatcher.v1.ListHoldsResponse
-	(*GetRetentionRequest)(nil),           // 82: waybill.dispatcher.v1.GetRetentionRequest
-	(*GetRetentionResponse)(nil),          // 83: waybill.dispatcher.v1.GetRetentionResponse
-	(*RetainedWorkflow)(nil),              // 84: waybill.dispatcher.v1.RetainedWorkflow
-	(*EraseTenantRequest)(nil),            // 85: waybill.dispatcher.v1.EraseTenantRequest
-	(*EraseTenantResponse)(nil),           // 86: waybill.dispatcher.v1.EraseTenantResponse
-	nil,                                   // 87: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	(*ArchiveRunRequest)(nil),             // 75: waybill.dispatcher.v1.ArchiveRunRequest
+	(*ArchiveRunResponse)(nil),            // 76: waybill.dispatcher.v1.ArchiveRunResponse
+	(*HoldRunRequest)(nil),                // 77: waybill.dispatcher.v1.HoldRunRequest
+	(*HoldRunResponse)(nil),               // 78: waybill.dispatcher.v1.HoldRunResponse
+	(*Hold)(nil),                          // 79: waybill.dispatcher.v1.Hold
+	(*ReleaseRunRequest)(nil),             // 80: waybill.dispatcher.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),            // 81: waybill.dispatcher.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),              // 82: waybill.dispatcher.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),             // 83: waybill.dispatcher.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),           // 84: waybill.dispatcher.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),          // 85: waybill.dispatcher.v1.GetRetentionResponse
+	(*RetainedWorkflow)(nil),              // 86: waybill.dispatcher.v1.RetainedWorkflow
+	(*EraseTenantRequest)(nil),            // 87: waybill.dispatcher.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),           // 88: waybill.dispatcher.v1.EraseTenantResponse
+	nil,                                   // 89: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	3,  // 0: waybill.dispatcher.v1.ForkRunRequest.edit:type_name -> waybill.dispatcher.v1.NodeEdit
@@ -6507,15 +6655,15 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	36, // 10: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	37, // 11: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	41, // 12: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	87, // 13: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	89, // 13: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 	57, // 14: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	64, // 15: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
 	65, // 16: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
 	57, // 17: waybill.dispatcher.v1.BlockedRun.quarantine:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	70, // 18: waybill.dispatcher.v1.ReadAnswerResponse.documents:type_name -> waybill.dispatcher.v1.AnswerDocument
-	77, // 19: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
-	77, // 20: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
-	84, // 21: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
+	79, // 19: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
+	79, // 20: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
+	86, // 21: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
 	0,  // 22: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
 	2,  // 23: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
 	5,  // 24: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
@@ -6537,57 +6685,59 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	58, // 40: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
 	60, // 41: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
 	73, // 42: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
-	75, // 43: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
-	78, // 44: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
-	80, // 45: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
-	85, // 46: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
-	82, // 47: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
-	62, // 48: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	66, // 49: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	40, // 50: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	43, // 51: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	45, // 52: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	47, // 53: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	49, // 54: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
-	51, // 55: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
-	53, // 56: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
-	1,  // 57: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	4,  // 58: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	6,  // 59: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	8,  // 60: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	10, // 61: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	12, // 62: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	14, // 63: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	18, // 64: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	20, // 65: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	69, // 66: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	72, // 67: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	23, // 68: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	25, // 69: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	28, // 70: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	30, // 71: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	33, // 72: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	35, // 73: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	56, // 74: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	59, // 75: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	61, // 76: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	74, // 77: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
-	76, // 78: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
-	79, // 79: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
-	81, // 80: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
-	86, // 81: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
-	83, // 82: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
-	63, // 83: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	67, // 84: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	42, // 85: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	44, // 86: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	46, // 87: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	48, // 88: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	50, // 89: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
-	52, // 90: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
-	54, // 91: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
-	57, // [57:92] is the sub-list for method output_type
-	22, // [22:57] is the sub-list for method input_type
+	75, // 43: waybill.dispatcher.v1.Dispatcher.ArchiveRun:input_type -> waybill.dispatcher.v1.ArchiveRunRequest
+	77, // 44: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
+	80, // 45: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
+	82, // 46: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
+	87, // 47: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
+	84, // 48: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
+	62, // 49: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	66, // 50: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	40, // 51: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	43, // 52: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	45, // 53: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	47, // 54: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	49, // 55: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	51, // 56: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	53, // 57: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 58: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	4,  // 59: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	6,  // 60: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	8,  // 61: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	10, // 62: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	12, // 63: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	14, // 64: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	18, // 65: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	20, // 66: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	69, // 67: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	72, // 68: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	23, // 69: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	25, // 70: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	28, // 71: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	30, // 72: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	33, // 73: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	35, // 74: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	56, // 75: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	59, // 76: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	61, // 77: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	74, // 78: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
+	76, // 79: waybill.dispatcher.v1.Dispatcher.ArchiveRun:output_type -> waybill.dispatcher.v1.ArchiveRunResponse
+	78, // 80: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
+	81, // 81: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
+	83, // 82: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
+	88, // 83: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
+	85, // 84: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
+	63, // 85: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	67, // 86: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	42, // 87: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	44, // 88: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	46, // 89: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	48, // 90: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	50, // 91: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	52, // 92: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	54, // 93: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	58, // [58:94] is the sub-list for method output_type
+	22, // [22:58] is the sub-list for method input_type
 	22, // [22:22] is the sub-list for extension type_name
 	22, // [22:22] is the sub-list for extension extendee
 	0,  // [0:22] is the sub-list for field type_name
@@ -6606,7 +6756,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   88,
+			NumMessages:   90,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

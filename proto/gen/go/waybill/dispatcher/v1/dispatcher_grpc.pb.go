@@ -40,6 +40,7 @@ const (
 	Dispatcher_RetryQuarantinedRun_FullMethodName   = "/waybill.dispatcher.v1.Dispatcher/RetryQuarantinedRun"
 	Dispatcher_EndQuarantinedRun_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/EndQuarantinedRun"
 	Dispatcher_EraseRun_FullMethodName              = "/waybill.dispatcher.v1.Dispatcher/EraseRun"
+	Dispatcher_ArchiveRun_FullMethodName            = "/waybill.dispatcher.v1.Dispatcher/ArchiveRun"
 	Dispatcher_HoldRun_FullMethodName               = "/waybill.dispatcher.v1.Dispatcher/HoldRun"
 	Dispatcher_ReleaseRun_FullMethodName            = "/waybill.dispatcher.v1.Dispatcher/ReleaseRun"
 	Dispatcher_ListHolds_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ListHolds"
@@ -107,6 +108,8 @@ type DispatcherClient interface {
 	// EraseRun marks a run that has ended as erased. Dispatchers then remove everything that belongs to
 	// it.
 	EraseRun(ctx context.Context, in *EraseRunRequest, opts ...grpc.CallOption) (*EraseRunResponse, error)
+	// ArchiveRun returns the archive of a run that has ended, or writes it to the archive of the host.
+	ArchiveRun(ctx context.Context, in *ArchiveRunRequest, opts ...grpc.CallOption) (*ArchiveRunResponse, error)
 	// HoldRun sets the legal hold of a run, which forbids its erasure.
 	HoldRun(ctx context.Context, in *HoldRunRequest, opts ...grpc.CallOption) (*HoldRunResponse, error)
 	// ReleaseRun removes the legal hold of a run.
@@ -359,6 +362,16 @@ func (c *dispatcherClient) EraseRun(ctx context.Context, in *EraseRunRequest, op
 	return out, nil
 }
 
+func (c *dispatcherClient) ArchiveRun(ctx context.Context, in *ArchiveRunRequest, opts ...grpc.CallOption) (*ArchiveRunResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ArchiveRunResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_ArchiveRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) HoldRun(ctx context.Context, in *HoldRunRequest, opts ...grpc.CallOption) (*HoldRunResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HoldRunResponse)
@@ -550,6 +563,8 @@ type DispatcherServer interface {
 	// EraseRun marks a run that has ended as erased. Dispatchers then remove everything that belongs to
 	// it.
 	EraseRun(context.Context, *EraseRunRequest) (*EraseRunResponse, error)
+	// ArchiveRun returns the archive of a run that has ended, or writes it to the archive of the host.
+	ArchiveRun(context.Context, *ArchiveRunRequest) (*ArchiveRunResponse, error)
 	// HoldRun sets the legal hold of a run, which forbids its erasure.
 	HoldRun(context.Context, *HoldRunRequest) (*HoldRunResponse, error)
 	// ReleaseRun removes the legal hold of a run.
@@ -654,6 +669,9 @@ func (UnimplementedDispatcherServer) EndQuarantinedRun(context.Context, *EndQuar
 }
 func (UnimplementedDispatcherServer) EraseRun(context.Context, *EraseRunRequest) (*EraseRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EraseRun not implemented")
+}
+func (UnimplementedDispatcherServer) ArchiveRun(context.Context, *ArchiveRunRequest) (*ArchiveRunResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ArchiveRun not implemented")
 }
 func (UnimplementedDispatcherServer) HoldRun(context.Context, *HoldRunRequest) (*HoldRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method HoldRun not implemented")
@@ -1096,6 +1114,24 @@ func _Dispatcher_EraseRun_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_ArchiveRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ArchiveRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).ArchiveRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_ArchiveRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).ArchiveRun(ctx, req.(*ArchiveRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_HoldRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(HoldRunRequest)
 	if err := dec(in); err != nil {
@@ -1438,6 +1474,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EraseRun",
 			Handler:    _Dispatcher_EraseRun_Handler,
+		},
+		{
+			MethodName: "ArchiveRun",
+			Handler:    _Dispatcher_ArchiveRun_Handler,
 		},
 		{
 			MethodName: "HoldRun",

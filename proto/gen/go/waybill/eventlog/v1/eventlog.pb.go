@@ -2497,7 +2497,9 @@ type ExportRunRequest struct {
 	// Maximum number of events in the bundle; 0: as many as fit.
 	MaxEvents int32 `protobuf:"varint,3,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
 	// Maximum size of the bundle; 0, or more than 8 MiB: 8 MiB.
-	MaxBytes      int64 `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	MaxBytes int64 `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	// Allow up to 15 MiB, for an archive; max_bytes is ignored.
+	Whole         bool `protobuf:"varint,5,opt,name=whole,proto3" json:"whole,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2558,6 +2560,13 @@ func (x *ExportRunRequest) GetMaxBytes() int64 {
 		return x.MaxBytes
 	}
 	return 0
+}
+
+func (x *ExportRunRequest) GetWhole() bool {
+	if x != nil {
+		return x.Whole
+	}
+	return false
 }
 
 // ExportRunResponse holds a debug bundle document.
@@ -3265,13 +3274,14 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x02at\x18\x03 \x01(\x05H\x00R\x02at\x88\x01\x01B\x05\n" +
 	"\x03_at\"%\n" +
 	"\x0fViewRunResponse\x12\x12\n" +
-	"\x04view\x18\x01 \x01(\fR\x04view\"}\n" +
+	"\x04view\x18\x01 \x01(\fR\x04view\"\x93\x01\n" +
 	"\x10ExportRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
 	"max_events\x18\x03 \x01(\x05R\tmaxEvents\x12\x1b\n" +
-	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\"+\n" +
+	"\tmax_bytes\x18\x04 \x01(\x03R\bmaxBytes\x12\x14\n" +
+	"\x05whole\x18\x05 \x01(\bR\x05whole\"+\n" +
 	"\x11ExportRunResponse\x12\x16\n" +
 	"\x06bundle\x18\x01 \x01(\fR\x06bundle\"k\n" +
 	"\x19ListEndedWorkflowsRequest\x128\n" +

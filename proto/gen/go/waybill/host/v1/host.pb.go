@@ -2863,6 +2863,322 @@ func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
 	return nil
 }
 
+// GetRunArchiveRequest names the run.
+type GetRunArchiveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunArchiveRequest) Reset() {
+	*x = GetRunArchiveRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunArchiveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunArchiveRequest) ProtoMessage() {}
+
+func (x *GetRunArchiveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunArchiveRequest.ProtoReflect.Descriptor instead.
+func (*GetRunArchiveRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *GetRunArchiveRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+// GetRunArchiveResponse holds the archive of a run.
+type GetRunArchiveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Archive       *v1.JsonDocument       `protobuf:"bytes,1,opt,name=archive,proto3" json:"archive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunArchiveResponse) Reset() {
+	*x = GetRunArchiveResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunArchiveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunArchiveResponse) ProtoMessage() {}
+
+func (x *GetRunArchiveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunArchiveResponse.ProtoReflect.Descriptor instead.
+func (*GetRunArchiveResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *GetRunArchiveResponse) GetArchive() *v1.JsonDocument {
+	if x != nil {
+		return x.Archive
+	}
+	return nil
+}
+
+// ArchiveRunsRequest selects ended runs by their ids, or as the list of runs does.
+type ArchiveRunsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 100 different ids, without any other selection.
+	RunIds []string `protobuf:"bytes,1,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	// Terms as in the filter of the list of runs, such as "workflow:triage status:failed".
+	Filter *string `protobuf:"bytes,2,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
+	// RFC 3339: only runs that ended before.
+	EndedBefore *string `protobuf:"bytes,3,opt,name=ended_before,json=endedBefore,proto3,oneof" json:"ended_before,omitempty"`
+	// Required without ids, filter and endedBefore: all ended runs.
+	All *bool `protobuf:"varint,4,opt,name=all,proto3,oneof" json:"all,omitempty"`
+	// Only count the runs.
+	DryRun *bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3,oneof" json:"dry_run,omitempty"`
+	// Runs of the list to look at, 1..200; unset: 50.
+	Limit *int32 `protobuf:"varint,6,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// From the previous page.
+	Cursor        *string `protobuf:"bytes,7,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRunsRequest) Reset() {
+	*x = ArchiveRunsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRunsRequest) ProtoMessage() {}
+
+func (x *ArchiveRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRunsRequest.ProtoReflect.Descriptor instead.
+func (*ArchiveRunsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ArchiveRunsRequest) GetRunIds() []string {
+	if x != nil {
+		return x.RunIds
+	}
+	return nil
+}
+
+func (x *ArchiveRunsRequest) GetFilter() string {
+	if x != nil && x.Filter != nil {
+		return *x.Filter
+	}
+	return ""
+}
+
+func (x *ArchiveRunsRequest) GetEndedBefore() string {
+	if x != nil && x.EndedBefore != nil {
+		return *x.EndedBefore
+	}
+	return ""
+}
+
+func (x *ArchiveRunsRequest) GetAll() bool {
+	if x != nil && x.All != nil {
+		return *x.All
+	}
+	return false
+}
+
+func (x *ArchiveRunsRequest) GetDryRun() bool {
+	if x != nil && x.DryRun != nil {
+		return *x.DryRun
+	}
+	return false
+}
+
+func (x *ArchiveRunsRequest) GetLimit() int32 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *ArchiveRunsRequest) GetCursor() string {
+	if x != nil && x.Cursor != nil {
+		return *x.Cursor
+	}
+	return ""
+}
+
+// ArchiveRunsResponse is the outcome.
+type ArchiveRunsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runs that are in the archive now, or with dryRun would be.
+	Archived int32 `protobuf:"varint,1,opt,name=archived,proto3" json:"archived,omitempty"`
+	// Runs that match and were not archived.
+	Refused []*RunNotArchived `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	// More runs may match: repeat the request with this cursor.
+	NextCursor    *string `protobuf:"bytes,3,opt,name=next_cursor,json=nextCursor,proto3,oneof" json:"next_cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArchiveRunsResponse) Reset() {
+	*x = ArchiveRunsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArchiveRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArchiveRunsResponse) ProtoMessage() {}
+
+func (x *ArchiveRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArchiveRunsResponse.ProtoReflect.Descriptor instead.
+func (*ArchiveRunsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ArchiveRunsResponse) GetArchived() int32 {
+	if x != nil {
+		return x.Archived
+	}
+	return 0
+}
+
+func (x *ArchiveRunsResponse) GetRefused() []*RunNotArchived {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *ArchiveRunsResponse) GetNextCursor() string {
+	if x != nil && x.NextCursor != nil {
+		return *x.NextCursor
+	}
+	return ""
+}
+
+// RunNotArchived is a run that matches and was not archived.
+type RunNotArchived struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// An error code, such as conflict for a run that has not ended.
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunNotArchived) Reset() {
+	*x = RunNotArchived{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunNotArchived) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunNotArchived) ProtoMessage() {}
+
+func (x *RunNotArchived) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunNotArchived.ProtoReflect.Descriptor instead.
+func (*RunNotArchived) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *RunNotArchived) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *RunNotArchived) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *RunNotArchived) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 // ListAuditEntriesRequest pages through the audit log.
 type ListAuditEntriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2877,7 +3193,7 @@ type ListAuditEntriesRequest struct {
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2889,7 +3205,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2902,7 +3218,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -2938,7 +3254,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2950,7 +3266,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2963,7 +3279,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -2991,7 +3307,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3319,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3332,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -3043,7 +3359,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3371,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3384,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -3092,7 +3408,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3420,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3433,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -3159,7 +3475,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3487,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3500,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -3216,7 +3532,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3544,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3557,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -3282,7 +3598,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3610,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3623,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -3327,7 +3643,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3339,7 +3655,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3352,7 +3668,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -3372,7 +3688,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3700,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3713,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -3416,7 +3732,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3428,7 +3744,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3441,7 +3757,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
 }
 
 // ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
@@ -3457,7 +3773,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3785,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3798,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -3516,7 +3832,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3844,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3857,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -3586,7 +3902,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3914,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3927,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -3646,7 +3962,7 @@ type ListModelSubstitutionsRequest struct {
 
 func (x *ListModelSubstitutionsRequest) Reset() {
 	*x = ListModelSubstitutionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3974,7 @@ func (x *ListModelSubstitutionsRequest) String() string {
 func (*ListModelSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3987,7 @@ func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListModelSubstitutionsRequest) GetSince() string {
@@ -3693,7 +4009,7 @@ type ListModelSubstitutionsResponse struct {
 
 func (x *ListModelSubstitutionsResponse) Reset() {
 	*x = ListModelSubstitutionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3705,7 +4021,7 @@ func (x *ListModelSubstitutionsResponse) String() string {
 func (*ListModelSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3718,7 +4034,7 @@ func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
@@ -3757,7 +4073,7 @@ type ModelSubstitution struct {
 
 func (x *ModelSubstitution) Reset() {
 	*x = ModelSubstitution{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +4085,7 @@ func (x *ModelSubstitution) String() string {
 func (*ModelSubstitution) ProtoMessage() {}
 
 func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +4098,7 @@ func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
 func (*ModelSubstitution) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ModelSubstitution) GetOriginalProvider() string {
@@ -3862,7 +4178,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +4190,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +4203,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
@@ -3922,7 +4238,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3934,7 +4250,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3947,7 +4263,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3985,7 +4301,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3997,7 +4313,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4010,7 +4326,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -4072,7 +4388,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4400,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4413,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RetryQuarantinedRunRequest) GetRunId() string {
@@ -4119,7 +4435,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4447,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4460,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RetryQuarantinedRunResponse) GetRunId() string {
@@ -4173,7 +4489,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4501,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4514,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EndQuarantinedRunRequest) GetRunId() string {
@@ -4226,7 +4542,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4554,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4567,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EndQuarantinedRunResponse) GetRunId() string {
@@ -4278,7 +4594,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4290,7 +4606,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4303,7 +4619,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -4322,7 +4638,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4334,7 +4650,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4347,7 +4663,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
 }
 
 // EraseRunsRequest selects ended runs as the list of runs does.
@@ -4371,7 +4687,7 @@ type EraseRunsRequest struct {
 
 func (x *EraseRunsRequest) Reset() {
 	*x = EraseRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4699,7 @@ func (x *EraseRunsRequest) String() string {
 func (*EraseRunsRequest) ProtoMessage() {}
 
 func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4712,7 @@ func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunsRequest.ProtoReflect.Descriptor instead.
 func (*EraseRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EraseRunsRequest) GetFilter() string {
@@ -4456,7 +4772,7 @@ type EraseRunsResponse struct {
 
 func (x *EraseRunsResponse) Reset() {
 	*x = EraseRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4784,7 @@ func (x *EraseRunsResponse) String() string {
 func (*EraseRunsResponse) ProtoMessage() {}
 
 func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4797,7 @@ func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunsResponse.ProtoReflect.Descriptor instead.
 func (*EraseRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EraseRunsResponse) GetErased() int32 {
@@ -4518,7 +4834,7 @@ type RunNotErased struct {
 
 func (x *RunNotErased) Reset() {
 	*x = RunNotErased{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4530,7 +4846,7 @@ func (x *RunNotErased) String() string {
 func (*RunNotErased) ProtoMessage() {}
 
 func (x *RunNotErased) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4543,7 +4859,7 @@ func (x *RunNotErased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunNotErased.ProtoReflect.Descriptor instead.
 func (*RunNotErased) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *RunNotErased) GetRunId() string {
@@ -4576,7 +4892,7 @@ type EraseTenantRequest struct {
 
 func (x *EraseTenantRequest) Reset() {
 	*x = EraseTenantRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4904,7 @@ func (x *EraseTenantRequest) String() string {
 func (*EraseTenantRequest) ProtoMessage() {}
 
 func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4917,7 @@ func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
 func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
 }
 
 // EraseTenantResponse is the outcome.
@@ -4615,7 +4931,7 @@ type EraseTenantResponse struct {
 
 func (x *EraseTenantResponse) Reset() {
 	*x = EraseTenantResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4627,7 +4943,7 @@ func (x *EraseTenantResponse) String() string {
 func (*EraseTenantResponse) ProtoMessage() {}
 
 func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4640,7 +4956,7 @@ func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
 func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EraseTenantResponse) GetWorkflows() int32 {
@@ -4662,7 +4978,7 @@ type HoldRunRequest struct {
 
 func (x *HoldRunRequest) Reset() {
 	*x = HoldRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4990,7 @@ func (x *HoldRunRequest) String() string {
 func (*HoldRunRequest) ProtoMessage() {}
 
 func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +5003,7 @@ func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
 func (*HoldRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *HoldRunRequest) GetRunId() string {
@@ -4718,7 +5034,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +5046,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +5059,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Hold) GetRunId() string {
@@ -4784,7 +5100,7 @@ type ReleaseRunRequest struct {
 
 func (x *ReleaseRunRequest) Reset() {
 	*x = ReleaseRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4796,7 +5112,7 @@ func (x *ReleaseRunRequest) String() string {
 func (*ReleaseRunRequest) ProtoMessage() {}
 
 func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4809,7 +5125,7 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ReleaseRunRequest) GetRunId() string {
@@ -4828,7 +5144,7 @@ type ReleaseRunResponse struct {
 
 func (x *ReleaseRunResponse) Reset() {
 	*x = ReleaseRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +5156,7 @@ func (x *ReleaseRunResponse) String() string {
 func (*ReleaseRunResponse) ProtoMessage() {}
 
 func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +5169,7 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
 }
 
 // ListHoldsRequest pages through holds.
@@ -4869,7 +5185,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4881,7 +5197,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4894,7 +5210,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ListHoldsRequest) GetLimit() int32 {
@@ -4922,7 +5238,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4934,7 +5250,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4947,7 +5263,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*Hold {
@@ -4973,7 +5289,7 @@ type GetRetentionRequest struct {
 
 func (x *GetRetentionRequest) Reset() {
 	*x = GetRetentionRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4985,7 +5301,7 @@ func (x *GetRetentionRequest) String() string {
 func (*GetRetentionRequest) ProtoMessage() {}
 
 func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4998,7 +5314,7 @@ func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
 func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
 }
 
 // GetRetentionResponse describes how long the tenant's runs are kept after their end.
@@ -5025,7 +5341,7 @@ type GetRetentionResponse struct {
 
 func (x *GetRetentionResponse) Reset() {
 	*x = GetRetentionResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5037,7 +5353,7 @@ func (x *GetRetentionResponse) String() string {
 func (*GetRetentionResponse) ProtoMessage() {}
 
 func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5050,7 +5366,7 @@ func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
 func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *GetRetentionResponse) GetRetention() string {
@@ -5129,7 +5445,7 @@ type RetentionAge struct {
 
 func (x *RetentionAge) Reset() {
 	*x = RetentionAge{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5141,7 +5457,7 @@ func (x *RetentionAge) String() string {
 func (*RetentionAge) ProtoMessage() {}
 
 func (x *RetentionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5154,7 +5470,7 @@ func (x *RetentionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetentionAge.ProtoReflect.Descriptor instead.
 func (*RetentionAge) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *RetentionAge) GetFromDays() int32 {
@@ -5196,7 +5512,7 @@ type WorkflowRetention struct {
 
 func (x *WorkflowRetention) Reset() {
 	*x = WorkflowRetention{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5208,7 +5524,7 @@ func (x *WorkflowRetention) String() string {
 func (*WorkflowRetention) ProtoMessage() {}
 
 func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5221,7 +5537,7 @@ func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowRetention.ProtoReflect.Descriptor instead.
 func (*WorkflowRetention) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *WorkflowRetention) GetWorkflowId() string {
@@ -5283,7 +5599,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5295,7 +5611,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5308,7 +5624,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -5344,7 +5660,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5356,7 +5672,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5369,7 +5685,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -5447,7 +5763,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5459,7 +5775,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5472,7 +5788,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -5499,7 +5815,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5511,7 +5827,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5524,7 +5840,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -5547,7 +5863,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +5875,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +5888,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -5606,7 +5922,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5618,7 +5934,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5631,7 +5947,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -5664,7 +5980,7 @@ type ForkNodeRequest struct {
 
 func (x *ForkNodeRequest) Reset() {
 	*x = ForkNodeRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5676,7 +5992,7 @@ func (x *ForkNodeRequest) String() string {
 func (*ForkNodeRequest) ProtoMessage() {}
 
 func (x *ForkNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5689,7 +6005,7 @@ func (x *ForkNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkNodeRequest.ProtoReflect.Descriptor instead.
 func (*ForkNodeRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ForkNodeRequest) GetRunId() string {
@@ -5757,7 +6073,7 @@ type ForkNodeResponse struct {
 
 func (x *ForkNodeResponse) Reset() {
 	*x = ForkNodeResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5769,7 +6085,7 @@ func (x *ForkNodeResponse) String() string {
 func (*ForkNodeResponse) ProtoMessage() {}
 
 func (x *ForkNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5782,7 +6098,7 @@ func (x *ForkNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkNodeResponse.ProtoReflect.Descriptor instead.
 func (*ForkNodeResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ForkNodeResponse) GetRunId() string {
@@ -5834,7 +6150,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5846,7 +6162,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5859,7 +6175,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -5896,7 +6212,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5908,7 +6224,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5921,7 +6237,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{93}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -5963,7 +6279,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5975,7 +6291,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5988,7 +6304,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{94}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -6330,7 +6646,36 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"max_events\x18\x02 \x01(\x05H\x00R\tmaxEvents\x88\x01\x01B\r\n" +
 	"\v_max_events\"J\n" +
 	"\x16GetDebugBundleResponse\x120\n" +
-	"\x06bundle\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06bundle\"\x93\x01\n" +
+	"\x06bundle\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\x06bundle\"-\n" +
+	"\x14GetRunArchiveRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"K\n" +
+	"\x15GetRunArchiveResponse\x122\n" +
+	"\aarchive\x18\x01 \x01(\v2\x18.openwop.v1.JsonDocumentR\aarchive\"\xa4\x02\n" +
+	"\x12ArchiveRunsRequest\x12\x17\n" +
+	"\arun_ids\x18\x01 \x03(\tR\x06runIds\x12\x1b\n" +
+	"\x06filter\x18\x02 \x01(\tH\x00R\x06filter\x88\x01\x01\x12&\n" +
+	"\fended_before\x18\x03 \x01(\tH\x01R\vendedBefore\x88\x01\x01\x12\x15\n" +
+	"\x03all\x18\x04 \x01(\bH\x02R\x03all\x88\x01\x01\x12\x1c\n" +
+	"\adry_run\x18\x05 \x01(\bH\x03R\x06dryRun\x88\x01\x01\x12\x19\n" +
+	"\x05limit\x18\x06 \x01(\x05H\x04R\x05limit\x88\x01\x01\x12\x1b\n" +
+	"\x06cursor\x18\a \x01(\tH\x05R\x06cursor\x88\x01\x01B\t\n" +
+	"\a_filterB\x0f\n" +
+	"\r_ended_beforeB\x06\n" +
+	"\x04_allB\n" +
+	"\n" +
+	"\b_dry_runB\b\n" +
+	"\x06_limitB\t\n" +
+	"\a_cursor\"\xa2\x01\n" +
+	"\x13ArchiveRunsResponse\x12\x1a\n" +
+	"\barchived\x18\x01 \x01(\x05R\barchived\x129\n" +
+	"\arefused\x18\x02 \x03(\v2\x1f.waybill.host.v1.RunNotArchivedR\arefused\x12$\n" +
+	"\vnext_cursor\x18\x03 \x01(\tH\x00R\n" +
+	"nextCursor\x88\x01\x01B\x0e\n" +
+	"\f_next_cursor\"W\n" +
+	"\x0eRunNotArchived\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\x93\x01\n" +
 	"\x17ListAuditEntriesRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12\x1e\n" +
@@ -6591,7 +6936,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xcb\x1e\n" +
+	"byteOffset2\x85 \n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -6610,7 +6955,9 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12a\n" +
 	"\x0eDeleteWorkflow\x12&.waybill.host.v1.DeleteWorkflowRequest\x1a'.waybill.host.v1.DeleteWorkflowResponse\x12j\n" +
 	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponse\x12a\n" +
-	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponse\x12O\n" +
+	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponse\x12^\n" +
+	"\rGetRunArchive\x12%.waybill.host.v1.GetRunArchiveRequest\x1a&.waybill.host.v1.GetRunArchiveResponse\x12X\n" +
+	"\vArchiveRuns\x12#.waybill.host.v1.ArchiveRunsRequest\x1a$.waybill.host.v1.ArchiveRunsResponse\x12O\n" +
 	"\bDiffRuns\x12 .waybill.host.v1.DiffRunsRequest\x1a!.waybill.host.v1.DiffRunsResponse\x12g\n" +
 	"\x10CreateAnnotation\x12(.waybill.host.v1.CreateAnnotationRequest\x1a).waybill.host.v1.CreateAnnotationResponse\x12d\n" +
 	"\x0fListAnnotations\x12'.waybill.host.v1.ListAnnotationsRequest\x1a(.waybill.host.v1.ListAnnotationsResponse\x12g\n" +
@@ -6650,7 +6997,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -6695,201 +7042,212 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*GetEnvelopeSchemaResponse)(nil),      // 40: waybill.host.v1.GetEnvelopeSchemaResponse
 	(*GetDebugBundleRequest)(nil),          // 41: waybill.host.v1.GetDebugBundleRequest
 	(*GetDebugBundleResponse)(nil),         // 42: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),        // 43: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),       // 44: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),                // 45: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),               // 46: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),        // 47: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),               // 48: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),               // 49: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),       // 50: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),         // 51: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),        // 52: waybill.host.v1.ListAnnotationsResponse
-	(*ListModelCapabilitiesRequest)(nil),   // 53: waybill.host.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil),  // 54: waybill.host.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),                // 55: waybill.host.v1.ModelCapability
-	(*CapableModel)(nil),                   // 56: waybill.host.v1.CapableModel
-	(*ListModelSubstitutionsRequest)(nil),  // 57: waybill.host.v1.ListModelSubstitutionsRequest
-	(*ListModelSubstitutionsResponse)(nil), // 58: waybill.host.v1.ListModelSubstitutionsResponse
-	(*ModelSubstitution)(nil),              // 59: waybill.host.v1.ModelSubstitution
-	(*ListQuarantinedRunsRequest)(nil),     // 60: waybill.host.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),    // 61: waybill.host.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                 // 62: waybill.host.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),     // 63: waybill.host.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),    // 64: waybill.host.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),       // 65: waybill.host.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),      // 66: waybill.host.v1.EndQuarantinedRunResponse
-	(*DeleteRunRequest)(nil),               // 67: waybill.host.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),              // 68: waybill.host.v1.DeleteRunResponse
-	(*EraseRunsRequest)(nil),               // 69: waybill.host.v1.EraseRunsRequest
-	(*EraseRunsResponse)(nil),              // 70: waybill.host.v1.EraseRunsResponse
-	(*RunNotErased)(nil),                   // 71: waybill.host.v1.RunNotErased
-	(*EraseTenantRequest)(nil),             // 72: waybill.host.v1.EraseTenantRequest
-	(*EraseTenantResponse)(nil),            // 73: waybill.host.v1.EraseTenantResponse
-	(*HoldRunRequest)(nil),                 // 74: waybill.host.v1.HoldRunRequest
-	(*Hold)(nil),                           // 75: waybill.host.v1.Hold
-	(*ReleaseRunRequest)(nil),              // 76: waybill.host.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),             // 77: waybill.host.v1.ReleaseRunResponse
-	(*ListHoldsRequest)(nil),               // 78: waybill.host.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),              // 79: waybill.host.v1.ListHoldsResponse
-	(*GetRetentionRequest)(nil),            // 80: waybill.host.v1.GetRetentionRequest
-	(*GetRetentionResponse)(nil),           // 81: waybill.host.v1.GetRetentionResponse
-	(*RetentionAge)(nil),                   // 82: waybill.host.v1.RetentionAge
-	(*WorkflowRetention)(nil),              // 83: waybill.host.v1.WorkflowRetention
-	(*GetRunOwnerRequest)(nil),             // 84: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 85: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 86: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 87: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 88: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 89: waybill.host.v1.GetNodeInputResponse
-	(*ForkNodeRequest)(nil),                // 90: waybill.host.v1.ForkNodeRequest
-	(*ForkNodeResponse)(nil),               // 91: waybill.host.v1.ForkNodeResponse
-	(*ReadAnswerRequest)(nil),              // 92: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 93: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 94: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 95: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 96: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 97: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 98: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 99: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 100: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 101: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*GetRunArchiveRequest)(nil),           // 43: waybill.host.v1.GetRunArchiveRequest
+	(*GetRunArchiveResponse)(nil),          // 44: waybill.host.v1.GetRunArchiveResponse
+	(*ArchiveRunsRequest)(nil),             // 45: waybill.host.v1.ArchiveRunsRequest
+	(*ArchiveRunsResponse)(nil),            // 46: waybill.host.v1.ArchiveRunsResponse
+	(*RunNotArchived)(nil),                 // 47: waybill.host.v1.RunNotArchived
+	(*ListAuditEntriesRequest)(nil),        // 48: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 49: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 50: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 51: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 52: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 53: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 54: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 55: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 56: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 57: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 58: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 59: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 60: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 61: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 62: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 63: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 64: waybill.host.v1.ModelSubstitution
+	(*ListQuarantinedRunsRequest)(nil),     // 65: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 66: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 67: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 68: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 69: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 70: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 71: waybill.host.v1.EndQuarantinedRunResponse
+	(*DeleteRunRequest)(nil),               // 72: waybill.host.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),              // 73: waybill.host.v1.DeleteRunResponse
+	(*EraseRunsRequest)(nil),               // 74: waybill.host.v1.EraseRunsRequest
+	(*EraseRunsResponse)(nil),              // 75: waybill.host.v1.EraseRunsResponse
+	(*RunNotErased)(nil),                   // 76: waybill.host.v1.RunNotErased
+	(*EraseTenantRequest)(nil),             // 77: waybill.host.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),            // 78: waybill.host.v1.EraseTenantResponse
+	(*HoldRunRequest)(nil),                 // 79: waybill.host.v1.HoldRunRequest
+	(*Hold)(nil),                           // 80: waybill.host.v1.Hold
+	(*ReleaseRunRequest)(nil),              // 81: waybill.host.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),             // 82: waybill.host.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),               // 83: waybill.host.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),              // 84: waybill.host.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),            // 85: waybill.host.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),           // 86: waybill.host.v1.GetRetentionResponse
+	(*RetentionAge)(nil),                   // 87: waybill.host.v1.RetentionAge
+	(*WorkflowRetention)(nil),              // 88: waybill.host.v1.WorkflowRetention
+	(*GetRunOwnerRequest)(nil),             // 89: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 90: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 91: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 92: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 93: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 94: waybill.host.v1.GetNodeInputResponse
+	(*ForkNodeRequest)(nil),                // 95: waybill.host.v1.ForkNodeRequest
+	(*ForkNodeResponse)(nil),               // 96: waybill.host.v1.ForkNodeResponse
+	(*ReadAnswerRequest)(nil),              // 97: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 98: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 99: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 100: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 101: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 102: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 103: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 104: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 105: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 106: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	95,  // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	100, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	5,   // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
-	49,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	54,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
 	12,  // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	12,  // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	12,  // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	13,  // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
 	15,  // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	16,  // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	62,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	67,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
 	17,  // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	15,  // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	22,  // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	95,  // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	100, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
 	25,  // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
 	28,  // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
 	15,  // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	95,  // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	100, // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	31,  // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	95,  // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	100, // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
 	31,  // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
 	31,  // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
 	36,  // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	95,  // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	95,  // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	95,  // 25: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	95,  // 26: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	48,  // 27: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	49,  // 28: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	95,  // 29: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	95,  // 30: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	55,  // 31: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	56,  // 32: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	59,  // 33: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	62,  // 34: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	71,  // 35: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
-	75,  // 36: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
-	82,  // 37: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
-	83,  // 38: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
-	17,  // 39: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	62,  // 40: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	95,  // 41: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	95,  // 42: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	95,  // 43: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
-	95,  // 44: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
-	95,  // 45: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
-	95,  // 46: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
-	94,  // 47: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	95,  // 48: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,   // 49: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,   // 50: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,   // 51: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,   // 52: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,   // 53: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,   // 54: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	18,  // 55: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	20,  // 56: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	53,  // 57: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	57,  // 58: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	23,  // 59: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	26,  // 60: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	29,  // 61: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	32,  // 62: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	34,  // 63: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	37,  // 64: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	39,  // 65: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	41,  // 66: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	45,  // 67: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	47,  // 68: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	51,  // 69: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	43,  // 70: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	96,  // 71: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	97,  // 72: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	98,  // 73: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	60,  // 74: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	63,  // 75: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	65,  // 76: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	67,  // 77: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	69,  // 78: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	74,  // 79: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	76,  // 80: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	78,  // 81: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	72,  // 82: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	80,  // 83: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	84,  // 84: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	86,  // 85: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	88,  // 86: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	90,  // 87: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
-	92,  // 88: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,   // 89: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14,  // 90: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,   // 91: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,   // 92: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10,  // 93: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11,  // 94: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19,  // 95: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21,  // 96: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	54,  // 97: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	58,  // 98: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	24,  // 99: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	27,  // 100: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	30,  // 101: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	33,  // 102: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	35,  // 103: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	38,  // 104: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	40,  // 105: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	42,  // 106: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	46,  // 107: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	50,  // 108: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	52,  // 109: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	44,  // 110: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	99,  // 111: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	100, // 112: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	101, // 113: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	61,  // 114: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	64,  // 115: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	66,  // 116: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	68,  // 117: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	70,  // 118: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	75,  // 119: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	77,  // 120: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	79,  // 121: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	73,  // 122: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	81,  // 123: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	85,  // 124: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	87,  // 125: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	89,  // 126: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	91,  // 127: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
-	93,  // 128: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	89,  // [89:129] is the sub-list for method output_type
-	49,  // [49:89] is the sub-list for method input_type
-	49,  // [49:49] is the sub-list for extension type_name
-	49,  // [49:49] is the sub-list for extension extendee
-	0,   // [0:49] is the sub-list for field type_name
+	100, // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	100, // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	100, // 25: waybill.host.v1.GetRunArchiveResponse.archive:type_name -> openwop.v1.JsonDocument
+	47,  // 26: waybill.host.v1.ArchiveRunsResponse.refused:type_name -> waybill.host.v1.RunNotArchived
+	100, // 27: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	100, // 28: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	53,  // 29: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	54,  // 30: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	100, // 31: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	100, // 32: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	60,  // 33: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	61,  // 34: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	64,  // 35: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	67,  // 36: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	76,  // 37: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	80,  // 38: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	87,  // 39: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	88,  // 40: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	17,  // 41: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	67,  // 42: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	100, // 43: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	100, // 44: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	100, // 45: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
+	100, // 46: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
+	100, // 47: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
+	100, // 48: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
+	99,  // 49: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	100, // 50: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,   // 51: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,   // 52: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,   // 53: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,   // 54: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,   // 55: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,   // 56: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	18,  // 57: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	20,  // 58: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	58,  // 59: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	62,  // 60: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	23,  // 61: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	26,  // 62: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	29,  // 63: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	32,  // 64: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	34,  // 65: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	37,  // 66: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	39,  // 67: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	41,  // 68: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	43,  // 69: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
+	45,  // 70: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
+	50,  // 71: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	52,  // 72: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	56,  // 73: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	48,  // 74: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	101, // 75: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	102, // 76: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	103, // 77: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	65,  // 78: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	68,  // 79: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	70,  // 80: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	72,  // 81: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	74,  // 82: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	79,  // 83: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	81,  // 84: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	83,  // 85: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	77,  // 86: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	85,  // 87: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	89,  // 88: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	91,  // 89: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	93,  // 90: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	95,  // 91: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
+	97,  // 92: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 93: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 94: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 95: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 96: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 97: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 98: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 99: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 100: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	59,  // 101: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	63,  // 102: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	24,  // 103: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	27,  // 104: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	30,  // 105: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	33,  // 106: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	35,  // 107: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	38,  // 108: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	40,  // 109: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	42,  // 110: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	44,  // 111: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
+	46,  // 112: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
+	51,  // 113: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	55,  // 114: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	57,  // 115: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	49,  // 116: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	104, // 117: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	105, // 118: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	106, // 119: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	66,  // 120: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	69,  // 121: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	71,  // 122: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	73,  // 123: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	75,  // 124: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	80,  // 125: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	82,  // 126: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	84,  // 127: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	78,  // 128: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	86,  // 129: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	90,  // 130: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	92,  // 131: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	94,  // 132: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	96,  // 133: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
+	98,  // 134: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	93,  // [93:135] is the sub-list for method output_type
+	51,  // [51:93] is the sub-list for method input_type
+	51,  // [51:51] is the sub-list for extension type_name
+	51,  // [51:51] is the sub-list for extension extendee
+	0,   // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -6917,32 +7275,34 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[37].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[41].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[43].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[45].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[49].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[57].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[60].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[61].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[52].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[53].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[54].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[62].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[65].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[69].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[66].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[67].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[70].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[78].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[79].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[82].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[85].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[86].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[88].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[74].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[75].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[83].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[84].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[87].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[90].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[91].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[93].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[95].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   95,
+			NumMessages:   100,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

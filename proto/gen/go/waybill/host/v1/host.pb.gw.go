@@ -638,6 +638,72 @@ func local_request_Host_GetDebugBundle_0(ctx context.Context, marshaler runtime.
 	return msg, metadata, err
 }
 
+func request_Host_GetRunArchive_0(ctx context.Context, marshaler runtime.Marshaler, client HostClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetRunArchiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["run_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "run_id")
+	}
+	protoReq.RunId, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "run_id", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.GetRunArchive(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Host_GetRunArchive_0(ctx context.Context, marshaler runtime.Marshaler, server HostServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq GetRunArchiveRequest
+		metadata runtime.ServerMetadata
+		err      error
+	)
+	val, ok := pathParams["run_id"]
+	if !ok {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "missing parameter %s", "run_id")
+	}
+	protoReq.RunId, err = runtime.String(val)
+	if err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "run_id", err)
+	}
+	msg, err := server.GetRunArchive(ctx, &protoReq)
+	return msg, metadata, err
+}
+
+func request_Host_ArchiveRuns_0(ctx context.Context, marshaler runtime.Marshaler, client HostClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ArchiveRunsRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if req.Body != nil {
+		_, _ = io.Copy(io.Discard, req.Body)
+	}
+	msg, err := client.ArchiveRuns(ctx, &protoReq, grpc.Header(&metadata.HeaderMD), grpc.Trailer(&metadata.TrailerMD))
+	return msg, metadata, err
+}
+
+func local_request_Host_ArchiveRuns_0(ctx context.Context, marshaler runtime.Marshaler, server HostServer, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
+	var (
+		protoReq ArchiveRunsRequest
+		metadata runtime.ServerMetadata
+	)
+	if err := marshaler.NewDecoder(req.Body).Decode(&protoReq); err != nil && !errors.Is(err, io.EOF) {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	msg, err := server.ArchiveRuns(ctx, &protoReq)
+	return msg, metadata, err
+}
+
 var filter_Host_DiffRuns_0 = &utilities.DoubleArray{Encoding: map[string]int{"run_id": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
 
 func request_Host_DiffRuns_0(ctx context.Context, marshaler runtime.Marshaler, client HostClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
@@ -1896,6 +1962,46 @@ func RegisterHostHandlerServer(ctx context.Context, mux *runtime.ServeMux, serve
 		}
 		forward_Host_GetDebugBundle_0(annotatedContext, mux, outboundMarshaler, w, req, response_Host_GetDebugBundle_0{resp.(*GetDebugBundleResponse)}, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_Host_GetRunArchive_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/waybill.host.v1.Host/GetRunArchive", runtime.WithHTTPPathPattern("/v1/runs/{run_id}/archive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Host_GetRunArchive_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Host_GetRunArchive_0(annotatedContext, mux, outboundMarshaler, w, req, response_Host_GetRunArchive_0{resp.(*GetRunArchiveResponse)}, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Host_ArchiveRuns_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		var stream runtime.ServerTransportStream
+		ctx = grpc.NewContextWithServerTransportStream(ctx, &stream)
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateIncomingContext(ctx, mux, req, "/waybill.host.v1.Host/ArchiveRuns", runtime.WithHTTPPathPattern("/v1/runs:archive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := local_request_Host_ArchiveRuns_0(annotatedContext, inboundMarshaler, server, req, pathParams)
+		md.HeaderMD, md.TrailerMD = metadata.Join(md.HeaderMD, stream.Header()), metadata.Join(md.TrailerMD, stream.Trailer())
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Host_ArchiveRuns_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_Host_DiffRuns_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -2665,6 +2771,40 @@ func RegisterHostHandlerClient(ctx context.Context, mux *runtime.ServeMux, clien
 		}
 		forward_Host_GetDebugBundle_0(annotatedContext, mux, outboundMarshaler, w, req, response_Host_GetDebugBundle_0{resp.(*GetDebugBundleResponse)}, mux.GetForwardResponseOptions()...)
 	})
+	mux.Handle(http.MethodGet, pattern_Host_GetRunArchive_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/waybill.host.v1.Host/GetRunArchive", runtime.WithHTTPPathPattern("/v1/runs/{run_id}/archive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Host_GetRunArchive_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Host_GetRunArchive_0(annotatedContext, mux, outboundMarshaler, w, req, response_Host_GetRunArchive_0{resp.(*GetRunArchiveResponse)}, mux.GetForwardResponseOptions()...)
+	})
+	mux.Handle(http.MethodPost, pattern_Host_ArchiveRuns_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
+		ctx, cancel := context.WithCancel(req.Context())
+		defer cancel()
+		inboundMarshaler, outboundMarshaler := runtime.MarshalerForRequest(mux, req)
+		annotatedContext, err := runtime.AnnotateContext(ctx, mux, req, "/waybill.host.v1.Host/ArchiveRuns", runtime.WithHTTPPathPattern("/v1/runs:archive"))
+		if err != nil {
+			runtime.HTTPError(ctx, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		resp, md, err := request_Host_ArchiveRuns_0(annotatedContext, inboundMarshaler, client, req, pathParams)
+		annotatedContext = runtime.NewServerMetadataContext(annotatedContext, md)
+		if err != nil {
+			runtime.HTTPError(annotatedContext, mux, outboundMarshaler, w, req, err)
+			return
+		}
+		forward_Host_ArchiveRuns_0(annotatedContext, mux, outboundMarshaler, w, req, resp, mux.GetForwardResponseOptions()...)
+	})
 	mux.Handle(http.MethodGet, pattern_Host_DiffRuns_0, func(w http.ResponseWriter, req *http.Request, pathParams map[string]string) {
 		ctx, cancel := context.WithCancel(req.Context())
 		defer cancel()
@@ -3060,6 +3200,15 @@ func (m response_Host_GetDebugBundle_0) XXX_ResponseBody() interface{} {
 	return response.Bundle
 }
 
+type response_Host_GetRunArchive_0 struct {
+	*GetRunArchiveResponse
+}
+
+func (m response_Host_GetRunArchive_0) XXX_ResponseBody() interface{} {
+	response := m.GetRunArchiveResponse
+	return response.Archive
+}
+
 type response_Host_DiffRuns_0 struct {
 	*DiffRunsResponse
 }
@@ -3114,6 +3263,8 @@ var (
 	pattern_Host_DeleteWorkflow_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "workflows", "workflow_id"}, ""))
 	pattern_Host_GetEnvelopeSchema_0      = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"schemas", "envelopes", "file"}, ""))
 	pattern_Host_GetDebugBundle_0         = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "runs", "run_id", "debug-bundle"}, ""))
+	pattern_Host_GetRunArchive_0          = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "runs", "run_id", "archive"}, ""))
+	pattern_Host_ArchiveRuns_0            = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1}, []string{"v1", "runs"}, "archive"))
 	pattern_Host_DiffRuns_0               = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2}, []string{"v1", "runs", "run_id"}, "diff"))
 	pattern_Host_CreateAnnotation_0       = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "runs", "run_id", "annotations"}, ""))
 	pattern_Host_ListAnnotations_0        = runtime.MustPattern(runtime.NewPattern(1, []int{2, 0, 2, 1, 1, 0, 4, 1, 5, 2, 2, 3}, []string{"v1", "runs", "run_id", "annotations"}, ""))
@@ -3156,6 +3307,8 @@ var (
 	forward_Host_DeleteWorkflow_0         = runtime.ForwardResponseMessage
 	forward_Host_GetEnvelopeSchema_0      = runtime.ForwardResponseMessage
 	forward_Host_GetDebugBundle_0         = runtime.ForwardResponseMessage
+	forward_Host_GetRunArchive_0          = runtime.ForwardResponseMessage
+	forward_Host_ArchiveRuns_0            = runtime.ForwardResponseMessage
 	forward_Host_DiffRuns_0               = runtime.ForwardResponseMessage
 	forward_Host_CreateAnnotation_0       = runtime.ForwardResponseMessage
 	forward_Host_ListAnnotations_0        = runtime.ForwardResponseMessage

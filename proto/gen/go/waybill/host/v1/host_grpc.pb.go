@@ -37,6 +37,8 @@ const (
 	Host_DeleteWorkflow_FullMethodName         = "/waybill.host.v1.Host/DeleteWorkflow"
 	Host_GetEnvelopeSchema_FullMethodName      = "/waybill.host.v1.Host/GetEnvelopeSchema"
 	Host_GetDebugBundle_FullMethodName         = "/waybill.host.v1.Host/GetDebugBundle"
+	Host_GetRunArchive_FullMethodName          = "/waybill.host.v1.Host/GetRunArchive"
+	Host_ArchiveRuns_FullMethodName            = "/waybill.host.v1.Host/ArchiveRuns"
 	Host_DiffRuns_FullMethodName               = "/waybill.host.v1.Host/DiffRuns"
 	Host_CreateAnnotation_FullMethodName       = "/waybill.host.v1.Host/CreateAnnotation"
 	Host_ListAnnotations_FullMethodName        = "/waybill.host.v1.Host/ListAnnotations"
@@ -108,6 +110,12 @@ type HostClient interface {
 	GetEnvelopeSchema(ctx context.Context, in *GetEnvelopeSchemaRequest, opts ...grpc.CallOption) (*GetEnvelopeSchemaResponse, error)
 	// GetDebugBundle exports the events of a run, without its content. Scope runs:read.
 	GetDebugBundle(ctx context.Context, in *GetDebugBundleRequest, opts ...grpc.CallOption) (*GetDebugBundleResponse, error)
+	// GetRunArchive exports a run that has ended as an archive: its debug bundle with all events, and a
+	// chain of hashes. Scope runs:read.
+	GetRunArchive(ctx context.Context, in *GetRunArchiveRequest, opts ...grpc.CallOption) (*GetRunArchiveResponse, error)
+	// ArchiveRuns writes ended runs to the archive of the host: those that it names, or those of one page of the list
+	// of runs. Scope runs:read.
+	ArchiveRuns(ctx context.Context, in *ArchiveRunsRequest, opts ...grpc.CallOption) (*ArchiveRunsResponse, error)
 	// DiffRuns compares two runs. Scope runs:read.
 	DiffRuns(ctx context.Context, in *DiffRunsRequest, opts ...grpc.CallOption) (*DiffRunsResponse, error)
 	// CreateAnnotation records the caller's annotation of a run. Scope runs:read.
@@ -349,6 +357,26 @@ func (c *hostClient) GetDebugBundle(ctx context.Context, in *GetDebugBundleReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetDebugBundleResponse)
 	err := c.cc.Invoke(ctx, Host_GetDebugBundle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) GetRunArchive(ctx context.Context, in *GetRunArchiveRequest, opts ...grpc.CallOption) (*GetRunArchiveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetRunArchiveResponse)
+	err := c.cc.Invoke(ctx, Host_GetRunArchive_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ArchiveRuns(ctx context.Context, in *ArchiveRunsRequest, opts ...grpc.CallOption) (*ArchiveRunsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ArchiveRunsResponse)
+	err := c.cc.Invoke(ctx, Host_ArchiveRuns_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -622,6 +650,12 @@ type HostServer interface {
 	GetEnvelopeSchema(context.Context, *GetEnvelopeSchemaRequest) (*GetEnvelopeSchemaResponse, error)
 	// GetDebugBundle exports the events of a run, without its content. Scope runs:read.
 	GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error)
+	// GetRunArchive exports a run that has ended as an archive: its debug bundle with all events, and a
+	// chain of hashes. Scope runs:read.
+	GetRunArchive(context.Context, *GetRunArchiveRequest) (*GetRunArchiveResponse, error)
+	// ArchiveRuns writes ended runs to the archive of the host: those that it names, or those of one page of the list
+	// of runs. Scope runs:read.
+	ArchiveRuns(context.Context, *ArchiveRunsRequest) (*ArchiveRunsResponse, error)
 	// DiffRuns compares two runs. Scope runs:read.
 	DiffRuns(context.Context, *DiffRunsRequest) (*DiffRunsResponse, error)
 	// CreateAnnotation records the caller's annotation of a run. Scope runs:read.
@@ -733,6 +767,12 @@ func (UnimplementedHostServer) GetEnvelopeSchema(context.Context, *GetEnvelopeSc
 }
 func (UnimplementedHostServer) GetDebugBundle(context.Context, *GetDebugBundleRequest) (*GetDebugBundleResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetDebugBundle not implemented")
+}
+func (UnimplementedHostServer) GetRunArchive(context.Context, *GetRunArchiveRequest) (*GetRunArchiveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRunArchive not implemented")
+}
+func (UnimplementedHostServer) ArchiveRuns(context.Context, *ArchiveRunsRequest) (*ArchiveRunsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ArchiveRuns not implemented")
 }
 func (UnimplementedHostServer) DiffRuns(context.Context, *DiffRunsRequest) (*DiffRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffRuns not implemented")
@@ -1134,6 +1174,42 @@ func _Host_GetDebugBundle_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).GetDebugBundle(ctx, req.(*GetDebugBundleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_GetRunArchive_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRunArchiveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetRunArchive(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetRunArchive_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetRunArchive(ctx, req.(*GetRunArchiveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ArchiveRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ArchiveRunsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ArchiveRuns(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ArchiveRuns_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ArchiveRuns(ctx, req.(*ArchiveRunsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1608,6 +1684,14 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetDebugBundle",
 			Handler:    _Host_GetDebugBundle_Handler,
+		},
+		{
+			MethodName: "GetRunArchive",
+			Handler:    _Host_GetRunArchive_Handler,
+		},
+		{
+			MethodName: "ArchiveRuns",
+			Handler:    _Host_ArchiveRuns_Handler,
 		},
 		{
 			MethodName: "DiffRuns",

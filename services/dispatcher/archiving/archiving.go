@@ -1,0 +1,177 @@
+// Package archiving archives runs that have ended.
+//
+//	Build   makes the archive of a run: its debug bundle, and a seal over the frames of its log
+//	Store   keeps it in the archive of the host
+//
+// Store may be repeated: a run has one archive, however often and by however many processes it is
+// stored.
+package archiving
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// ErrUnavailable means that the archive of the host did not take or return a run.
+var ErrUnavailable = errors.New("archive unavailable")
+
+// Bundles exports debug bundles.
+type Bundles interface {
+	// Whole returns the redacted bundle of a run with all its events, or one that says that it is
+	// truncated.
+	Whole(ctx context.Context, run subject.Run) ([]byte, error)
+}
+
+// Archiver archives runs. It is safe for concurrent use, also by several processes.
+type Archiver struct {
+	log     runlog.Reader
+	bundles Bundles
+	// target is nil if the host has no archive.
+	target archive.Target
+	logger *slog.Logger
+}
+
+// New returns an archiver; target is nil if the host has no archive.
+func New(log runlog.Reader, bundles Bundles, target archive.Target, logger *slog.Logger) *Archiver {
+	return &Archiver{log, bundles, target, logger}
+}
+
+// HasTarget reports whether the host has an archive.
+func (a *Archiver) HasTarget() bool { return a.target != nil }
+
+// Made is an archive.
+type Made struct {
+	// Document is set by Build only.
+	Document []byte
+	// Name is its name in an archive, SHA256 the hash of the document.
+	Name, SHA256 string
+	// Created is false if the archive had it before.
+	Created bool
+}
+
+// Build returns the archive of a run. Errors: fault.RunNotFound, fault.Conflict if it has not ended,
+// fault.PayloadTooLarge, fault.LogDamaged, those of the log and the bundles.
+func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
+	frames, err := a.log.Run(ctx, run)
+	if err == nil {
+		err = frame.VerifyChain(frames)
+	}
+	if err != nil {
+		return Made{}, toFault(err)
+	}
+	last := frames[len(frames)-1]
+	if last.Kind != subject.End {
+		return Made{}, errActive()
+	}
+	bundle, err := a.bundles.Whole(ctx, last.Run)
+	if err != nil {
+		return Made{}, err
+	}
+	doc, err := archive.Encode(bundle, frames)
+	if errors.Is(err, archive.ErrTruncated) {
+		return Made{}, fault.New(fault.PayloadTooLarge, "the archive of the run would be larger than %d MiB, so it would not have all events", archive.MaxBytes>>20)
+	}
+	if err == nil {
+		_, err = archive.Open(doc) // what was redacted may be an id of the run
+	}
+	if err != nil {
+		return Made{}, fmt.Errorf("archive of run %s: %w", last.Run.RunID, err)
+	}
+	return Made{Document: doc, Name: archive.Name(last.Run, last.Hash), SHA256: digest(doc), Created: true}, nil
+}
+
+// Store keeps a run in the archive of the host; it is durable when Store returns. An archive that is
+// there is read and checked, and replaced if it is damaged. Errors: those of Build,
+// fault.CapabilityNotProvided, fault.ServiceUnavailable, which is an ErrUnavailable.
+func (a *Archiver) Store(ctx context.Context, run subject.Run) (Made, error) {
+	if a.target == nil {
+		return Made{}, fault.New(fault.CapabilityNotProvided, "this host has no archive: its operator sets --archive")
+	}
+	last, err := a.log.Last(ctx, run)
+	switch {
+	case err != nil:
+		return Made{}, toFault(err)
+	case last.Kind != subject.End:
+		return Made{}, errActive()
+	}
+	made, err := a.find(ctx, last)
+	if err != nil || made.Name != "" {
+		return made, err
+	}
+	if made, err = a.Build(ctx, last.Run); err != nil {
+		return Made{}, err
+	}
+	file, err := archive.Pack(made.Document)
+	if err != nil {
+		return Made{}, err
+	}
+	if err := a.target.Put(ctx, made.Name, file); err != nil {
+		return Made{}, a.unavailable(ctx, err)
+	}
+	made.Document = nil
+	return made, nil
+}
+
+// find returns the run's archive if there is a valid one.
+func (a *Archiver) find(ctx context.Context, last *frame.Frame) (Made, error) {
+	name := archive.Name(last.Run, last.Hash)
+	file, err := a.target.Get(ctx, name)
+	if errors.Is(err, archive.ErrNotFound) {
+		return Made{}, nil
+	}
+	if err != nil {
+		return Made{}, a.unavailable(ctx, err)
+	}
+	got, err := archive.Read(file)
+	if err == nil && (got.Run() != last.Run || got.Head() != last.Hash) {
+		err = fmt.Errorf("it is of run %s", got.RunID)
+	}
+	if err != nil {
+		a.logger.Warn("an archive is damaged and written again", "archive", a.target.String(), "name", name, "error", err)
+		return Made{}, nil
+	}
+	return Made{Name: name, SHA256: digest(got.Doc)}, nil
+}
+
+// unavailable returns the error for the caller; the log has the reason.
+func (a *Archiver) unavailable(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return err // the caller has gone
+	}
+	a.logger.Warn("the archive is unavailable", "error", err)
+	return fault.New(fault.ServiceUnavailable, "the archive of the host is unavailable; try again").After(retryAfter).
+		Wrap(fmt.Errorf("%w: %w", ErrUnavailable, err))
+}
+
+// retryAfter is the retry hint of temporary errors.
+const retryAfter = 5 * time.Second
+
+func errActive() error {
+	return fault.New(fault.Conflict, "the run has not ended; archive it when it has ended")
+}
+
+func toFault(err error) error {
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return fault.NoRun()
+	case errors.Is(err, frame.ErrDamaged):
+		return fault.Damaged().Wrap(err)
+	}
+	return err
+}
+
+func digest(doc []byte) string {
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:])
+}

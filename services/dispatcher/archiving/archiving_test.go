@@ -1,0 +1,180 @@
+package archiving_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/archive"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/memory"
+	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/dispatcher/archiving"
+)
+
+// write appends a run with one event, up to its end or not.
+func write(t *testing.T, log runlog.Log, id string, ended bool) subject.Run {
+	t.Helper()
+	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: id}
+	body, err := json.Marshal(wire.RunRecord{RunID: id, WorkflowID: "w", Owner: wire.Owner{Tenant: "acme"}, CreatedAt: wire.FormatTime(time.UnixMilli(0))})
+	require.NoError(t, err)
+	f := frame.NewStart(run, body)
+	pos, err := log.Append(t.Context(), f, 0)
+	require.NoError(t, err)
+	if ended {
+		e := wire.Draft{Type: wire.EventRunCompleted, Payload: []byte(`{}`)}.Place(id, 0, time.UnixMilli(0))
+		_, err = log.Append(t.Context(), frame.New(run, subject.End, frame.Head{Pos: pos, Hash: f.Hash}, []wire.Event{e}), pos)
+		require.NoError(t, err)
+	}
+	return run
+}
+
+// bundles renders bundles.
+type bundles struct {
+	truncated bool
+	err       error
+	built     int
+}
+
+func (b *bundles) Whole(_ context.Context, run subject.Run) ([]byte, error) {
+	b.built++
+	return fmt.Appendf(nil, `{"run":{"runId":%q,"workflowId":%q},"events":[{"runId":%q,"sequence":0}],"truncated":%t}`,
+		run.RunID, run.WorkflowID, run.RunID, b.truncated), b.err
+}
+
+// broken is a target that is away.
+type broken struct{ archive.Target }
+
+var errFull = errors.New("the server answered 507 QuotaExceeded: full")
+
+func (broken) Put(context.Context, string, []byte) error { return errFull }
+
+type rig struct {
+	*archiving.Archiver
+
+	log     *memory.Log
+	bundles *bundles
+	target  archive.Target
+	logged  *bytes.Buffer
+}
+
+func newRig(t *testing.T, wrap func(archive.Target) archive.Target) rig {
+	t.Helper()
+	r := rig{log: memory.New(), bundles: &bundles{}, target: archive.Directory(t.TempDir()), logged: &bytes.Buffer{}}
+	to := r.target
+	if wrap != nil {
+		to = wrap(to)
+	}
+	r.Archiver = archiving.New(r.log, r.bundles, to, slog.New(slog.NewTextHandler(r.logged, nil)))
+	return r
+}
+
+func TestStore_KeepsARunOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	run := write(t, r.log, "run_1", true)
+	first, err := r.Store(t.Context(), subject.Run{Tenant: "acme", RunID: "run_1"})
+	require.NoError(t, err)
+	require.True(t, first.Created)
+	require.Nil(t, first.Document)
+	file, err := r.target.Get(t.Context(), first.Name)
+	require.NoError(t, err)
+	a, err := archive.Read(file)
+	require.NoError(t, err)
+	require.Equal(t, run, a.Run())
+	require.Equal(t, first.Name, a.Name())
+
+	again, err := r.Store(t.Context(), run)
+	require.NoError(t, err)
+	require.False(t, again.Created)
+	require.Equal(t, first.Name, again.Name)
+	require.Equal(t, first.SHA256, again.SHA256)
+	require.Equal(t, 1, r.bundles.built)
+	names, err := r.target.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{first.Name}, names)
+
+	// A damaged archive is written again.
+	require.NoError(t, r.target.Put(t.Context(), first.Name, file[:len(file)/2]))
+	mended, err := r.Store(t.Context(), run)
+	require.NoError(t, err)
+	require.True(t, mended.Created)
+	require.Contains(t, r.logged.String(), "truncated")
+	file, err = r.target.Get(t.Context(), first.Name)
+	require.NoError(t, err)
+	_, err = archive.Read(file)
+	require.NoError(t, err)
+}
+
+func TestStore_RefusesWhatIsNoWholeRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	write(t, r.log, "active", false)
+	write(t, r.log, "large", true)
+	for _, tt := range []struct {
+		run  subject.Run
+		want fault.Code
+	}{
+		{subject.Run{Tenant: "acme", RunID: "active"}, fault.Conflict},
+		{subject.Run{Tenant: "acme", RunID: "ghost"}, fault.RunNotFound},
+		{subject.Run{Tenant: "other", RunID: "large"}, fault.RunNotFound},
+	} {
+		_, err := r.Store(t.Context(), tt.run)
+		require.Equal(t, tt.want, fault.CodeOf(err), "%v: %v", tt.run, err)
+		_, err = r.Build(t.Context(), tt.run)
+		require.Equal(t, tt.want, fault.CodeOf(err), "%v: %v", tt.run, err)
+	}
+	r.bundles.truncated = true
+	_, err := r.Store(t.Context(), subject.Run{Tenant: "acme", RunID: "large"})
+	require.Equal(t, fault.PayloadTooLarge, fault.CodeOf(err))
+	r.bundles.err = fault.New(fault.ServiceUnavailable, "the redactor is away")
+	_, err = r.Store(t.Context(), subject.Run{Tenant: "acme", RunID: "large"})
+	require.ErrorContains(t, err, "the redactor is away")
+	names, err := r.target.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+// The caller learns that the archive is away, the log why.
+func TestStore_SaysThatTheArchiveIsAway(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(at archive.Target) archive.Target { return broken{at} })
+	run := write(t, r.log, "run_1", true)
+	_, err := r.Store(t.Context(), run)
+	require.ErrorIs(t, err, archiving.ErrUnavailable)
+	require.ErrorIs(t, err, errFull)
+	f, ok := fault.As(err)
+	require.True(t, ok)
+	require.Equal(t, fault.ServiceUnavailable, f.Code)
+	require.NotContains(t, f.Message, "Quota")
+	require.Equal(t, 1, strings.Count(r.logged.String(), "QuotaExceeded"))
+	none := archiving.New(r.log, r.bundles, nil, slog.New(slog.DiscardHandler))
+	require.False(t, none.HasTarget())
+	_, err = none.Store(t.Context(), run)
+	require.Equal(t, fault.CapabilityNotProvided, fault.CodeOf(err))
+	_, err = none.Build(t.Context(), run)
+	require.NoError(t, err)
+}
+
+func TestBuild_FindsDamage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	run := write(t, r.log, "run_1", true)
+	r.log.FailReads(fmt.Errorf("read: %w", frame.ErrDamaged))
+	_, err := r.Store(t.Context(), run)
+	require.Equal(t, fault.LogDamaged, fault.CodeOf(err))
+	r.log.FailReads(runlog.ErrUnavailable)
+	_, err = r.Build(t.Context(), run)
+	require.ErrorIs(t, err, runlog.ErrUnavailable)
+}
