@@ -64,7 +64,7 @@ func (p *projector) load(ctx context.Context, key store.Key) (*project.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	return project.Load(ctx, p.store, row)
+	return project.LoadToCount(ctx, p.store, row)
 }
 
 // forget drops runs from memory.
@@ -98,6 +98,7 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
 		res.batch.Runs = append(res.batch.Runs, row)
 		res.batch.Marks = append(res.batch.Marks, marks...)
 		res.batch.Substitutions = append(res.batch.Substitutions, substitutions...)
+		res.batch.Tallies = append(res.batch.Tallies, runs[key].Counted()...)
 	}
 	res.erase(runs)
 	last := frames[len(frames)-1]

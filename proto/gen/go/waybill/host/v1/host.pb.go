@@ -5858,7 +5858,7 @@ var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
+	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
 	"\x14PollRunEventsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12(\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
@@ -6391,7 +6391,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xfa\x1d\n" +
+	"byteOffset2\xb4\x1f\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -6404,7 +6404,9 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12y\n" +
-	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12X\n" +
+	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12^\n" +
+	"\rGetStatistics\x12%.waybill.host.v1.GetStatisticsRequest\x1a&.waybill.host.v1.GetStatisticsResponse\x12X\n" +
+	"\vListAnswers\x12#.waybill.host.v1.ListAnswersRequest\x1a$.waybill.host.v1.ListAnswersResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12g\n" +
 	"\x10ValidateWorkflow\x12(.waybill.host.v1.ValidateWorkflowRequest\x1a).waybill.host.v1.ValidateWorkflowResponse\x12s\n" +
 	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12a\n" +
@@ -6545,142 +6547,150 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ReadAnswerResponse)(nil),             // 91: waybill.host.v1.ReadAnswerResponse
 	(*AnswerDocument)(nil),                 // 92: waybill.host.v1.AnswerDocument
 	(*v1.JsonDocument)(nil),                // 93: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 94: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 95: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 96: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 97: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 98: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 99: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*GetStatisticsRequest)(nil),           // 94: waybill.host.v1.GetStatisticsRequest
+	(*ListAnswersRequest)(nil),             // 95: waybill.host.v1.ListAnswersRequest
+	(*ListWebhooksRequest)(nil),            // 96: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 97: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 98: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*GetStatisticsResponse)(nil),          // 99: waybill.host.v1.GetStatisticsResponse
+	(*ListAnswersResponse)(nil),            // 100: waybill.host.v1.ListAnswersResponse
+	(*ListWebhooksResponse)(nil),           // 101: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 102: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 103: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	93, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
-	5,  // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
-	49, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	12, // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	12, // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	12, // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	13, // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
-	15, // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
-	16, // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	62, // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	17, // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
-	15, // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
-	22, // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	93, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
-	25, // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	28, // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
-	15, // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	93, // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31, // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	93, // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31, // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	31, // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	36, // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	93, // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	93, // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	93, // 25: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	93, // 26: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	48, // 27: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	49, // 28: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	93, // 29: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	93, // 30: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	55, // 31: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	56, // 32: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	59, // 33: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	62, // 34: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	71, // 35: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
-	75, // 36: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
-	82, // 37: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
-	83, // 38: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
-	17, // 39: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	62, // 40: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	93, // 41: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	93, // 42: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	92, // 43: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	93, // 44: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,  // 45: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 46: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,  // 47: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,  // 48: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,  // 49: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,  // 50: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	18, // 51: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	20, // 52: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	53, // 53: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	57, // 54: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	23, // 55: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	26, // 56: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	29, // 57: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	32, // 58: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	34, // 59: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	37, // 60: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	39, // 61: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	41, // 62: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	45, // 63: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	47, // 64: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	51, // 65: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	43, // 66: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	94, // 67: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	95, // 68: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	96, // 69: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	60, // 70: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	63, // 71: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	65, // 72: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	67, // 73: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	69, // 74: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	74, // 75: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	76, // 76: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	78, // 77: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	72, // 78: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	80, // 79: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	84, // 80: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	86, // 81: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	88, // 82: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	90, // 83: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 84: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14, // 85: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,  // 86: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,  // 87: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10, // 88: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11, // 89: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19, // 90: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21, // 91: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	54, // 92: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	58, // 93: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	24, // 94: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	27, // 95: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	30, // 96: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	33, // 97: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	35, // 98: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	38, // 99: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	40, // 100: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	42, // 101: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	46, // 102: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	50, // 103: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	52, // 104: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	44, // 105: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	97, // 106: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	98, // 107: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	99, // 108: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	61, // 109: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	64, // 110: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	66, // 111: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	68, // 112: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	70, // 113: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	75, // 114: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	77, // 115: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	79, // 116: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	73, // 117: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	81, // 118: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	85, // 119: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	87, // 120: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	89, // 121: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	91, // 122: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	84, // [84:123] is the sub-list for method output_type
-	45, // [45:84] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	93,  // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	5,   // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
+	49,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	12,  // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	12,  // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	12,  // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	13,  // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
+	15,  // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
+	16,  // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
+	62,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	17,  // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
+	15,  // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
+	22,  // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
+	93,  // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	25,  // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	28,  // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
+	15,  // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
+	93,  // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	31,  // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	93,  // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	31,  // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	31,  // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	36,  // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	93,  // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	93,  // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	93,  // 25: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	93,  // 26: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	48,  // 27: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	49,  // 28: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	93,  // 29: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	93,  // 30: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	55,  // 31: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	56,  // 32: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	59,  // 33: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	62,  // 34: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	71,  // 35: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	75,  // 36: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	82,  // 37: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	83,  // 38: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	17,  // 39: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	62,  // 40: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	93,  // 41: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	93,  // 42: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	92,  // 43: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	93,  // 44: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,   // 45: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,   // 46: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,   // 47: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,   // 48: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,   // 49: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,   // 50: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	18,  // 51: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	20,  // 52: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	53,  // 53: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	57,  // 54: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	23,  // 55: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	26,  // 56: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	94,  // 57: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
+	95,  // 58: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
+	29,  // 59: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	32,  // 60: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	34,  // 61: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	37,  // 62: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	39,  // 63: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	41,  // 64: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	45,  // 65: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	47,  // 66: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	51,  // 67: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	43,  // 68: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	96,  // 69: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	97,  // 70: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	98,  // 71: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	60,  // 72: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	63,  // 73: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	65,  // 74: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	67,  // 75: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	69,  // 76: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	74,  // 77: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	76,  // 78: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	78,  // 79: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	72,  // 80: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	80,  // 81: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	84,  // 82: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	86,  // 83: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	88,  // 84: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	90,  // 85: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 86: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 87: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 88: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 89: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 90: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 91: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 92: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 93: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	54,  // 94: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	58,  // 95: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	24,  // 96: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	27,  // 97: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	99,  // 98: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
+	100, // 99: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
+	30,  // 100: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	33,  // 101: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	35,  // 102: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	38,  // 103: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	40,  // 104: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	42,  // 105: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	46,  // 106: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	50,  // 107: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	52,  // 108: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	44,  // 109: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	101, // 110: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	102, // 111: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	103, // 112: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	61,  // 113: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	64,  // 114: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	66,  // 115: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	68,  // 116: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	70,  // 117: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	75,  // 118: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	77,  // 119: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	79,  // 120: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	73,  // 121: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	81,  // 122: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	85,  // 123: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	87,  // 124: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	89,  // 125: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	91,  // 126: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	86,  // [86:127] is the sub-list for method output_type
+	45,  // [45:86] is the sub-list for method input_type
+	45,  // [45:45] is the sub-list for extension type_name
+	45,  // [45:45] is the sub-list for extension extendee
+	0,   // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -6688,6 +6698,8 @@ func file_waybill_host_v1_host_proto_init() {
 	if File_waybill_host_v1_host_proto != nil {
 		return
 	}
+	file_waybill_host_v1_answers_proto_init()
+	file_waybill_host_v1_statistics_proto_init()
 	file_waybill_host_v1_webhook_proto_init()
 	file_waybill_host_v1_host_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[1].OneofWrappers = []any{}
