@@ -38,6 +38,7 @@ test("see what the runs of the last hour did, failed with and cost", { tag: "@ro
     await host.start();
     await prepare(host);
     await signIn(page, host, key);
+    await page.goto(host.console);
     await page.getByRole("link", { name: "Dashboard" }).click();
     await expect(page.getByText("No runs in this span")).toBeVisible();
     await expect(page.getByRole("link", { name: "Start a run" })).toBeVisible();
