@@ -4,6 +4,7 @@ import { useMay } from "../../api/session";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Name } from "../../ui/Text";
+import { dateTime } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { useStatistics } from "./host";
 import { Overview } from "./Overview";
@@ -36,6 +37,11 @@ export default function DashboardPage(): ReactNode {
           ))}
         </ul>
       </nav>
+      {data && !empty && (
+        <p className="dim small dash-span">
+          {dateTime(data.since).slice(0, -3)} to {dateTime(data.until).slice(0, -3)}, in steps of {stepWords(data.stepSeconds)}
+        </p>
+      )}
       {error && <ErrorNote error={error} onRetry={() => void refetch()} />}
       {isPending && <p className="loading">Loading figures…</p>}
       {empty && (
@@ -52,6 +58,8 @@ export default function DashboardPage(): ReactNode {
     </div>
   );
 }
+
+const stepWords = (seconds: number): string => (seconds < 3600 ? `${seconds / 60} minutes` : seconds < 86_400 ? "an hour" : "a day (UTC)");
 
 function Choices({ view }: { view: View }): ReactNode {
   const id = useId();

@@ -27,7 +27,7 @@ export function Quality({ data, view }: { data: Statistics; view: View }): React
         figures={[
           ["Answers", compact(answers)],
           ["Accepted first", share(Number(usage.acceptedFirst), answers)],
-          ["Accepted after a correction", share(Number(usage.corrected), answers)],
+          ["After a correction", share(Number(usage.corrected), answers)],
           ["Given up", share(givenUp(usage), answers)],
           ["Cost of retries", usage.priced > 0 ? dollars(Number(usage.retryCostUsd)) : "–"],
           ["Saved by a fallback", compact(Number(usage.fallbacksAccepted))],
