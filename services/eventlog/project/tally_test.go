@@ -75,8 +75,8 @@ func TestCounted_CountsTheRunAtItsCreationAndItsEnd(t *testing.T) {
 	require.Equal(t, tally.Tally{Created: 1, Cancelled: 1}, tallied(t, log))
 }
 
-// told writes the events of a recorded log of package fold to a run.
-func told(t *testing.T, name string) (*logtest.Writer, *memory.Log) {
+// logged writes the events of a recorded log of package fold to a run.
+func logged(t *testing.T, name string) (*logtest.Writer, *memory.Log) {
 	t.Helper()
 	w, log := written(t)
 	for _, d := range recorded(t, name) {
@@ -117,7 +117,7 @@ func TestCounted_CountsAnswersAsTheViewOfTheRunShowsThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, log := told(t, name)
+			_, log := logged(t, name)
 			sum := tallied(t, log)
 			require.Len(t, sum.Models, 1, "%+v", sum)
 			for m, c := range sum.Models {
@@ -137,7 +137,7 @@ func TestCounted_CountsAnswersAsTheViewOfTheRunShowsThem(t *testing.T) {
 func TestCounted_GoesOnFromTheStore(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"corrected", "discard", "truncated"} {
-		_, log := told(t, name)
+		_, log := logged(t, name)
 		want, frames := tallied(t, log), log.Frames()
 		for cut := 1; cut < len(frames); cut++ {
 			var sum tally.Tally
@@ -205,7 +205,7 @@ func TestCounted_CountsProvidersThatFail(t *testing.T) {
 
 func TestCounted_CountsNothingForReaders(t *testing.T) {
 	t.Parallel()
-	w, log := told(t, "corrected")
+	w, log := logged(t, "corrected")
 	s := &shelf{perPage: 10}
 	for _, f := range log.Frames() {
 		s.frames = append(s.frames, project.Stored(f)...)
