@@ -149,7 +149,7 @@ func BenchmarkGetStatistics(b *testing.B) {
 	pos := uint64(0)
 	for n := range runs {
 		pos++
-		at := now.Add(-days * 24 * time.Hour).Add(time.Duration(n) * days * 24 * time.Hour / runs)
+		at := now.Add(-days * 24 * time.Hour).Add(time.Duration(n) * (days * 24 * time.Hour / runs))
 		d := tally.Delta{Pos: pos, Tenant: logtest.Tenant, WorkflowID: fmt.Sprintf("flow-%02d", random.IntN(workflows)), At: at}
 		d.Tally.Created, d.Tally.Completed = 1, 1
 		d.Tally.Took.Add(int64(random.ExpFloat64() * 3000))
