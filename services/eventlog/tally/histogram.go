@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Histogram counts durations in milliseconds by bin. Histograms of different hours and workflows can
@@ -51,6 +53,38 @@ func (h *Histogram) Merge(other Histogram) {
 	for bin, n := range other {
 		(*h)[bin] += n
 	}
+}
+
+// MarshalJSON writes pairs of bin and count as one flat list, which is much faster to read than an
+// object.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	b := []byte{'['}
+	for i, bin := range slices.Sorted(maps.Keys(h)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(strconv.AppendInt(b, int64(bin), 10), ','), h[bin], 10)
+	}
+	return append(b, ']'), nil
+}
+
+// UnmarshalJSON reverses MarshalJSON.
+func (h *Histogram) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), "[]")
+	*h = Histogram{}
+	for text != "" {
+		bin, rest, _ := strings.Cut(text, ",")
+		count, more, _ := strings.Cut(rest, ",")
+		at, err := strconv.Atoi(bin)
+		if err != nil {
+			return err
+		}
+		if (*h)[at], err = strconv.ParseInt(count, 10, 64); err != nil {
+			return err
+		}
+		text = more
+	}
+	return nil
 }
 
 // Count returns the number of durations.
