@@ -28,7 +28,7 @@ func recorded(t *testing.T, name string) (out []wire.Draft) {
 	return out
 }
 
-func (r *rig) answers(t *testing.T, outcome string, filters *eventlogv1.ListRunsRequest) ([]*hostv1.ModelAnswer, string) {
+func (r *rig) listAnswers(t *testing.T, outcome string, filters *eventlogv1.ListRunsRequest) ([]*hostv1.ModelAnswer, string) {
 	t.Helper()
 	if filters.GetTenant() == "" {
 		filters.Tenant = logtest.Tenant
@@ -49,7 +49,7 @@ func TestListAnswers_HasAcceptedDocumentsAndWhatWasRefused(t *testing.T) {
 	}
 	logtest.Whole(t, r.log, "without-a-model")
 
-	all, next := r.answers(t, "", &eventlogv1.ListRunsRequest{})
+	all, next := r.listAnswers(t, "", &eventlogv1.ListRunsRequest{})
 	require.Empty(t, next)
 	require.Len(t, all, 3)
 	of := map[string]*hostv1.ModelAnswer{}
@@ -78,15 +78,15 @@ func TestListAnswers_HasAcceptedDocumentsAndWhatWasRefused(t *testing.T) {
 	require.Empty(t, exhausted.GetDocuments())
 	require.EqualValues(t, 3, exhausted.GetRefusals()[0].GetCount())
 
-	refused, _ := r.answers(t, "refused", &eventlogv1.ListRunsRequest{})
+	refused, _ := r.listAnswers(t, "refused", &eventlogv1.ListRunsRequest{})
 	require.Len(t, refused, 1)
 	require.Equal(t, "exhausted", refused[0].GetRunId())
-	theirs, _ := r.answers(t, "", &eventlogv1.ListRunsRequest{Tenant: "another"})
+	theirs, _ := r.listAnswers(t, "", &eventlogv1.ListRunsRequest{Tenant: "another"})
 	require.Empty(t, theirs)
 
 	var paged []*hostv1.ModelAnswer
 	for cursor := ""; ; {
-		page, next := r.answers(t, "", &eventlogv1.ListRunsRequest{Limit: 1, Cursor: cursor})
+		page, next := r.listAnswers(t, "", &eventlogv1.ListRunsRequest{Limit: 1, Cursor: cursor})
 		paged = append(paged, page...)
 		if cursor = next; cursor == "" {
 			break

@@ -133,6 +133,9 @@ type Batch struct {
 	Substitutions []Substitution
 	// Tallies are what the frames add to the tallies of their workflows.
 	Tallies []tally.Delta
+	// Sealed are runs whose frames are removed, after those of the batch were added: the cold store has
+	// them.
+	Sealed []Key
 	// Erased are runs to remove with everything that belongs to them. None of them is in Runs.
 	Erased []Erasure
 	Tail   Tail

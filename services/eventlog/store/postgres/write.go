@@ -123,6 +123,9 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 	if err := w.tallies(b.Tallies, stored.Pos, tallies); err != nil {
 		return err
 	}
+	for _, key := range b.Sealed {
+		w.pending.Queue(w.sql.eraseFrames, encode(key.Tenant), encode(key.RunID))
+	}
 	w.erase(b.Erased)
 	for _, tenant := range b.ErasedTenants() {
 		w.pending.Queue(g.sql.eraseTallies, encode(tenant))

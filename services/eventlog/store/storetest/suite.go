@@ -52,6 +52,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"tallies/count a frame once", countsOnce},
 		{"tallies/keep fine buckets for days, and daily ones", expiresTallies},
 		{"tallies/keep erased runs while the tenant has others", keepsTalliesOfErased},
+		{"seal/removes the frames of a run, and nothing else", sealRemovesFrames},
+		{"seal/removes the frames of the same batch", sealRemovesFramesOfTheBatch},
 		{"erase/removes everything of a run, and nothing else", eraseRemoves},
 		{"erase/ignores an unknown run", eraseIgnoresUnknown},
 		{"rebuild/empties", rebuildEmpties},

@@ -67,6 +67,7 @@ type pendingBatch struct {
 	marks         []store.Mark
 	substitutions []store.Substitution
 	tallies       []tally.Delta
+	sealed        []store.Key
 	erased        []store.Erasure
 	tail          store.Tail
 	bytes         int
@@ -157,6 +158,7 @@ func (s *Store) beginFlush() *store.Batch {
 		Marks:         s.pending.marks,
 		Substitutions: s.pending.substitutions,
 		Tallies:       s.pending.tallies,
+		Sealed:        s.pending.sealed,
 		Erased:        s.pending.erased,
 		Tail:          s.pending.tail,
 	}
