@@ -2,11 +2,9 @@ package eventlog
 
 import (
 	"context"
-	"fmt"
 
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/protocol/strictjson"
-	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/fold"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
@@ -57,26 +55,5 @@ func (v *views) folded(ctx context.Context, row store.Run) (doc []byte, err erro
 
 // extend adds stored events up to and including event head.
 func extend(ctx context.Context, from project.Frames, key store.Key, f *fold.Fold, head int) error {
-	for f.Next() <= head {
-		next := f.Next()
-		frames, err := from.Frames(ctx, key, next, defaultEvents)
-		if err != nil {
-			return err
-		}
-		for _, fr := range frames {
-			events, err := wire.ParseEvents(fr.Body)
-			if err != nil {
-				return fmt.Errorf("%w: %w", store.ErrDamaged, err)
-			}
-			for _, e := range events {
-				if e.Sequence <= head {
-					f.Add(e)
-				}
-			}
-		}
-		if f.Next() == next {
-			return fmt.Errorf("event %d of run %s: %w", next, key.RunID, errMoved)
-		}
-	}
-	return nil
+	return eachEvent(ctx, from, key, f.Next(), head, f.Add)
 }

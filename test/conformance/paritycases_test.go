@@ -361,6 +361,17 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("without runs", true, false, call{query: query("workflowId", "no-such-workflow")}),
 			fixed("of none", false, true, call{}),
 		},
+		hostv1.Host_GetStatistics_FullMethodName: {
+			fixed("of a workflow without runs", true, false, call{query: query("workflowId", "no-such-workflow", "since", "2026-01-01T00:00:00Z", "until", "2026-01-02T00:00:00Z")}),
+			fixed("of no time", false, true, call{query: query("since", "2026-01-02T00:00:00Z", "until", "2026-01-01T00:00:00Z")}),
+			fixed("since a time that is none", false, true, call{query: query("since", "2h")}),
+		},
+		hostv1.Host_ListAnswers_FullMethodName: {
+			fixed("of a workflow without runs", true, false, call{query: query("filter", "workflow:no-such-workflow")}),
+			fixed("of all runs", false, false, call{query: query("limit", "5")}),
+			fixed("of a strange outcome", false, true, call{query: query("outcome", "perhaps")}),
+			fixed("too many", false, true, call{query: query("limit", "1000")}),
+		},
 		hostv1.Host_PutWorkflow_FullMethodName: {
 			fixed("one that is there", false, false, call{body: workflows[0]}),
 			fixed("one that cannot be", false, true, call{body: `{"id":"x"}`}),

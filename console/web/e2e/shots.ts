@@ -128,6 +128,11 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "inbox-form", path: `inbox?i=${form.interrupt.interruptId}`, ready: part(".question") },
     { name: "inbox-approval", path: `inbox?i=${approval.interrupt.interruptId}`, ready: part(".question") },
     { name: "answer", path: `answer#${form.interrupt.interruptToken}`, ready: part(".question") },
+    ...[390, 1024, 1440].flatMap((width) => [
+      { name: `dashboard-${width}`, path: "dashboard?span=1h", ready: part(".chart"), width },
+      { name: `quality-${width}`, path: "dashboard?view=quality&span=1h", ready: part(".chart"), width },
+    ]),
+    { name: "dashboard-none", path: "dashboard?workflow=no-such-workflow", ready: part(".empty") },
     { name: "capabilities", path: "capabilities", ready: (page) => page.getByRole("heading", { name: "Envelope kinds" }).waitFor() },
     { name: "system", path: "system", ready: part("dl, table") },
     { name: "api", path: "api", ready: part(".opblock") },

@@ -60,6 +60,22 @@ func (f *Fold) Add(e wire.Event) {
 	f.run.Sequence = e.Sequence
 }
 
+// Ended adds an event, and returns the model calls and the execution of a node that it ended; nil if
+// none did.
+func (f *Fold) Ended(e wire.Event) ([]*view.CostCall, *view.Execution) {
+	before := len(f.cost.calls)
+	f.Add(e)
+	calls := f.cost.calls[before:]
+	switch e.Type {
+	case wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeRetried, wire.EventNodeCancelled:
+		if n := f.answers.nodes[e.NodeID]; n != nil {
+			return calls, n.current
+		}
+	default:
+	}
+	return calls, nil
+}
+
 // View returns the view as of the last event. It is valid until the next call of Add.
 func (f *Fold) View() *view.Run {
 	out := f.run

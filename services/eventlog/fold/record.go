@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -64,6 +65,12 @@ func recordedBy(e wire.Event, p *payload) (stamp, bool) {
 		r = p.Fields.stamp
 	}
 	return r, r.EnvelopeType != "" && r.EnvelopeID != ""
+}
+
+// Payload returns the payload of the envelope that an event records; nil if it records none.
+func Payload(e wire.Event) json.RawMessage {
+	r, _ := recordedBy(e, parse(e.Payload))
+	return r.Payload
 }
 
 // repeats adds envelopes that an earlier call recorded. They have its outcome.

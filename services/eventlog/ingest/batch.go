@@ -67,7 +67,7 @@ func (p *projector) load(ctx context.Context, key store.Key) (*project.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	run, err := project.Load(ctx, p.store, row)
+	run, err := project.LoadToCount(ctx, p.store, row)
 	if errors.Is(err, frame.ErrDamaged) || errors.Is(err, runlog.ErrNotFound) || errors.Is(err, runlog.ErrSealed) {
 		// Of a sealed run. The next frame erases it, and the store does not know what it has of it.
 		err = fmt.Errorf("%w: %w", store.ErrDamaged, err)
@@ -106,6 +106,7 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run, sealed s
 		res.batch.Runs = append(res.batch.Runs, row)
 		res.batch.Marks = append(res.batch.Marks, marks...)
 		res.batch.Substitutions = append(res.batch.Substitutions, substitutions...)
+		res.batch.Tallies = append(res.batch.Tallies, runs[key].Counted()...)
 	}
 	res.erase(runs)
 	last := frames[len(frames)-1]

@@ -250,6 +250,7 @@ func TestRun_AfterACrashGoesOnFromWholeBatches(t *testing.T) {
 		again.run(t)
 		again.caughtUp(t, log)
 		again.same(t, writers...)
+		require.EqualValues(t, len(writers), again.tallied(t).Created, "each frame is counted once")
 		require.Zero(t, again.ing.Stats().Rebuilds)
 	}
 }

@@ -24,7 +24,16 @@ const loadPage = 2000
 // stores have them: a run stored by an older version lacks marks and gets them with its next batch.
 // Errors: store.ErrDamaged, and the store's own.
 func Load(ctx context.Context, from Frames, row store.Run) (*Run, error) {
-	r, err := LoadAt(ctx, from, row, row.Head)
+	return load(ctx, from, row, nil)
+}
+
+// LoadToCount is Load for a run whose next frames are counted; see Counted.
+func LoadToCount(ctx context.Context, from Frames, row store.Run) (*Run, error) {
+	return load(ctx, from, row, &counter{})
+}
+
+func load(ctx context.Context, from Frames, row store.Run, c *counter) (*Run, error) {
+	r, err := loadAt(ctx, from, row, row.Head, c)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +44,12 @@ func Load(ctx context.Context, from Frames, row store.Run) (*Run, error) {
 // LoadAt folds a run up to and including event head. The run's Head.Pos and Hash are then unknown,
 // so only stored frames can be applied.
 func LoadAt(ctx context.Context, from Frames, row store.Run, head int) (*Run, error) {
+	return loadAt(ctx, from, row, head, nil)
+}
+
+func loadAt(ctx context.Context, from Frames, row store.Run, head int, c *counter) (*Run, error) {
 	r := &Run{
+		counter:   c,
 		ID:        subject.Run{Tenant: row.Tenant, WorkflowID: row.WorkflowID, RunID: row.RunID},
 		createdAt: row.CreatedAt, Damage: row.Damage,
 	}
@@ -125,6 +139,7 @@ func (r *Run) replayFrame(f store.Frame, head int) error {
 			r.note(e)
 			r.noteFact(e)
 			r.noteSubstitution(e)
+			r.countEvent(nil, e, r.State.Status)
 			r.givenSubstituted = len(r.substituted) // every store has them
 		}
 	}

@@ -55,18 +55,7 @@ func (r *Run) note(e wire.Event) {
 // noteFailure adds the provider of a failed call, and the kind of an envelope that its node's
 // contract rejected.
 func (r *Run) noteFailure(e wire.Event) {
-	type failure struct {
-		Details struct {
-			Provider    string `json:"provider"`
-			RefusedType string `json:"refusedType"`
-		} `json:"details"`
-	}
-	var p struct {
-		Error     failure `json:"error"`
-		LastError failure `json:"lastError"`
-	}
-	_ = json.Unmarshal(e.Payload, &p) // an unreadable payload has neither
-	for _, f := range []failure{p.Error, p.LastError} {
+	for _, f := range failuresOf(e) {
 		r.mark(store.MarkProvider, f.Details.Provider)
 		r.mark(store.MarkKind, f.Details.RefusedType)
 	}

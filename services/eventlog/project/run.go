@@ -51,6 +51,7 @@ type Run struct {
 	substituted []store.Substitution
 	// givenSubstituted are those that Found has returned, or that were loaded.
 	givenSubstituted int
+	counter          *counter // nil unless the run's events are counted
 }
 
 // Begin creates a run from its first frame. If that is not a readable start frame, the run starts
@@ -69,6 +70,7 @@ func Begin(f *frame.Frame) (*Run, error) {
 	}
 	r.begin(rec, f.Body)
 	r.Head = f.Head()
+	r.countCreated(f)
 	return r, nil
 }
 
@@ -105,10 +107,12 @@ func (r *Run) Apply(f *frame.Frame) (err error) {
 		return r.broken(f, err)
 	}
 	for _, e := range events {
+		before := r.State.Status
 		r.State.Apply(e)
 		r.note(e)
 		r.noteFact(e)
 		r.noteSubstitution(e)
+		r.countEvent(f, e, before)
 	}
 	r.Head = f.Head()
 	r.Bytes += len(f.Body)

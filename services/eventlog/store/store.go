@@ -16,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
+	"waybill.dev/waybill/services/eventlog/tally"
 )
 
 // ErrNotFound means that the store has no run with the key.
@@ -130,6 +131,8 @@ type Batch struct {
 	// have some of them already.
 	Marks         []Mark
 	Substitutions []Substitution
+	// Tallies are what the frames add to the tallies of their workflows.
+	Tallies []tally.Delta
 	// Sealed are runs whose frames are removed, after those of the batch were added: the cold store has
 	// them.
 	Sealed []Key
@@ -153,7 +156,8 @@ type Writer interface {
 	Tail(ctx context.Context) (Tail, error)
 	// Apply stores a batch that continues where this writer's Tail or last Apply ended. Stored
 	// frames, marks and substitutions are unchanged, except those of erased runs, and neither a row nor the tail goes back to an
-	// earlier position, so that applying a batch again, or after another writer, changes nothing. When
+	// earlier position, so that applying a batch again, or after another writer, changes nothing. Of
+	// the tallies, those of frames up to the stored tail are ignored. When
 	// Apply returns, the bytes of erased runs are overwritten as far as the database allows.
 	// Errors: ErrDamaged, ErrMoved.
 	Apply(ctx context.Context, b Batch) error
@@ -254,5 +258,6 @@ type Store interface {
 	FactsWriter
 	Counter
 	Ender
+	TallyReader
 	Close() error
 }

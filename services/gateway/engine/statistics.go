@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
@@ -35,4 +36,32 @@ func (s *Service) ListWorkflowStatistics(ctx context.Context, req *hostv1.ListWo
 		out.Workflows = append(out.Workflows, one)
 	}
 	return out, nil
+}
+
+// usualStatisticsSpan is the span of statistics without since.
+const usualStatisticsSpan = 24 * time.Hour
+
+// GetStatistics returns what the runs of the caller's tenant did in a span of time.
+func (s *Service) GetStatistics(ctx context.Context, req *hostv1.GetStatisticsRequest) (*hostv1.GetStatisticsResponse, error) {
+	until := s.deps.Clock().UTC()
+	if req.Until != nil {
+		var err error
+		if until, err = time.Parse(time.RFC3339, req.GetUntil()); err != nil {
+			return nil, fault.InvalidQuery("until", "want a time of RFC 3339")
+		}
+	}
+	since := req.GetSince()
+	if req.Since == nil {
+		since = until.Add(-usualStatisticsSpan).Format(time.RFC3339Nano)
+	}
+	if req.WorkflowId != nil && req.GetWorkflowId() == "" {
+		return nil, fault.InvalidQuery("workflowId", "want the id of a workflow")
+	}
+	res, err := s.deps.EventLog.GetStatistics(ctx, &eventlogv1.GetStatisticsRequest{
+		Tenant: auth.From(ctx).Tenant, Since: since, Until: until.Format(time.RFC3339Nano), WorkflowId: req.GetWorkflowId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return res.GetStatistics(), nil
 }

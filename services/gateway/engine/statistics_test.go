@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
@@ -77,4 +78,35 @@ func TestGetRun_NamesTheDefinitionThatTheRunExecutes(t *testing.T) {
 	res, err := r.GetRun(as(t, liveKey), &openwopv1.GetRunRequest{RunId: "run_1"})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"runId":"run_1","waybill":{"workflowVersion":"1.2","workflowDigest":"sha256:00"}}`, string(res.GetSnapshot().GetJson()))
+}
+
+func (*eventLog) GetStatistics(_ context.Context, r *eventlogv1.GetStatisticsRequest, _ ...grpc.CallOption) (*eventlogv1.GetStatisticsResponse, error) {
+	return &eventlogv1.GetStatisticsResponse{Statistics: &hostv1.GetStatisticsResponse{
+		Since: r.GetSince(), Until: r.GetUntil(),
+		Workflows: []*hostv1.WorkflowTotals{{WorkflowId: r.GetWorkflowId() + " of " + r.GetTenant()}},
+	}}, nil
+}
+
+func TestGetStatistics_IsForTheCallersTenantAndOneDayByDefault(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	got, err := r.GetStatistics(as(t, liveKey), &hostv1.GetStatisticsRequest{WorkflowId: proto.String("wf")})
+	require.NoError(t, err)
+	require.Equal(t, "wf of acme", got.GetWorkflows()[0].GetWorkflowId())
+	since, err := time.Parse(time.RFC3339, got.GetSince())
+	require.NoError(t, err)
+	until, err := time.Parse(time.RFC3339, got.GetUntil())
+	require.NoError(t, err)
+	require.Equal(t, 24*time.Hour, until.Sub(since))
+
+	got, err = r.GetStatistics(as(t, liveKey), &hostv1.GetStatisticsRequest{Until: proto.String("2026-03-01T14:00:00+02:00")})
+	require.NoError(t, err)
+	since, err = time.Parse(time.RFC3339, got.GetSince())
+	require.NoError(t, err)
+	require.True(t, since.Equal(time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC)), "%s", since)
+
+	for _, req := range []*hostv1.GetStatisticsRequest{{Until: proto.String("2h")}, {Until: proto.String("")}, {WorkflowId: proto.String("")}} {
+		_, err := r.GetStatistics(as(t, liveKey), req)
+		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", req)
+	}
 }

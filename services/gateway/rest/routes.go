@@ -309,6 +309,8 @@ var Routes = []Route{
 		Method:  hostv1.Host_ListWorkflowStatistics_FullMethodName,
 		Success: 200,
 	},
+	{HTTP: http.MethodGet, Path: "/v1/statistics", Method: hostv1.Host_GetStatistics_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/answers", Method: hostv1.Host_ListAnswers_FullMethodName, Success: 200},
 	{
 		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201, Also: 200,
 		Body: func() proto.Message { return &openwopv1.JsonDocument{} },

@@ -124,6 +124,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List answers
+         * @description Lists answers of models with their prompts, as a dataset. Needs the scope runs:read.
+         */
+        get: operations["listAnswers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/answers:read": {
         parameters: {
             query?: never;
@@ -964,6 +984,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get statistics
+         * @description Counts runs, failures, durations, model calls and refused answers over time. Needs the scope runs:read.
+         */
+        get: operations["getStatistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tenant:erase": {
         parameters: {
             query?: never;
@@ -1180,6 +1220,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A document that a node accepted. */
+        AcceptedDocument: {
+            envelopeId?: string;
+            /** @description The kind of the envelope; unset for a value. */
+            kind?: string;
+            payload: unknown;
+        };
         AgentReasonedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
             causationId?: string;
@@ -1305,6 +1352,20 @@ export interface components {
             size: number;
             /** @description Sequences of the answer's earlier envelopes. */
             with?: number[];
+        };
+        /** @description Counts answers that were not accepted. */
+        AnswerRefusal: {
+            code?: string;
+            /** Format: int64 */
+            count: number;
+            /** @description The gate that refused the document; unset: the answer had none. */
+            gate?: string;
+            /** @description The kind of the envelope; unset: unknown, or the node wants a value. */
+            kind?: string;
+            model: string;
+            provider: string;
+            /** @description Why, such as schema-violation, truncation or parse-error. */
+            reason: string;
         };
         /** @enum {string} */
         ApprovalAction: "accept" | "reject" | "refine" | "edit-accept" | "ask";
@@ -2962,6 +3023,12 @@ export interface components {
              */
             timeoutMs?: number;
         };
+        /** @description Counts failed runs with an error code. */
+        FailureCount: {
+            code: string;
+            /** Format: int64 */
+            count: number;
+        };
         /** @description The credential lacks the scope in details.scopeRequired, or names another tenant; or a write of a console session lacks its header. */
         ForbiddenError: {
             details?: components["schemas"]["ForbiddenErrorDetails"];
@@ -3093,6 +3160,32 @@ export interface components {
              * @enum {string}
              */
             state: "none" | "owned" | "released" | "expired";
+        };
+        /** @description What the runs of the caller's tenant did. It is added up from counts per 5 minutes, hour or day, so the span begins and ends with one of them. Counts include erased runs until the tenant has no run left, or the read model is rebuilt. */
+        GetStatisticsResult: {
+            /** @description The models, the most expensive first. */
+            models: components["schemas"]["ModelTotals"][];
+            /** Format: int64 */
+            moreWorkflows: number;
+            /** @description The points with any counts, oldest first. */
+            points: components["schemas"]["StatisticsPoint"][];
+            /** @description Attempts of nodes that failed because of a provider, the most frequent first. */
+            providerFailures: components["schemas"]["ProviderFailure"][];
+            /** @description Why answers were not accepted, the most frequent first. */
+            refusals: components["schemas"]["AnswerRefusal"][];
+            runs: components["schemas"]["RunTotals"];
+            /** @description The span: RFC 3339, both multiples of the step. */
+            since: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description The width of a point: 300, 3600 or 86400. Days are those of UTC.
+             * @enum {integer}
+             */
+            stepSeconds: 300 | 3600 | 86400;
+            until: components["schemas"]["Timestamp"];
+            usage: components["schemas"]["UsageTotals"];
+            /** @description The workflows with the most runs, at most 100; more_workflows is the number of the others. */
+            workflows: components["schemas"]["WorkflowTotals"][];
         };
         Health: {
             /** @enum {string} */
@@ -3346,6 +3439,11 @@ export interface components {
         ListAnnotationsResult: {
             annotations: components["schemas"]["Annotation"][];
         };
+        /** @description The answers of a page of runs, newest run first. A page may be empty and still have a successor. */
+        ListAnswersResult: {
+            answers: components["schemas"]["ModelAnswer"][];
+            nextCursor?: string;
+        };
         /** @description One page of entries, each in the form that the next entry's prevHash covers. */
         ListAuditEntriesResult: {
             entries: components["schemas"]["AuditEntry"][];
@@ -3561,6 +3659,51 @@ export interface components {
             requestedProvider?: string;
             supportedProviders?: string[];
         };
+        /** @description What a node got from a model, with what the model was asked. It has what the log has, with secrets redacted. */
+        ModelAnswer: {
+            /** @description Annotations of the run, of its events, and of the node. */
+            annotations: components["schemas"]["Annotation"][];
+            /**
+             * Format: int64
+             * @description The model calls until then, and why the answers before it, or it, were refused.
+             */
+            calls: number;
+            costUsd?: number;
+            /** @description The accepted documents: payloads of envelopes, or the outputs of the node. */
+            documents: components["schemas"]["AcceptedDocument"][];
+            /**
+             * Format: int64
+             * @description The execution of the node, from 1.
+             */
+            execution: number;
+            /**
+             * Format: int64
+             * @description Sequences of the first and the last event.
+             */
+            firstSequence: number;
+            /** Format: int64 */
+            inputTokens?: number;
+            /** Format: int64 */
+            lastSequence: number;
+            model?: string;
+            nodeId: string;
+            /**
+             * @description accepted: the node got it. refused: it was given up.
+             * @enum {string}
+             */
+            outcome: "accepted" | "refused";
+            /** Format: int64 */
+            outputTokens?: number;
+            /** @description The payload of the last prompt.composed; unset if it was not recorded. */
+            prompt?: components["schemas"]["JsonObject"];
+            provider?: string;
+            refusals: components["schemas"]["AnswerRefusal"][];
+            /** @description When the run was created: RFC 3339. */
+            runCreatedAt: components["schemas"]["Timestamp"];
+            runId: string;
+            typeId?: string;
+            workflowId: string;
+        };
         /** @description A capability that nodes may require of a model. */
         ModelCapability: {
             /** @description If the model lacks it, dispatch is rejected or a fallback model is called. */
@@ -3659,6 +3802,12 @@ export interface components {
              * @description Number of runs.
              */
             runs: number;
+        };
+        /** @description The counts of a model. */
+        ModelTotals: {
+            model: string;
+            provider: string;
+            usage: components["schemas"]["UsageTotals"];
         };
         NodeCancelledEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -4204,6 +4353,13 @@ export interface components {
             error: "prompt_variable_unresolved";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description Counts failed attempts of nodes that called a provider. */
+        ProviderFailure: {
+            code: string;
+            /** Format: int64 */
+            count: number;
+            provider: string;
         };
         /** @description The provider policy of the tenant forbids this call. */
         ProviderPolicyDeniedError: {
@@ -4986,6 +5142,30 @@ export interface components {
             version?: string;
             workflowId?: string;
         };
+        /** @description Counts runs: created ones by their creation, the others by their end. */
+        RunTotals: {
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            created: number;
+            /** Format: int64 */
+            failed: number;
+            /** @description Error codes of the failed runs, the most frequent first. */
+            failures: components["schemas"]["FailureCount"][];
+            /**
+             * Format: int64
+             * @description Percentiles of the durations of completed runs, from start to end, with waits, within 6.25 %; unset: none has completed.
+             */
+            p50Ms?: number;
+            /** Format: int64 */
+            p90Ms?: number;
+            /** Format: int64 */
+            p95Ms?: number;
+            /** Format: int64 */
+            p99Ms?: number;
+        };
         /** @description What a run waits for. */
         RunWait: {
             /**
@@ -5057,6 +5237,14 @@ export interface components {
             mode: components["schemas"]["ForkMode"];
             only?: string;
             sourceRunId: string;
+        };
+        /** @description The counts of one step. */
+        StatisticsPoint: {
+            /** @description The start of the step: RFC 3339. */
+            at: components["schemas"]["Timestamp"];
+            refusals: components["schemas"]["AnswerRefusal"][];
+            runs: components["schemas"]["RunTotals"];
+            usage: components["schemas"]["UsageTotals"];
         };
         /** @description The data of one server-sent event: a RunEvent, or for the event name state.snapshot a RunSnapshot, ai.message.chunk an OutputChunk, batch an array of RunEvents, run.annotated an Annotation. */
         StreamData: components["schemas"]["RunEvent"] | components["schemas"]["RunSnapshot"] | components["schemas"]["OutputChunk"] | components["schemas"]["RunEvents"] | components["schemas"]["Annotation"];
@@ -5193,6 +5381,59 @@ export interface components {
             error: "untrusted_content_blocks_approval";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description Counts model calls and what became of the answers. Replays make no calls, and the source of a fork has counted the copied history. */
+        UsageTotals: {
+            /** Format: int64 */
+            acceptedFirst: number;
+            /**
+             * Format: int64
+             * @description Answers of nodes that have ended, those accepted on the first attempt, and those accepted after the host asked the model to correct them. The others were given up.
+             */
+            answers: number;
+            /** Format: int64 */
+            cachedTokens: number;
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            corrected: number;
+            costUsd: number;
+            /**
+             * Format: int64
+             * @description Answers of a model that was called instead of another one, and those that were accepted.
+             */
+            fallbacks: number;
+            /** Format: int64 */
+            fallbacksAccepted: number;
+            /** Format: int64 */
+            inputTokens: number;
+            /** Format: int64 */
+            outputTokens: number;
+            /**
+             * Format: int64
+             * @description Percentiles of the durations of calls; unset: no duration is known.
+             */
+            p50Ms?: number;
+            /** Format: int64 */
+            p95Ms?: number;
+            /**
+             * Format: int64
+             * @description Calls with a known cost, and the sum of the costs in US dollars.
+             */
+            priced: number;
+            /** Format: int64 */
+            reasoningTokens: number;
+            /**
+             * Format: int64
+             * @description Calls that repeat an earlier one, and the sum of their costs.
+             */
+            retries: number;
+            retryCostUsd: number;
+            /**
+             * Format: int64
+             * @description Calls without reported tokens.
+             */
+            unknown: number;
         };
         /** @description The result of the check. */
         ValidateWorkflowResult: {
@@ -5892,6 +6133,12 @@ export interface components {
             warnings: string[];
             workflowId: string;
         };
+        /** @description The counts of a workflow. */
+        WorkflowTotals: {
+            runs: components["schemas"]["RunTotals"];
+            usage: components["schemas"]["UsageTotals"];
+            workflowId: string;
+        };
         WorkflowTrigger: {
             config?: components["schemas"]["JsonObject"];
             description?: string;
@@ -6510,6 +6757,165 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NotFoundError"];
+                };
+            };
+        };
+    };
+    listAnswers: {
+        parameters: {
+            query?: {
+                /** @description As in the list of runs. */
+                filter?: string;
+                /** @description accepted or refused; unset: both. */
+                outcome?: "accepted" | "refused";
+                /** @description The number of runs of a page. */
+                limit?: number;
+                /** @description nextCursor of the page before; absent for the first one. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answers of a page of runs, newest run first. A page may be empty and still have a successor. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "answers": [
+                     *         {
+                     *           "annotations": [],
+                     *           "calls": 2,
+                     *           "costUsd": 0.0063,
+                     *           "documents": [
+                     *             {
+                     *               "envelopeId": "env_1",
+                     *               "kind": "mail.triage",
+                     *               "payload": {
+                     *                 "queue": "billing"
+                     *               }
+                     *             }
+                     *           ],
+                     *           "execution": 1,
+                     *           "firstSequence": 1,
+                     *           "inputTokens": 640,
+                     *           "lastSequence": 9,
+                     *           "model": "gpt-5-mini",
+                     *           "nodeId": "classify",
+                     *           "outcome": "accepted",
+                     *           "outputTokens": 155,
+                     *           "provider": "openai",
+                     *           "refusals": [
+                     *             {
+                     *               "code": "envelope_invalid",
+                     *               "count": 1,
+                     *               "gate": "payload",
+                     *               "model": "gpt-5-mini",
+                     *               "provider": "openai",
+                     *               "reason": "schema-violation"
+                     *             }
+                     *           ],
+                     *           "runCreatedAt": "2026-11-27T09:43:58.853Z",
+                     *           "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                     *           "typeId": "core.ai.callPrompt",
+                     *           "workflowId": "triage"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListAnswersResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
                 };
             };
         };
@@ -14059,6 +14465,297 @@ export interface operations {
                      *     }
                      */
                     "text/event-stream": components["schemas"]["RunSummary"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    getStatistics: {
+        parameters: {
+            query?: {
+                /** @description The start of the span, RFC 3339; absent: 24 hours before until. */
+                since?: components["schemas"]["Timestamp"];
+                /** @description The end of the span, RFC 3339; absent: now. */
+                until?: components["schemas"]["Timestamp"];
+                /** @description Only runs of this workflow. */
+                workflowId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the runs of the caller's tenant did. It is added up from counts per 5 minutes, hour or day, so the span begins and ends with one of them. Counts include erased runs until the tenant has no run left, or the read model is rebuilt. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "models": [
+                     *         {
+                     *           "model": "gpt-5-mini",
+                     *           "provider": "openai",
+                     *           "usage": {
+                     *             "acceptedFirst": 2,
+                     *             "answers": 3,
+                     *             "cachedTokens": 512,
+                     *             "calls": 4,
+                     *             "corrected": 1,
+                     *             "costUsd": 0.0126,
+                     *             "fallbacks": 1,
+                     *             "fallbacksAccepted": 1,
+                     *             "inputTokens": 1280,
+                     *             "outputTokens": 310,
+                     *             "p50Ms": 420,
+                     *             "p95Ms": 608,
+                     *             "priced": 4,
+                     *             "reasoningTokens": 0,
+                     *             "retries": 1,
+                     *             "retryCostUsd": 0.0031,
+                     *             "unknown": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "moreWorkflows": 0,
+                     *       "points": [
+                     *         {
+                     *           "at": "2026-11-27T09:00:00.000Z",
+                     *           "refusals": [
+                     *             {
+                     *               "code": "envelope_invalid",
+                     *               "count": 1,
+                     *               "gate": "payload",
+                     *               "kind": "mail.triage",
+                     *               "model": "gpt-5-mini",
+                     *               "provider": "openai",
+                     *               "reason": "schema-violation"
+                     *             }
+                     *           ],
+                     *           "runs": {
+                     *             "cancelled": 0,
+                     *             "completed": 2,
+                     *             "created": 3,
+                     *             "failed": 1,
+                     *             "failures": [
+                     *               {
+                     *                 "code": "run_timeout",
+                     *                 "count": 1
+                     *               }
+                     *             ],
+                     *             "p50Ms": 812,
+                     *             "p90Ms": 1216,
+                     *             "p95Ms": 1216,
+                     *             "p99Ms": 1216
+                     *           },
+                     *           "usage": {
+                     *             "acceptedFirst": 2,
+                     *             "answers": 3,
+                     *             "cachedTokens": 512,
+                     *             "calls": 4,
+                     *             "corrected": 1,
+                     *             "costUsd": 0.0126,
+                     *             "fallbacks": 1,
+                     *             "fallbacksAccepted": 1,
+                     *             "inputTokens": 1280,
+                     *             "outputTokens": 310,
+                     *             "p50Ms": 420,
+                     *             "p95Ms": 608,
+                     *             "priced": 4,
+                     *             "reasoningTokens": 0,
+                     *             "retries": 1,
+                     *             "retryCostUsd": 0.0031,
+                     *             "unknown": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "providerFailures": [
+                     *         {
+                     *           "code": "provider_unavailable",
+                     *           "count": 1,
+                     *           "provider": "openai"
+                     *         }
+                     *       ],
+                     *       "refusals": [
+                     *         {
+                     *           "code": "envelope_invalid",
+                     *           "count": 1,
+                     *           "gate": "payload",
+                     *           "kind": "mail.triage",
+                     *           "model": "gpt-5-mini",
+                     *           "provider": "openai",
+                     *           "reason": "schema-violation"
+                     *         }
+                     *       ],
+                     *       "runs": {
+                     *         "cancelled": 0,
+                     *         "completed": 2,
+                     *         "created": 3,
+                     *         "failed": 1,
+                     *         "failures": [
+                     *           {
+                     *             "code": "run_timeout",
+                     *             "count": 1
+                     *           }
+                     *         ],
+                     *         "p50Ms": 812,
+                     *         "p90Ms": 1216,
+                     *         "p95Ms": 1216,
+                     *         "p99Ms": 1216
+                     *       },
+                     *       "since": "2026-11-26T10:00:00.000Z",
+                     *       "stepSeconds": 3600,
+                     *       "until": "2026-11-27T10:00:00.000Z",
+                     *       "usage": {
+                     *         "acceptedFirst": 2,
+                     *         "answers": 3,
+                     *         "cachedTokens": 512,
+                     *         "calls": 4,
+                     *         "corrected": 1,
+                     *         "costUsd": 0.0126,
+                     *         "fallbacks": 1,
+                     *         "fallbacksAccepted": 1,
+                     *         "inputTokens": 1280,
+                     *         "outputTokens": 310,
+                     *         "p50Ms": 420,
+                     *         "p95Ms": 608,
+                     *         "priced": 4,
+                     *         "reasoningTokens": 0,
+                     *         "retries": 1,
+                     *         "retryCostUsd": 0.0031,
+                     *         "unknown": 0
+                     *       },
+                     *       "workflows": [
+                     *         {
+                     *           "runs": {
+                     *             "cancelled": 0,
+                     *             "completed": 2,
+                     *             "created": 3,
+                     *             "failed": 1,
+                     *             "failures": [
+                     *               {
+                     *                 "code": "run_timeout",
+                     *                 "count": 1
+                     *               }
+                     *             ],
+                     *             "p50Ms": 812,
+                     *             "p90Ms": 1216,
+                     *             "p95Ms": 1216,
+                     *             "p99Ms": 1216
+                     *           },
+                     *           "usage": {
+                     *             "acceptedFirst": 2,
+                     *             "answers": 3,
+                     *             "cachedTokens": 512,
+                     *             "calls": 4,
+                     *             "corrected": 1,
+                     *             "costUsd": 0.0126,
+                     *             "fallbacks": 1,
+                     *             "fallbacksAccepted": 1,
+                     *             "inputTokens": 1280,
+                     *             "outputTokens": 310,
+                     *             "p50Ms": 420,
+                     *             "p95Ms": 608,
+                     *             "priced": 4,
+                     *             "reasoningTokens": 0,
+                     *             "retries": 1,
+                     *             "retryCostUsd": 0.0031,
+                     *             "unknown": 0
+                     *           },
+                     *           "workflowId": "triage"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GetStatisticsResult"];
                 };
             };
             /** @description validation_error. */

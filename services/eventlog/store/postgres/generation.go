@@ -53,6 +53,8 @@ type statements struct {
 	substitutions                        string
 	tagged                               string
 	withoutFacts, fillFacts              string
+	lockTallies, putTallies              string
+	expireTallies, eraseTallies, tallies string
 }
 
 // runColumns are the columns of a run's row in the order of scanRun.
@@ -139,6 +141,16 @@ func (c Config) statements(id int64) statements {
 			FROM unnest($15::text[], $16::text[], $17::text[], $18::text[], $19::text[]) AS m (tenant, name, value, created_at, run_id)
 			JOIN filled ON filled.tenant = m.tenant AND filled.run_id = m.run_id
 			ON CONFLICT DO NOTHING`),
+		lockTallies: in.Replace(`SELECT t.tenant, t.grain, t.at, t.workflow_id, t.sum, t.doc
+			FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[]) AS k (tenant, grain, at, workflow_id)
+			JOIN {g}.tallies AS t USING (tenant, grain, at, workflow_id)`),
+		putTallies: in.Replace(`INSERT INTO {g}.tallies (tenant, grain, at, workflow_id, sum, doc)
+			SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bytea[])
+			ON CONFLICT (tenant, grain, at, workflow_id) DO UPDATE SET sum = excluded.sum, doc = excluded.doc`),
+		expireTallies: in.Replace(`DELETE FROM {g}.tallies WHERE tenant = $1 AND grain = $2 AND at < $3`),
+		eraseTallies:  in.Replace(`DELETE FROM {g}.tallies WHERE tenant = $1 AND NOT EXISTS (SELECT FROM {g}.runs WHERE tenant = $1)`),
+		tallies: in.Replace(`SELECT tenant, grain, at, workflow_id, sum, doc FROM {g}.tallies
+			WHERE tenant = $1 AND grain = $2 AND at >= $3 AND at < $4 AND ($5 = '' OR workflow_id = $5) ORDER BY at, workflow_id`),
 		withoutFacts: in.Replace(`SELECT {columns} FROM {g}.runs WHERE facts = 0 LIMIT $1`),
 		substitutions: in.Replace(`SELECT {substitution} FROM {g}.substitutions WHERE tenant = $1 AND at >= $2
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT $3`),

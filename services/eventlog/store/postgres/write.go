@@ -11,6 +11,7 @@ import (
 
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/row"
+	"waybill.dev/waybill/services/eventlog/tally"
 )
 
 // Limits of what one statement writes: a batch may have any size.
@@ -103,7 +104,7 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 		return err
 	}
 	defer conn.Release() // closes it if a transaction is open, which rolls back
-	stored, err := g.lock(waiting, conn)
+	stored, tallies, err := g.lock(waiting, conn, b.Tallies)
 	switch {
 	case err != nil:
 		return err
@@ -119,29 +120,43 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 		return err
 	}
 	w.found(b)
+	if err := w.tallies(b.Tallies, stored.Pos, tallies); err != nil {
+		return err
+	}
 	for _, key := range b.Sealed {
 		w.pending.Queue(w.sql.eraseFrames, encode(key.Tenant), encode(key.RunID))
 	}
 	w.erase(b.Erased)
+	for _, tenant := range b.ErasedTenants() {
+		w.pending.Queue(g.sql.eraseTallies, encode(tenant))
+	}
 	w.pending.Queue(g.sql.putTail, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	w.pending.Queue("COMMIT")
 	return w.flush(ctx)
 }
 
-// lock starts a transaction with a lock on the tail.
-func (g *generation) lock(ctx context.Context, conn *pgxpool.Conn) (store.Tail, error) {
+// lock starts a transaction with a lock on the tail, and reads the tallies that the deltas change.
+func (g *generation) lock(
+	ctx context.Context, conn *pgxpool.Conn, deltas []tally.Delta,
+) (t store.Tail, tallies map[tally.Bucket]*tally.Tally, err error) {
 	var begin pgx.Batch
 	begin.Queue("BEGIN")
 	begin.Queue(g.sql.lock)
+	g.queueTallies(&begin, deltas)
 	results := conn.SendBatch(ctx, &begin)
+	defer func() {
+		if cerr := results.Close(); err == nil {
+			err = cerr
+		}
+	}()
 	if _, err := results.Exec(); err != nil {
-		return store.Tail{}, errors.Join(err, results.Close())
+		return t, nil, err
 	}
-	t, err := g.tail(results.QueryRow())
-	if cerr := results.Close(); err == nil {
-		err = cerr
+	if t, err = g.tail(results.QueryRow()); err != nil {
+		return t, nil, err
 	}
-	return t, err
+	tallies, err = readTallies(results, deltas)
+	return t, tallies, err
 }
 
 // writing sends the statements of a batch in groups.

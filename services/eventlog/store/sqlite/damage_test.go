@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"waybill.dev/waybill/services/eventlog/store"
 	"waybill.dev/waybill/services/eventlog/store/sqlite"
+	"waybill.dev/waybill/services/eventlog/tally"
 )
 
 // filled is a closed file with some runs, all in the main file.
@@ -286,9 +288,9 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	require.Equal(t, 4, whole(t, s))
 }
 
-// withoutFacts takes back what the two latest migrations added, withoutOwners also the one before.
+// withoutFacts takes back what the three latest migrations added, withoutOwners also the one before.
 const (
-	withoutFacts = `DROP INDEX runs_by_end; DROP INDEX runs_by_model; DROP INDEX runs_by_last_node; DROP INDEX runs_by_tokens;
+	withoutFacts = `DROP TABLE tallies; DROP INDEX runs_by_end; DROP INDEX runs_by_model; DROP INDEX runs_by_last_node; DROP INDEX runs_by_tokens;
 	DROP INDEX runs_by_cost; DROP INDEX runs_by_duration_ms; DROP INDEX runs_by_waiting_since; DROP INDEX runs_without_facts;
 	ALTER TABLE runs DROP COLUMN facts; ALTER TABLE runs DROP COLUMN model; ALTER TABLE runs DROP COLUMN last_node;
 	ALTER TABLE runs DROP COLUMN tokens_in; ALTER TABLE runs DROP COLUMN tokens_out; ALTER TABLE runs DROP COLUMN tokens;
@@ -348,6 +350,22 @@ func TestOpen_EmptiesAFileWithoutMarks(t *testing.T) {
 	require.Zero(t, whole(t, s))
 	fill(t, s, 0, 4)
 	require.Equal(t, 4, whole(t, s))
+}
+
+func TestTallies_NoticeAChangedCount(t *testing.T) {
+	t.Parallel()
+	for _, change := range []string{"doc = x'7b7d'", "workflow_id = 'other'", "at = at + 300"} {
+		path := filled(t, 1)
+		s := open(t, path)
+		require.NoError(t, s.Apply(t.Context(), store.Batch{
+			Tallies: []tally.Delta{{Pos: 100, Tenant: "acme", WorkflowID: "flow", Tally: tally.Tally{Created: 1}}},
+			Tail:    store.Tail{Pos: 100},
+		}))
+		require.NoError(t, s.Close())
+		execute(t, path, "UPDATE tallies SET "+change)
+		_, err := open(t, path).Tallies(t.Context(), store.TallyQuery{Tenant: "acme", Grain: tally.Fine, From: math.MinInt64, Until: math.MaxInt64})
+		require.ErrorIs(t, err, store.ErrDamaged, change)
+	}
 }
 
 func TestSubstitutions_NoticeAChangedValue(t *testing.T) {

@@ -22,6 +22,7 @@ const substitutionColumns = `tenant, at, run_id, seq, node_id, original_provider
 type readStmts struct {
 	db                                     *sql.DB
 	run, frames, due, owned, substitutions *sql.Stmt
+	tallies                                *sql.Stmt
 }
 
 func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
@@ -43,6 +44,8 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 			ORDER BY tenant, run_id LIMIT ?`},
 		{&r.substitutions, `SELECT ` + substitutionColumns + ` FROM substitutions WHERE tenant = ? AND at >= ?
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT ?`},
+		{&r.tallies, `SELECT at, workflow_id, sum, doc FROM tallies WHERE tenant = ?1 AND grain = ?2 AND at >= ?3 AND at < ?4
+			AND (?5 = '' OR workflow_id = ?5) ORDER BY at, workflow_id`},
 	} {
 		stmt, err := db.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -53,7 +56,9 @@ func (r *readStmts) prepare(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-func (r *readStmts) close() error { return closeAll(r.run, r.frames, r.due, r.owned, r.substitutions) }
+func (r *readStmts) close() error {
+	return closeAll(r.run, r.frames, r.due, r.owned, r.substitutions, r.tallies)
+}
 
 // Run returns the row of a run; see store.Reader.
 func (s *Store) Run(ctx context.Context, key store.Key) (store.Run, error) {

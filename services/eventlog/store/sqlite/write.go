@@ -16,6 +16,7 @@ type writeStmts struct {
 	tail, putTail, putRun, putTag, putFrame, putMark, putSubstitution *sql.Stmt
 	eraseFrames, eraseTag, eraseMark, eraseSubstitution, eraseRun     *sql.Stmt
 	fillFacts                                                         *sql.Stmt
+	getTally, putTally, expireTally, eraseTallies                     *sql.Stmt
 }
 
 func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
@@ -57,6 +58,11 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		{&w.eraseRun, `DELETE FROM runs WHERE tenant = ? AND run_id = ?`},
 		{&w.fillFacts, `UPDATE runs SET (` + factColumns + `, sum) = (?` + strings.Repeat(", ?", strings.Count(factColumns, ",")+1) + `)
 			WHERE tenant = ? AND run_id = ? AND pos = ? AND facts = 0`},
+		{&w.getTally, `SELECT doc, sum FROM tallies WHERE tenant = ? AND grain = ? AND at = ? AND workflow_id = ?`},
+		{&w.putTally, `INSERT INTO tallies (tenant, grain, at, workflow_id, sum, doc) VALUES (?, ?, ?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET sum = excluded.sum, doc = excluded.doc`},
+		{&w.expireTally, `DELETE FROM tallies WHERE tenant = ? AND grain = ? AND at < ?`},
+		{&w.eraseTallies, `DELETE FROM tallies WHERE tenant = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE tenant = ?1)`},
 	} {
 		stmt, err := conn.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -69,7 +75,8 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 
 func (w *writeStmts) close() error {
 	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame, w.putMark, w.putSubstitution,
-		w.eraseFrames, w.eraseTag, w.eraseMark, w.eraseSubstitution, w.eraseRun, w.fillFacts)
+		w.eraseFrames, w.eraseTag, w.eraseMark, w.eraseSubstitution, w.eraseRun, w.fillFacts,
+		w.getTally, w.putTally, w.expireTally, w.eraseTallies)
 }
 
 func closeAll(stmts ...*sql.Stmt) error {
@@ -85,16 +92,9 @@ func closeAll(stmts ...*sql.Stmt) error {
 // Tail returns the end of the last batch; see store.Writer.
 func (s *Store) Tail(ctx context.Context) (store.Tail, error) {
 	var t store.Tail
-	err := s.with(func(h *handle) error {
-		var sum int64
-		err := h.write.tail.QueryRowContext(ctx).Scan(&t.Pos, &t.Hash, &sum)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read tail: %w", err)
-		}
-		return row.SumTail(t).Verify(sum, "tail", store.Key{})
+	err := s.with(func(h *handle) (err error) {
+		t, err = h.write.stored(ctx)
+		return err
 	})
 	return t, err
 }
@@ -149,6 +149,9 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 	if err := w.found(ctx, b); err != nil {
 		return err
 	}
+	if err := w.tallies(ctx, &b); err != nil {
+		return err
+	}
 	for _, key := range b.Sealed {
 		if _, err := w.eraseFrames.ExecContext(ctx, key.Tenant, key.RunID); err != nil {
 			return err
@@ -156,6 +159,11 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 	}
 	for i := range b.Erased {
 		if err := w.erase(ctx, &b.Erased[i]); err != nil {
+			return err
+		}
+	}
+	for _, tenant := range b.ErasedTenants() {
+		if _, err := w.eraseTallies.ExecContext(ctx, tenant); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ func RunShared(t *testing.T, open func(t *testing.T) func() store.Store) {
 		{"a writer learns that another has emptied", otherHasEmptied},
 		{"of two writers that find damage one empties", oneEmpties},
 		{"two writers of the same log are like one", writersRace},
+		{"two writers count each frame once", writersCountOnce},
 	}
 	for _, tt := range tests {
 		t.Run("shared/"+tt.name, func(t *testing.T) {

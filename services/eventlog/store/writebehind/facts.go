@@ -16,6 +16,14 @@ func (s *Store) FillFacts(ctx context.Context, rows []store.Run, marks []store.M
 	return s.below.FillFacts(ctx, rows, marks)
 }
 
+// Tallies returns tallies; see store.TallyReader.
+func (s *Store) Tallies(ctx context.Context, q store.TallyQuery) ([]store.Tallied, error) {
+	if err := s.waitCommitted(ctx); err != nil {
+		return nil, err
+	}
+	return s.below.Tallies(ctx, q)
+}
+
 // Count counts runs; see store.Counter.
 func (s *Store) Count(ctx context.Context, q store.Query, limit int) (store.Counts, error) {
 	if err := s.waitCommitted(ctx); err != nil {

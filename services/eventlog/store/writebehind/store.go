@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/internal/lru"
 	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/tally"
 )
 
 // Config bounds the store. Start from DefaultConfig.
@@ -65,6 +66,7 @@ type pendingBatch struct {
 	frames        []store.Frame
 	marks         []store.Mark
 	substitutions []store.Substitution
+	tallies       []tally.Delta
 	sealed        []store.Key
 	erased        []store.Erasure
 	tail          store.Tail
@@ -155,6 +157,7 @@ func (s *Store) beginFlush() *store.Batch {
 		Frames:        s.pending.frames,
 		Marks:         s.pending.marks,
 		Substitutions: s.pending.substitutions,
+		Tallies:       s.pending.tallies,
 		Sealed:        s.pending.sealed,
 		Erased:        s.pending.erased,
 		Tail:          s.pending.tail,

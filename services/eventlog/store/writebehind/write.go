@@ -69,7 +69,8 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	s.acceptSealed(b.Sealed)
 	s.pending.marks = append(s.pending.marks, b.Marks...)
 	s.pending.substitutions = append(s.pending.substitutions, b.Substitutions...)
-	s.pending.bytes += frameBytes * (len(b.Marks) + len(b.Substitutions))
+	s.pending.tallies = append(s.pending.tallies, b.Tallies...)
+	s.pending.bytes += frameBytes * (len(b.Marks) + len(b.Substitutions) + len(b.Tallies))
 	if s.tail == nil || b.Tail.Pos >= s.tail.Pos {
 		s.tail = &b.Tail
 	}

@@ -17,6 +17,7 @@ import { copyText } from "../../ui/CopyButton";
 import { CostView } from "./CostView";
 import { DataView } from "./DataView";
 import { EventTable } from "./EventTable";
+import { Feedback } from "./Feedback";
 import { Header } from "./Header";
 import { Inspector } from "./Inspector";
 import { chosenIn, startsBar } from "./panel/chosen";
@@ -129,6 +130,7 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
           event && <Inspector event={event} log={log} snapshot={snapshot} onSelect={(e) => go({ e })} onClose={() => go({ e: undefined })} onFork={(seq) => setForkFrom(seq)} />
         )}
       </div>
+      {snapshot && !recorded && <Feedback runId={runId} />}
       {snapshot && !recorded && <ForkSlot snapshot={snapshot} log={log} seq={forkFrom ?? Math.max(0, log.last)} open={forkFrom !== undefined} onClose={() => setForkFrom(undefined)} />}
     </div>
   );

@@ -9,6 +9,7 @@ import { Name } from "../../../ui/Text";
 import { duration, useNow } from "../../../ui/time";
 import type { Bar } from "../timeline";
 import { barLook, factsOf } from "../barWords";
+import { Feedback } from "../Feedback";
 import { executionOf, type Chosen } from "./chosen";
 import { Conversation } from "./Conversation";
 import { useFocusAndReturn } from "./focus";
@@ -59,6 +60,7 @@ export function NodePanel({ view, chosen, log, snapshot, opened, onClose, onEven
       {execution && <Conversation key={`${execution.nodeId} ${execution.execution}`} execution={execution} log={log} snapshot={snapshot} />}
       <Questions lane={lane} log={log} />
       <InputsAndOutputs lane={lane} bar={bar} log={log} />
+      {!recorded && <Feedback key={lane.nodeId} runId={view.runId} nodeId={lane.nodeId} />}
       {bar && (
         <div className="inspector-end choices">
           <button type="button" onClick={() => onEvent(bar.sequence)}>

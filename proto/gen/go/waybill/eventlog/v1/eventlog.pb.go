@@ -12,6 +12,7 @@ import (
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+	v1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 )
 
 const (
@@ -1654,6 +1655,230 @@ func (x *WorkflowStatistics) GetLatest() []*RunSummary {
 	return nil
 }
 
+// GetStatisticsRequest selects a span of time.
+type GetStatisticsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// RFC 3339.
+	Since string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	Until string `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
+	// Empty: all workflows.
+	WorkflowId    string `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatisticsRequest) Reset() {
+	*x = GetStatisticsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatisticsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatisticsRequest) ProtoMessage() {}
+
+func (x *GetStatisticsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatisticsRequest.ProtoReflect.Descriptor instead.
+func (*GetStatisticsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *GetStatisticsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *GetStatisticsRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *GetStatisticsRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *GetStatisticsRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+// GetStatisticsResponse has the statistics as clients get them.
+type GetStatisticsResponse struct {
+	state         protoimpl.MessageState    `protogen:"open.v1"`
+	Statistics    *v1.GetStatisticsResponse `protobuf:"bytes,1,opt,name=statistics,proto3" json:"statistics,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStatisticsResponse) Reset() {
+	*x = GetStatisticsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStatisticsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStatisticsResponse) ProtoMessage() {}
+
+func (x *GetStatisticsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStatisticsResponse.ProtoReflect.Descriptor instead.
+func (*GetStatisticsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *GetStatisticsResponse) GetStatistics() *v1.GetStatisticsResponse {
+	if x != nil {
+		return x.Statistics
+	}
+	return nil
+}
+
+// ListAnswersRequest selects answers by their runs.
+type ListAnswersRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Filters *ListRunsRequest       `protobuf:"bytes,1,opt,name=filters,proto3" json:"filters,omitempty"`
+	// accepted or refused; empty: both.
+	Outcome       string `protobuf:"bytes,2,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAnswersRequest) Reset() {
+	*x = ListAnswersRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAnswersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAnswersRequest) ProtoMessage() {}
+
+func (x *ListAnswersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAnswersRequest.ProtoReflect.Descriptor instead.
+func (*ListAnswersRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ListAnswersRequest) GetFilters() *ListRunsRequest {
+	if x != nil {
+		return x.Filters
+	}
+	return nil
+}
+
+func (x *ListAnswersRequest) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+// ListAnswersResponse has the answers of a page of runs, without annotations.
+type ListAnswersResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Answers []*v1.ModelAnswer      `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	// Empty on the last page.
+	NextCursor    string `protobuf:"bytes,2,opt,name=next_cursor,json=nextCursor,proto3" json:"next_cursor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAnswersResponse) Reset() {
+	*x = ListAnswersResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAnswersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAnswersResponse) ProtoMessage() {}
+
+func (x *ListAnswersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAnswersResponse.ProtoReflect.Descriptor instead.
+func (*ListAnswersResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ListAnswersResponse) GetAnswers() []*v1.ModelAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+func (x *ListAnswersResponse) GetNextCursor() string {
+	if x != nil {
+		return x.NextCursor
+	}
+	return ""
+}
+
 // Event is one recorded event.
 type Event struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1669,7 +1894,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1906,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1919,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -1741,7 +1966,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1978,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1991,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -1817,7 +2042,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +2054,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +2067,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -1881,7 +2106,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2118,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2131,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -1954,7 +2179,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2191,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2204,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -2023,7 +2248,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2260,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2273,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -2082,7 +2307,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2319,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2332,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -2130,7 +2355,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2367,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2380,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -2202,7 +2427,7 @@ type ListOwnedRunsRequest struct {
 
 func (x *ListOwnedRunsRequest) Reset() {
 	*x = ListOwnedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2439,7 @@ func (x *ListOwnedRunsRequest) String() string {
 func (*ListOwnedRunsRequest) ProtoMessage() {}
 
 func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2452,7 @@ func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListOwnedRunsRequest) GetProcess() string {
@@ -2271,7 +2496,7 @@ type ListOwnedRunsResponse struct {
 
 func (x *ListOwnedRunsResponse) Reset() {
 	*x = ListOwnedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2283,7 +2508,7 @@ func (x *ListOwnedRunsResponse) String() string {
 func (*ListOwnedRunsResponse) ProtoMessage() {}
 
 func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2296,7 +2521,7 @@ func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
@@ -2326,7 +2551,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2563,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2576,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OwnedRun) GetTenant() string {
@@ -2395,7 +2620,7 @@ type ViewRunRequest struct {
 
 func (x *ViewRunRequest) Reset() {
 	*x = ViewRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2632,7 @@ func (x *ViewRunRequest) String() string {
 func (*ViewRunRequest) ProtoMessage() {}
 
 func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2645,7 @@ func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
 func (*ViewRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ViewRunRequest) GetTenant() string {
@@ -2454,7 +2679,7 @@ type ViewRunResponse struct {
 
 func (x *ViewRunResponse) Reset() {
 	*x = ViewRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2691,7 @@ func (x *ViewRunResponse) String() string {
 func (*ViewRunResponse) ProtoMessage() {}
 
 func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2704,7 @@ func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
 func (*ViewRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ViewRunResponse) GetView() []byte {
@@ -2506,7 +2731,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2518,7 +2743,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2531,7 +2756,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -2579,7 +2804,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2816,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2829,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -2627,7 +2852,7 @@ type ListEndedWorkflowsRequest struct {
 
 func (x *ListEndedWorkflowsRequest) Reset() {
 	*x = ListEndedWorkflowsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2639,7 +2864,7 @@ func (x *ListEndedWorkflowsRequest) String() string {
 func (*ListEndedWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2652,7 +2877,7 @@ func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListEndedWorkflowsRequest) GetAfter() *EndedWorkflow {
@@ -2680,7 +2905,7 @@ type ListEndedWorkflowsResponse struct {
 
 func (x *ListEndedWorkflowsResponse) Reset() {
 	*x = ListEndedWorkflowsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2917,7 @@ func (x *ListEndedWorkflowsResponse) String() string {
 func (*ListEndedWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2930,7 @@ func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListEndedWorkflowsResponse) GetWorkflows() []*EndedWorkflow {
@@ -2728,7 +2953,7 @@ type EndedWorkflow struct {
 
 func (x *EndedWorkflow) Reset() {
 	*x = EndedWorkflow{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2965,7 @@ func (x *EndedWorkflow) String() string {
 func (*EndedWorkflow) ProtoMessage() {}
 
 func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2978,7 @@ func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedWorkflow.ProtoReflect.Descriptor instead.
 func (*EndedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EndedWorkflow) GetTenant() string {
@@ -2794,7 +3019,7 @@ type ListEndedRunsRequest struct {
 
 func (x *ListEndedRunsRequest) Reset() {
 	*x = ListEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +3031,7 @@ func (x *ListEndedRunsRequest) String() string {
 func (*ListEndedRunsRequest) ProtoMessage() {}
 
 func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +3044,7 @@ func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListEndedRunsRequest) GetTenant() string {
@@ -2867,7 +3092,7 @@ type ListEndedRunsResponse struct {
 
 func (x *ListEndedRunsResponse) Reset() {
 	*x = ListEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2879,7 +3104,7 @@ func (x *ListEndedRunsResponse) String() string {
 func (*ListEndedRunsResponse) ProtoMessage() {}
 
 func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2892,7 +3117,7 @@ func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListEndedRunsResponse) GetRuns() []*EndedRun {
@@ -2913,7 +3138,7 @@ type EndedRun struct {
 
 func (x *EndedRun) Reset() {
 	*x = EndedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3150,7 @@ func (x *EndedRun) String() string {
 func (*EndedRun) ProtoMessage() {}
 
 func (x *EndedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3163,7 @@ func (x *EndedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRun.ProtoReflect.Descriptor instead.
 func (*EndedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EndedRun) GetRunId() string {
@@ -2967,7 +3192,7 @@ type CountEndedRunsRequest struct {
 
 func (x *CountEndedRunsRequest) Reset() {
 	*x = CountEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3204,7 @@ func (x *CountEndedRunsRequest) String() string {
 func (*CountEndedRunsRequest) ProtoMessage() {}
 
 func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3217,7 @@ func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CountEndedRunsRequest) GetTenant() string {
@@ -3026,7 +3251,7 @@ type CountEndedRunsResponse struct {
 
 func (x *CountEndedRunsResponse) Reset() {
 	*x = CountEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3263,7 @@ func (x *CountEndedRunsResponse) String() string {
 func (*CountEndedRunsResponse) ProtoMessage() {}
 
 func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3276,7 @@ func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CountEndedRunsResponse) GetRuns() []int64 {
@@ -3065,7 +3290,7 @@ var File_waybill_eventlog_v1_eventlog_proto protoreflect.FileDescriptor
 
 const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\n" +
-	"\"waybill/eventlog/v1/eventlog.proto\x12\x13waybill.eventlog.v1\">\n" +
+	"\"waybill/eventlog/v1/eventlog.proto\x12\x13waybill.eventlog.v1\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\">\n" +
 	"\rGetRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"\xca\x02\n" +
@@ -3216,7 +3441,24 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	" \x01(\x01R\acostUsd\x127\n" +
 	"\x06latest\x18\v \x03(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x06latestB\t\n" +
 	"\a_p50_msB\t\n" +
-	"\a_p95_ms\"o\n" +
+	"\a_p95_ms\"{\n" +
+	"\x14GetStatisticsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\x12\x14\n" +
+	"\x05until\x18\x03 \x01(\tR\x05until\x12\x1f\n" +
+	"\vworkflow_id\x18\x04 \x01(\tR\n" +
+	"workflowId\"_\n" +
+	"\x15GetStatisticsResponse\x12F\n" +
+	"\n" +
+	"statistics\x18\x01 \x01(\v2&.waybill.host.v1.GetStatisticsResponseR\n" +
+	"statistics\"n\n" +
+	"\x12ListAnswersRequest\x12>\n" +
+	"\afilters\x18\x01 \x01(\v2$.waybill.eventlog.v1.ListRunsRequestR\afilters\x12\x18\n" +
+	"\aoutcome\x18\x02 \x01(\tR\aoutcome\"n\n" +
+	"\x13ListAnswersResponse\x126\n" +
+	"\aanswers\x18\x01 \x03(\v2\x1c.waybill.host.v1.ModelAnswerR\aanswers\x12\x1f\n" +
+	"\vnext_cursor\x18\x02 \x01(\tR\n" +
+	"nextCursor\"o\n" +
 	"\x05Event\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x05R\bsequence\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1a\n" +
@@ -3312,7 +3554,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"workflowId\x12\x16\n" +
 	"\x06before\x18\x03 \x03(\tR\x06before\",\n" +
 	"\x16CountEndedRunsResponse\x12\x12\n" +
-	"\x04runs\x18\x01 \x03(\x03R\x04runs2\xc6\f\n" +
+	"\x04runs\x18\x01 \x03(\x03R\x04runs2\x90\x0e\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
@@ -3320,7 +3562,9 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
 	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12r\n" +
 	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12u\n" +
-	"\x12SummarizeWorkflows\x12..waybill.eventlog.v1.SummarizeWorkflowsRequest\x1a/.waybill.eventlog.v1.SummarizeWorkflowsResponse\x12]\n" +
+	"\x12SummarizeWorkflows\x12..waybill.eventlog.v1.SummarizeWorkflowsRequest\x1a/.waybill.eventlog.v1.SummarizeWorkflowsResponse\x12f\n" +
+	"\rGetStatistics\x12).waybill.eventlog.v1.GetStatisticsRequest\x1a*.waybill.eventlog.v1.GetStatisticsResponse\x12`\n" +
+	"\vListAnswers\x12'.waybill.eventlog.v1.ListAnswersRequest\x1a(.waybill.eventlog.v1.ListAnswersResponse\x12]\n" +
 	"\n" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
 	"\x06Follow\x12\".waybill.eventlog.v1.FollowRequest\x1a#.waybill.eventlog.v1.FollowResponse0\x01\x12T\n" +
@@ -3345,7 +3589,7 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
@@ -3368,36 +3612,42 @@ var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*SummarizeWorkflowsRequest)(nil),  // 18: waybill.eventlog.v1.SummarizeWorkflowsRequest
 	(*SummarizeWorkflowsResponse)(nil), // 19: waybill.eventlog.v1.SummarizeWorkflowsResponse
 	(*WorkflowStatistics)(nil),         // 20: waybill.eventlog.v1.WorkflowStatistics
-	(*Event)(nil),                      // 21: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),          // 22: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),         // 23: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),              // 24: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),             // 25: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),       // 26: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),      // 27: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                   // 28: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),       // 29: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),      // 30: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                   // 31: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),             // 32: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),            // 33: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),           // 34: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),          // 35: waybill.eventlog.v1.ExportRunResponse
-	(*ListEndedWorkflowsRequest)(nil),  // 36: waybill.eventlog.v1.ListEndedWorkflowsRequest
-	(*ListEndedWorkflowsResponse)(nil), // 37: waybill.eventlog.v1.ListEndedWorkflowsResponse
-	(*EndedWorkflow)(nil),              // 38: waybill.eventlog.v1.EndedWorkflow
-	(*ListEndedRunsRequest)(nil),       // 39: waybill.eventlog.v1.ListEndedRunsRequest
-	(*ListEndedRunsResponse)(nil),      // 40: waybill.eventlog.v1.ListEndedRunsResponse
-	(*EndedRun)(nil),                   // 41: waybill.eventlog.v1.EndedRun
-	(*CountEndedRunsRequest)(nil),      // 42: waybill.eventlog.v1.CountEndedRunsRequest
-	(*CountEndedRunsResponse)(nil),     // 43: waybill.eventlog.v1.CountEndedRunsResponse
-	nil,                                // 44: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*GetStatisticsRequest)(nil),       // 21: waybill.eventlog.v1.GetStatisticsRequest
+	(*GetStatisticsResponse)(nil),      // 22: waybill.eventlog.v1.GetStatisticsResponse
+	(*ListAnswersRequest)(nil),         // 23: waybill.eventlog.v1.ListAnswersRequest
+	(*ListAnswersResponse)(nil),        // 24: waybill.eventlog.v1.ListAnswersResponse
+	(*Event)(nil),                      // 25: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),          // 26: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),         // 27: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),              // 28: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),             // 29: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),       // 30: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),      // 31: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                   // 32: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),       // 33: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),      // 34: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                   // 35: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),             // 36: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),            // 37: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),           // 38: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),          // 39: waybill.eventlog.v1.ExportRunResponse
+	(*ListEndedWorkflowsRequest)(nil),  // 40: waybill.eventlog.v1.ListEndedWorkflowsRequest
+	(*ListEndedWorkflowsResponse)(nil), // 41: waybill.eventlog.v1.ListEndedWorkflowsResponse
+	(*EndedWorkflow)(nil),              // 42: waybill.eventlog.v1.EndedWorkflow
+	(*ListEndedRunsRequest)(nil),       // 43: waybill.eventlog.v1.ListEndedRunsRequest
+	(*ListEndedRunsResponse)(nil),      // 44: waybill.eventlog.v1.ListEndedRunsResponse
+	(*EndedRun)(nil),                   // 45: waybill.eventlog.v1.EndedRun
+	(*CountEndedRunsRequest)(nil),      // 46: waybill.eventlog.v1.CountEndedRunsRequest
+	(*CountEndedRunsResponse)(nil),     // 47: waybill.eventlog.v1.CountEndedRunsResponse
+	nil,                                // 48: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*v1.GetStatisticsResponse)(nil),   // 49: waybill.host.v1.GetStatisticsResponse
+	(*v1.ModelAnswer)(nil),             // 50: waybill.host.v1.ModelAnswer
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
 	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	44, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	48, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
 	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
 	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
@@ -3407,54 +3657,61 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	17, // 10: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
 	20, // 11: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
 	6,  // 12: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
-	21, // 13: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	21, // 14: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	28, // 15: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	28, // 16: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	31, // 17: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
-	31, // 18: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
-	8,  // 19: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	38, // 20: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
-	38, // 21: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
-	41, // 22: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
-	41, // 23: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
-	0,  // 24: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 25: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	3,  // 26: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
-	10, // 27: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	12, // 28: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	15, // 29: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	18, // 30: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
-	22, // 31: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	24, // 32: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	32, // 33: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	34, // 34: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	26, // 35: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	29, // 36: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	36, // 37: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
-	39, // 38: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
-	42, // 39: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
-	1,  // 40: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	5,  // 41: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	4,  // 42: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
-	11, // 43: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	13, // 44: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	16, // 45: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	19, // 46: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
-	23, // 47: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	25, // 48: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	33, // 49: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	35, // 50: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	27, // 51: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	30, // 52: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	37, // 53: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
-	40, // 54: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
-	43, // 55: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
-	40, // [40:56] is the sub-list for method output_type
-	24, // [24:40] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	49, // 13: waybill.eventlog.v1.GetStatisticsResponse.statistics:type_name -> waybill.host.v1.GetStatisticsResponse
+	2,  // 14: waybill.eventlog.v1.ListAnswersRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
+	50, // 15: waybill.eventlog.v1.ListAnswersResponse.answers:type_name -> waybill.host.v1.ModelAnswer
+	25, // 16: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	25, // 17: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	32, // 18: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	32, // 19: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	35, // 20: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	35, // 21: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	8,  // 22: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	42, // 23: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
+	42, // 24: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
+	45, // 25: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
+	45, // 26: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
+	0,  // 27: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 28: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 29: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 30: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 31: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	15, // 32: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	18, // 33: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
+	21, // 34: waybill.eventlog.v1.EventLog.GetStatistics:input_type -> waybill.eventlog.v1.GetStatisticsRequest
+	23, // 35: waybill.eventlog.v1.EventLog.ListAnswers:input_type -> waybill.eventlog.v1.ListAnswersRequest
+	26, // 36: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	28, // 37: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	36, // 38: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	38, // 39: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	30, // 40: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	33, // 41: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	40, // 42: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
+	43, // 43: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
+	46, // 44: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
+	1,  // 45: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 46: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 47: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 48: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 49: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	16, // 50: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	19, // 51: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
+	22, // 52: waybill.eventlog.v1.EventLog.GetStatistics:output_type -> waybill.eventlog.v1.GetStatisticsResponse
+	24, // 53: waybill.eventlog.v1.EventLog.ListAnswers:output_type -> waybill.eventlog.v1.ListAnswersResponse
+	27, // 54: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	29, // 55: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	37, // 56: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	39, // 57: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	31, // 58: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	34, // 59: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	41, // 60: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
+	44, // 61: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
+	47, // 62: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
+	45, // [45:63] is the sub-list for method output_type
+	27, // [27:45] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -3465,14 +3722,14 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[7].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[20].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[32].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,8 @@ const (
 	EventLog_ListInterrupts_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListInterrupts"
 	EventLog_ListSubstitutions_FullMethodName  = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
 	EventLog_SummarizeWorkflows_FullMethodName = "/waybill.eventlog.v1.EventLog/SummarizeWorkflows"
+	EventLog_GetStatistics_FullMethodName      = "/waybill.eventlog.v1.EventLog/GetStatistics"
+	EventLog_ListAnswers_FullMethodName        = "/waybill.eventlog.v1.EventLog/ListAnswers"
 	EventLog_ReadEvents_FullMethodName         = "/waybill.eventlog.v1.EventLog/ReadEvents"
 	EventLog_Follow_FullMethodName             = "/waybill.eventlog.v1.EventLog/Follow"
 	EventLog_ViewRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/ViewRun"
@@ -58,6 +60,10 @@ type EventLogClient interface {
 	ListSubstitutions(ctx context.Context, in *ListSubstitutionsRequest, opts ...grpc.CallOption) (*ListSubstitutionsResponse, error)
 	// SummarizeWorkflows summarizes the latest runs of workflows.
 	SummarizeWorkflows(ctx context.Context, in *SummarizeWorkflowsRequest, opts ...grpc.CallOption) (*SummarizeWorkflowsResponse, error)
+	// GetStatistics adds up what the runs of a tenant did.
+	GetStatistics(ctx context.Context, in *GetStatisticsRequest, opts ...grpc.CallOption) (*GetStatisticsResponse, error)
+	// ListAnswers lists answers of models of a tenant's runs.
+	ListAnswers(ctx context.Context, in *ListAnswersRequest, opts ...grpc.CallOption) (*ListAnswersResponse, error)
 	// ReadEvents returns a page of a run's events, and optionally waits for new events.
 	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsResponse, error)
 	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
@@ -159,6 +165,26 @@ func (c *eventLogClient) SummarizeWorkflows(ctx context.Context, in *SummarizeWo
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SummarizeWorkflowsResponse)
 	err := c.cc.Invoke(ctx, EventLog_SummarizeWorkflows_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) GetStatistics(ctx context.Context, in *GetStatisticsRequest, opts ...grpc.CallOption) (*GetStatisticsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStatisticsResponse)
+	err := c.cc.Invoke(ctx, EventLog_GetStatistics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) ListAnswers(ctx context.Context, in *ListAnswersRequest, opts ...grpc.CallOption) (*ListAnswersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAnswersResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListAnswers_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -285,6 +311,10 @@ type EventLogServer interface {
 	ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error)
 	// SummarizeWorkflows summarizes the latest runs of workflows.
 	SummarizeWorkflows(context.Context, *SummarizeWorkflowsRequest) (*SummarizeWorkflowsResponse, error)
+	// GetStatistics adds up what the runs of a tenant did.
+	GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error)
+	// ListAnswers lists answers of models of a tenant's runs.
+	ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error)
 	// ReadEvents returns a page of a run's events, and optionally waits for new events.
 	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error)
 	// Follow streams a run's recorded events, then the live ones, and ends after the terminal event.
@@ -333,6 +363,12 @@ func (UnimplementedEventLogServer) ListSubstitutions(context.Context, *ListSubst
 }
 func (UnimplementedEventLogServer) SummarizeWorkflows(context.Context, *SummarizeWorkflowsRequest) (*SummarizeWorkflowsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SummarizeWorkflows not implemented")
+}
+func (UnimplementedEventLogServer) GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStatistics not implemented")
+}
+func (UnimplementedEventLogServer) ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAnswers not implemented")
 }
 func (UnimplementedEventLogServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
@@ -497,6 +533,42 @@ func _EventLog_SummarizeWorkflows_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(EventLogServer).SummarizeWorkflows(ctx, req.(*SummarizeWorkflowsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_GetStatistics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStatisticsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).GetStatistics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_GetStatistics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).GetStatistics(ctx, req.(*GetStatisticsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_ListAnswers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAnswersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListAnswers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListAnswers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListAnswers(ctx, req.(*ListAnswersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -686,6 +758,14 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SummarizeWorkflows",
 			Handler:    _EventLog_SummarizeWorkflows_Handler,
+		},
+		{
+			MethodName: "GetStatistics",
+			Handler:    _EventLog_GetStatistics_Handler,
+		},
+		{
+			MethodName: "ListAnswers",
+			Handler:    _EventLog_ListAnswers_Handler,
 		},
 		{
 			MethodName: "ReadEvents",

@@ -6353,7 +6353,7 @@ var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
+	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
 	"\x14PollRunEventsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12(\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
@@ -6936,7 +6936,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\x85 \n" +
+	"byteOffset2\xbf!\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -6949,7 +6949,9 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12y\n" +
-	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12X\n" +
+	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12^\n" +
+	"\rGetStatistics\x12%.waybill.host.v1.GetStatisticsRequest\x1a&.waybill.host.v1.GetStatisticsResponse\x12X\n" +
+	"\vListAnswers\x12#.waybill.host.v1.ListAnswersRequest\x1a$.waybill.host.v1.ListAnswersResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12g\n" +
 	"\x10ValidateWorkflow\x12(.waybill.host.v1.ValidateWorkflowRequest\x1a).waybill.host.v1.ValidateWorkflowResponse\x12s\n" +
 	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12a\n" +
@@ -7100,12 +7102,16 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ReadAnswerResponse)(nil),             // 98: waybill.host.v1.ReadAnswerResponse
 	(*AnswerDocument)(nil),                 // 99: waybill.host.v1.AnswerDocument
 	(*v1.JsonDocument)(nil),                // 100: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 101: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 102: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 103: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 104: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 105: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 106: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*GetStatisticsRequest)(nil),           // 101: waybill.host.v1.GetStatisticsRequest
+	(*ListAnswersRequest)(nil),             // 102: waybill.host.v1.ListAnswersRequest
+	(*ListWebhooksRequest)(nil),            // 103: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 104: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 105: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*GetStatisticsResponse)(nil),          // 106: waybill.host.v1.GetStatisticsResponse
+	(*ListAnswersResponse)(nil),            // 107: waybill.host.v1.ListAnswersResponse
+	(*ListWebhooksResponse)(nil),           // 108: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 109: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 110: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	100, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
@@ -7171,80 +7177,84 @@ var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	62,  // 60: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
 	23,  // 61: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
 	26,  // 62: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	29,  // 63: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	32,  // 64: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	34,  // 65: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	37,  // 66: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	39,  // 67: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	41,  // 68: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	43,  // 69: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
-	45,  // 70: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
-	50,  // 71: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	52,  // 72: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	56,  // 73: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	48,  // 74: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	101, // 75: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	102, // 76: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	103, // 77: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	65,  // 78: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	68,  // 79: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	70,  // 80: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	72,  // 81: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	74,  // 82: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	79,  // 83: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	81,  // 84: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	83,  // 85: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	77,  // 86: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	85,  // 87: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	89,  // 88: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	91,  // 89: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	93,  // 90: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	95,  // 91: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
-	97,  // 92: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,   // 93: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14,  // 94: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,   // 95: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,   // 96: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10,  // 97: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11,  // 98: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19,  // 99: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21,  // 100: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	59,  // 101: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	63,  // 102: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	24,  // 103: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	27,  // 104: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	30,  // 105: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	33,  // 106: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	35,  // 107: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	38,  // 108: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	40,  // 109: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	42,  // 110: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	44,  // 111: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
-	46,  // 112: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
-	51,  // 113: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	55,  // 114: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	57,  // 115: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	49,  // 116: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	104, // 117: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	105, // 118: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	106, // 119: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	66,  // 120: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	69,  // 121: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	71,  // 122: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	73,  // 123: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	75,  // 124: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	80,  // 125: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	82,  // 126: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	84,  // 127: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	78,  // 128: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	86,  // 129: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	90,  // 130: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	92,  // 131: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	94,  // 132: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	96,  // 133: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
-	98,  // 134: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	93,  // [93:135] is the sub-list for method output_type
-	51,  // [51:93] is the sub-list for method input_type
+	101, // 63: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
+	102, // 64: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
+	29,  // 65: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	32,  // 66: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	34,  // 67: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	37,  // 68: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	39,  // 69: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	41,  // 70: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	43,  // 71: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
+	45,  // 72: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
+	50,  // 73: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	52,  // 74: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	56,  // 75: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	48,  // 76: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	103, // 77: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	104, // 78: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	105, // 79: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	65,  // 80: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	68,  // 81: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	70,  // 82: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	72,  // 83: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	74,  // 84: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	79,  // 85: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	81,  // 86: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	83,  // 87: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	77,  // 88: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	85,  // 89: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	89,  // 90: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	91,  // 91: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	93,  // 92: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	95,  // 93: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
+	97,  // 94: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 95: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 96: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 97: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 98: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 99: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 100: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 101: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 102: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	59,  // 103: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	63,  // 104: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	24,  // 105: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	27,  // 106: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	106, // 107: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
+	107, // 108: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
+	30,  // 109: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	33,  // 110: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	35,  // 111: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	38,  // 112: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	40,  // 113: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	42,  // 114: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	44,  // 115: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
+	46,  // 116: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
+	51,  // 117: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	55,  // 118: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	57,  // 119: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	49,  // 120: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	108, // 121: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	109, // 122: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	110, // 123: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	66,  // 124: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	69,  // 125: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	71,  // 126: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	73,  // 127: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	75,  // 128: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	80,  // 129: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	82,  // 130: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	84,  // 131: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	78,  // 132: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	86,  // 133: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	90,  // 134: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	92,  // 135: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	94,  // 136: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	96,  // 137: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
+	98,  // 138: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	95,  // [95:139] is the sub-list for method output_type
+	51,  // [51:95] is the sub-list for method input_type
 	51,  // [51:51] is the sub-list for extension type_name
 	51,  // [51:51] is the sub-list for extension extendee
 	0,   // [0:51] is the sub-list for field type_name
@@ -7255,6 +7265,8 @@ func file_waybill_host_v1_host_proto_init() {
 	if File_waybill_host_v1_host_proto != nil {
 		return
 	}
+	file_waybill_host_v1_answers_proto_init()
+	file_waybill_host_v1_statistics_proto_init()
 	file_waybill_host_v1_webhook_proto_init()
 	file_waybill_host_v1_host_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[1].OneofWrappers = []any{}

@@ -31,6 +31,8 @@ const (
 	Host_ListModelSubstitutions_FullMethodName = "/waybill.host.v1.Host/ListModelSubstitutions"
 	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
 	Host_ListWorkflowStatistics_FullMethodName = "/waybill.host.v1.Host/ListWorkflowStatistics"
+	Host_GetStatistics_FullMethodName          = "/waybill.host.v1.Host/GetStatistics"
+	Host_ListAnswers_FullMethodName            = "/waybill.host.v1.Host/ListAnswers"
 	Host_PutWorkflow_FullMethodName            = "/waybill.host.v1.Host/PutWorkflow"
 	Host_ValidateWorkflow_FullMethodName       = "/waybill.host.v1.Host/ValidateWorkflow"
 	Host_ListWorkflowVersions_FullMethodName   = "/waybill.host.v1.Host/ListWorkflowVersions"
@@ -97,6 +99,11 @@ type HostClient interface {
 	ListWorkflows(ctx context.Context, in *ListWorkflowsRequest, opts ...grpc.CallOption) (*ListWorkflowsResponse, error)
 	// ListWorkflowStatistics summarizes the latest runs of workflows. Scope runs:read.
 	ListWorkflowStatistics(ctx context.Context, in *ListWorkflowStatisticsRequest, opts ...grpc.CallOption) (*ListWorkflowStatisticsResponse, error)
+	// GetStatistics counts runs, failures, durations, model calls and refused answers over time. Scope
+	// runs:read.
+	GetStatistics(ctx context.Context, in *GetStatisticsRequest, opts ...grpc.CallOption) (*GetStatisticsResponse, error)
+	// ListAnswers lists answers of models with their prompts, as a dataset. Scope runs:read.
+	ListAnswers(ctx context.Context, in *ListAnswersRequest, opts ...grpc.CallOption) (*ListAnswersResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
 	PutWorkflow(ctx context.Context, in *PutWorkflowRequest, opts ...grpc.CallOption) (*PutWorkflowResponse, error)
 	// ValidateWorkflow checks a definition without registering it. Scope manifest:read.
@@ -297,6 +304,26 @@ func (c *hostClient) ListWorkflowStatistics(ctx context.Context, in *ListWorkflo
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWorkflowStatisticsResponse)
 	err := c.cc.Invoke(ctx, Host_ListWorkflowStatistics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) GetStatistics(ctx context.Context, in *GetStatisticsRequest, opts ...grpc.CallOption) (*GetStatisticsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStatisticsResponse)
+	err := c.cc.Invoke(ctx, Host_GetStatistics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListAnswers(ctx context.Context, in *ListAnswersRequest, opts ...grpc.CallOption) (*ListAnswersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAnswersResponse)
+	err := c.cc.Invoke(ctx, Host_ListAnswers_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -637,6 +664,11 @@ type HostServer interface {
 	ListWorkflows(context.Context, *ListWorkflowsRequest) (*ListWorkflowsResponse, error)
 	// ListWorkflowStatistics summarizes the latest runs of workflows. Scope runs:read.
 	ListWorkflowStatistics(context.Context, *ListWorkflowStatisticsRequest) (*ListWorkflowStatisticsResponse, error)
+	// GetStatistics counts runs, failures, durations, model calls and refused answers over time. Scope
+	// runs:read.
+	GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error)
+	// ListAnswers lists answers of models with their prompts, as a dataset. Scope runs:read.
+	ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
 	PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error)
 	// ValidateWorkflow checks a definition without registering it. Scope manifest:read.
@@ -749,6 +781,12 @@ func (UnimplementedHostServer) ListWorkflows(context.Context, *ListWorkflowsRequ
 }
 func (UnimplementedHostServer) ListWorkflowStatistics(context.Context, *ListWorkflowStatisticsRequest) (*ListWorkflowStatisticsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkflowStatistics not implemented")
+}
+func (UnimplementedHostServer) GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStatistics not implemented")
+}
+func (UnimplementedHostServer) ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAnswers not implemented")
 }
 func (UnimplementedHostServer) PutWorkflow(context.Context, *PutWorkflowRequest) (*PutWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PutWorkflow not implemented")
@@ -1066,6 +1104,42 @@ func _Host_ListWorkflowStatistics_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListWorkflowStatistics(ctx, req.(*ListWorkflowStatisticsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_GetStatistics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStatisticsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetStatistics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetStatistics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetStatistics(ctx, req.(*GetStatisticsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListAnswers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAnswersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListAnswers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListAnswers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListAnswers(ctx, req.(*ListAnswersRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1660,6 +1734,14 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWorkflowStatistics",
 			Handler:    _Host_ListWorkflowStatistics_Handler,
+		},
+		{
+			MethodName: "GetStatistics",
+			Handler:    _Host_GetStatistics_Handler,
+		},
+		{
+			MethodName: "ListAnswers",
+			Handler:    _Host_ListAnswers_Handler,
 		},
 		{
 			MethodName: "PutWorkflow",

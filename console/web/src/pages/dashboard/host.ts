@@ -1,0 +1,26 @@
+// Statistics of runs, model calls and answers, as the API adds them up.
+import { useQuery } from "@tanstack/react-query";
+import { api, body } from "../../api/client";
+import type { components } from "../../api/schema";
+import type { View } from "./view";
+
+export type Statistics = components["schemas"]["GetStatisticsResult"];
+export type Point = components["schemas"]["StatisticsPoint"];
+export type Usage = components["schemas"]["UsageTotals"];
+export type Runs = components["schemas"]["RunTotals"];
+export type Refusal = components["schemas"]["AnswerRefusal"];
+
+const refreshMs = 30_000;
+
+/** The statistics of a view. They are read again while the page is open. */
+export function useStatistics({ span, workflow }: View) {
+  return useQuery({
+    queryKey: ["statistics", span.id, workflow],
+    queryFn: ({ signal }) => {
+      const since = new Date(Date.now() - span.ms).toISOString();
+      return body(api.GET("/v1/statistics", { params: { query: { since, ...(workflow ? { workflowId: workflow } : {}) } }, signal }));
+    },
+    staleTime: 0,
+    refetchInterval: refreshMs,
+  });
+}

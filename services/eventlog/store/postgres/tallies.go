@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/store/row"
+	"waybill.dev/waybill/services/eventlog/tally"
+)
+
+// tallyColumns are rows of tallies.
+type tallyColumns struct {
+	tenant, workflowID []string
+	grain, at, sum     []int64
+	doc                [][]byte
+}
+
+func (c *tallyColumns) add(b tally.Bucket) {
+	c.tenant = append(c.tenant, encode(b.Tenant))
+	c.grain = append(c.grain, int64(b.Grain))
+	c.at = append(c.at, b.At)
+	c.workflowID = append(c.workflowID, encode(b.WorkflowID))
+}
+
+func (c *tallyColumns) keys() []any { return []any{c.tenant, c.grain, c.at, c.workflowID} }
+
+// queueTallies queues the read of the tallies that a batch changes.
+func (g *generation) queueTallies(begin *pgx.Batch, deltas []tally.Delta) {
+	if len(deltas) == 0 {
+		return
+	}
+	var cols tallyColumns
+	for b := range tally.Sum(deltas, 0) {
+		cols.add(b)
+	}
+	begin.Queue(g.sql.lockTallies, cols.keys()...)
+}
+
+func scanTally(from pgx.Row) (t store.Tallied, err error) {
+	var (
+		sum int64
+		doc []byte
+	)
+	if err := from.Scan(&t.Tenant, &t.Grain, &t.At, &t.WorkflowID, &sum, &doc); err != nil {
+		return t, err
+	}
+	t.Tenant, t.WorkflowID = decode(t.Tenant), decode(t.WorkflowID)
+	t.Tally, err = row.DecodeTally(t.Bucket, doc, sum)
+	return t, err
+}
+
+// readTallies reads the answer to queueTallies.
+func readTallies(results pgx.BatchResults, deltas []tally.Delta) (map[tally.Bucket]*tally.Tally, error) {
+	if len(deltas) == 0 {
+		return nil, nil
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Tallied, error) { return scanTally(r) })
+	out := make(map[tally.Bucket]*tally.Tally, len(all))
+	for i := range all {
+		out[all[i].Bucket] = &all[i].Tally
+	}
+	return out, err
+}
+
+// tallies queues what the frames after a position add to the stored tallies.
+func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.Bucket]*tally.Tally) error {
+	sums := tally.Sum(deltas, after)
+	buckets := make([]tally.Bucket, 0, len(sums))
+	for b, t := range sums {
+		buckets = append(buckets, b)
+		if old := stored[b]; old != nil {
+			old.Merge(t)
+			sums[b] = old
+		} else if b.Grain.Keeps() > 0 {
+			w.pending.Queue(w.sql.expireTallies, encode(b.Tenant), int64(b.Grain), b.At-b.Grain.Keeps())
+		}
+	}
+	for chunk := range slices.Chunk(buckets, chunkRows) {
+		var cols tallyColumns
+		for _, b := range chunk {
+			doc, sum, err := row.EncodeTally(b, sums[b])
+			if err != nil {
+				return err
+			}
+			cols.add(b)
+			cols.sum, cols.doc = append(cols.sum, sum), append(cols.doc, doc)
+		}
+		w.pending.Queue(w.sql.putTallies, append(cols.keys(), cols.sum, cols.doc)...)
+	}
+	return nil
+}
+
+// Tallies returns tallies; see store.TallyReader.
+func (s *Store) Tallies(ctx context.Context, q store.TallyQuery) ([]store.Tallied, error) {
+	return list(ctx, s, "tallies", scanTally, func(sql *statements) (string, []any) {
+		return sql.tallies, []any{encode(q.Tenant), int64(q.Grain), q.From, q.Until, encode(q.WorkflowID)}
+	}, func(*generation, store.Tallied) {})
+}

@@ -1,0 +1,310 @@
+// Package tally counts what the runs of a workflow do in a span of time: runs, failures, durations,
+// model calls with tokens and cost, and refused answers. Tallies hold counts and names only, and can
+// be added up, so that a dashboard reads a few rows and no runs. The package is pure.
+package tally
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Tally is what is counted.
+type Tally struct {
+	// Created counts runs by their creation, the others by their end.
+	Created   int64 `json:"n,omitempty"`
+	Completed int64 `json:"ok,omitempty"`
+	Failed    int64 `json:"bad,omitempty"`
+	Cancelled int64 `json:"cut,omitempty"`
+	// Codes are the error codes of the failed runs.
+	Codes map[string]int64 `json:"codes,omitempty"`
+	// Took are the durations of completed runs, from start to end.
+	Took Histogram `json:"took,omitempty"`
+
+	Models   map[Model]*Calls  `json:"models,omitempty"`
+	Refusals map[Refusal]int64 `json:"refusals,omitempty"`
+	// Errors are attempts of nodes that failed because of a provider.
+	Errors map[ProviderError]int64 `json:"errors,omitempty"`
+}
+
+// Model names a model of a provider.
+type Model struct{ Provider, Model string }
+
+// Nanos are billionths of a US dollar.
+type Nanos int64
+
+// Dollars converts an amount that is not negative. What does not fit is the largest amount.
+func Dollars(usd float64) Nanos {
+	switch n := math.Round(usd * 1e9); {
+	case !(n > 0): // also NaN
+		return 0
+	case n >= math.MaxInt64:
+		return math.MaxInt64
+	default:
+		return Nanos(n)
+	}
+}
+
+// Dollars returns the amount in US dollars.
+func (n Nanos) Dollars() float64 { return float64(n) / 1e9 }
+
+// Calls is what is counted of a model.
+type Calls struct {
+	Calls int64 `json:"n,omitempty"`
+	// Unknown counts calls without reported tokens, Priced those with a cost.
+	Unknown   int64 `json:"unknown,omitempty"`
+	Priced    int64 `json:"priced,omitempty"`
+	Input     int64 `json:"in,omitempty"`
+	Output    int64 `json:"out,omitempty"`
+	Cached    int64 `json:"cached,omitempty"`
+	Reasoning int64 `json:"think,omitempty"`
+	// Cost is exact in Nanos, so that the order of adding does not matter.
+	Cost Nanos `json:"usd,omitempty"`
+	// Retries counts the calls that repeat an earlier one, RetryCost is their cost.
+	Retries   int64     `json:"again,omitempty"`
+	RetryCost Nanos     `json:"againUsd,omitempty"`
+	Took      Histogram `json:"took,omitempty"`
+
+	// Answers counts finished executions of nodes that called the model: First were accepted on the
+	// first attempt, Corrected after a correction by the model; the others were given up.
+	Answers   int64 `json:"answers,omitempty"`
+	First     int64 `json:"first,omitempty"`
+	Corrected int64 `json:"fixed,omitempty"`
+	// Fallbacks are the answers for which the model replaced another one, Saved those of them that
+	// were accepted.
+	Fallbacks int64 `json:"instead,omitempty"`
+	Saved     int64 `json:"saved,omitempty"`
+}
+
+// Refusal is why an answer was not accepted. Gate is empty if the answer had no document.
+type Refusal struct {
+	Model
+
+	Kind, Gate, Code, Reason string
+}
+
+// ProviderError is why a call failed.
+type ProviderError struct{ Provider, Code string }
+
+// MarshalText encodes a key of a JSON object.
+func (m Model) MarshalText() ([]byte, error) { return join(m.Provider, m.Model) }
+
+// UnmarshalText reverses MarshalText.
+func (m *Model) UnmarshalText(b []byte) error { return split(b, &m.Provider, &m.Model) }
+
+// MarshalText encodes a key of a JSON object.
+func (r Refusal) MarshalText() ([]byte, error) {
+	return join(r.Provider, r.Model.Model, r.Kind, r.Gate, r.Code, r.Reason)
+}
+
+// UnmarshalText reverses MarshalText.
+func (r *Refusal) UnmarshalText(b []byte) error {
+	return split(b, &r.Provider, &r.Model.Model, &r.Kind, &r.Gate, &r.Code, &r.Reason)
+}
+
+// MarshalText encodes a key of a JSON object.
+func (e ProviderError) MarshalText() ([]byte, error) { return join(e.Provider, e.Code) }
+
+// UnmarshalText reverses MarshalText.
+func (e *ProviderError) UnmarshalText(b []byte) error { return split(b, &e.Provider, &e.Code) }
+
+func join(parts ...string) ([]byte, error) { return json.Marshal(parts) }
+
+func split(b []byte, into ...*string) error {
+	var parts []string
+	if err := json.Unmarshal(b, &parts); err != nil {
+		return err
+	}
+	if len(parts) != len(into) {
+		return fmt.Errorf("key of %d names, want %d", len(parts), len(into))
+	}
+	for i, p := range parts {
+		*into[i] = p
+	}
+	return nil
+}
+
+// maxKeys limits the names that a tally counts apart, because names come from definitions and
+// models. Further ones are counted as Other.
+const maxKeys = 64
+
+// Other stands for names beyond the limit.
+const Other = "other"
+
+// slot returns the key to count under: the key itself, or other if the map is full.
+func slot[K comparable, V any](in map[K]V, key, other K) K {
+	if _, known := in[key]; known || len(in) < maxKeys {
+		return key
+	}
+	return other
+}
+
+// Code counts a failed run.
+func (t *Tally) Code(code string, n int64) {
+	if t.Codes == nil {
+		t.Codes = map[string]int64{}
+	}
+	t.Codes[slot(t.Codes, code, Other)] += n
+}
+
+// Of returns the counts of a model.
+func (t *Tally) Of(m Model) *Calls {
+	if t.Models == nil {
+		t.Models = map[Model]*Calls{}
+	}
+	m = slot(t.Models, m, Model{Other, Other})
+	c := t.Models[m]
+	if c == nil {
+		c = &Calls{}
+		t.Models[m] = c
+	}
+	return c
+}
+
+// Refuse counts a refused answer.
+func (t *Tally) Refuse(r Refusal, n int64) {
+	if t.Refusals == nil {
+		t.Refusals = map[Refusal]int64{}
+	}
+	other := Refusal{Model: Model{Other, Other}, Kind: Other, Gate: r.Gate}
+	t.Refusals[slot(t.Refusals, r, other)] += n
+}
+
+// Err counts a failed call.
+func (t *Tally) Err(e ProviderError, n int64) {
+	if t.Errors == nil {
+		t.Errors = map[ProviderError]int64{}
+	}
+	t.Errors[slot(t.Errors, e, ProviderError{Other, Other})] += n
+}
+
+// Merge adds another tally.
+func (t *Tally) Merge(o *Tally) {
+	t.Created += o.Created
+	t.Completed += o.Completed
+	t.Failed += o.Failed
+	t.Cancelled += o.Cancelled
+	t.Took.Merge(o.Took)
+	for code, n := range o.Codes {
+		t.Code(code, n)
+	}
+	for m, c := range o.Models {
+		t.Of(m).Merge(c)
+	}
+	for r, n := range o.Refusals {
+		t.Refuse(r, n)
+	}
+	for e, n := range o.Errors {
+		t.Err(e, n)
+	}
+}
+
+// Merge adds the counts of another model, or of the same one in another span.
+func (c *Calls) Merge(o *Calls) {
+	for _, n := range []struct {
+		to *int64
+		by int64
+	}{
+		{&c.Calls, o.Calls}, {&c.Unknown, o.Unknown}, {&c.Priced, o.Priced}, {&c.Input, o.Input}, {&c.Output, o.Output},
+		{&c.Cached, o.Cached}, {&c.Reasoning, o.Reasoning}, {&c.Retries, o.Retries}, {&c.Answers, o.Answers},
+		{&c.First, o.First}, {&c.Corrected, o.Corrected}, {&c.Fallbacks, o.Fallbacks}, {&c.Saved, o.Saved},
+	} {
+		*n.to = plus(*n.to, n.by)
+	}
+	c.Cost = Nanos(plus(int64(c.Cost), int64(o.Cost)))
+	c.RetryCost = Nanos(plus(int64(c.RetryCost), int64(o.RetryCost)))
+	c.Took.Merge(o.Took)
+}
+
+// plus adds counts that are not negative, up to the largest.
+func plus(a, b int64) int64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return math.MaxInt64
+}
+
+// Grain is the width of a bucket in seconds.
+type Grain int64
+
+// The grains: each count is part of one bucket of each.
+const (
+	Fine   Grain = 5 * 60
+	Hourly Grain = 60 * 60
+	Daily  Grain = 24 * 60 * 60
+)
+
+// Grains lists the grains, the narrowest first.
+var Grains = []Grain{Fine, Hourly, Daily}
+
+// Keeps returns how long buckets of the grain are kept, in seconds; 0: always.
+func (g Grain) Keeps() int64 {
+	switch g {
+	case Fine:
+		return 3 * int64(Daily)
+	case Hourly:
+		return 15 * int64(Daily)
+	default:
+		return 0
+	}
+}
+
+// Start returns the start of the bucket with a time, in Unix seconds.
+func (g Grain) Start(at time.Time) int64 {
+	s, width := at.Unix(), int64(g)
+	start := s - s%width
+	if start > s { // before 1970
+		start -= width
+	}
+	return start
+}
+
+// Bucket is a span of time of a workflow. At is its start in Unix seconds.
+type Bucket struct {
+	Tenant     string
+	Grain      Grain
+	At         int64
+	WorkflowID string
+}
+
+// Delta is what a frame of the log adds.
+type Delta struct {
+	// Pos is the position of the frame. It makes adding idempotent.
+	Pos                uint64
+	Tenant, WorkflowID string
+	At                 time.Time
+	Tally              Tally
+}
+
+// Sum adds up the deltas of frames after a position, by bucket.
+func Sum(deltas []Delta, after uint64) map[Bucket]*Tally {
+	out := map[Bucket]*Tally{}
+	add := func(b Bucket, t *Tally) {
+		sum := out[b]
+		if sum == nil {
+			sum = &Tally{}
+			out[b] = sum
+		}
+		sum.Merge(t)
+	}
+	var fine []Bucket
+	for i := range deltas {
+		d := &deltas[i]
+		if d.Pos <= after {
+			continue
+		}
+		b := Bucket{Tenant: d.Tenant, Grain: Fine, At: Fine.Start(d.At), WorkflowID: d.WorkflowID}
+		if out[b] == nil {
+			fine = append(fine, b)
+		}
+		add(b, &d.Tally)
+	}
+	for _, b := range fine {
+		at, t := time.Unix(b.At, 0), out[b]
+		for _, g := range Grains[1:] {
+			add(Bucket{Tenant: b.Tenant, Grain: g, At: g.Start(at), WorkflowID: b.WorkflowID}, t)
+		}
+	}
+	return out
+}
