@@ -224,6 +224,7 @@ func parityCases(s *sides) map[string][]parityCase {
 		hostv1.Host_ListAuditEntries_FullMethodName: {
 			fixed("the first", false, false, call{key: toggleKey, query: query("limit", "1")}),
 			fixed("from nowhere", false, true, call{key: toggleKey, query: query("cursor", "nonsense")}),
+			fixed("the newest from a sequence", false, true, call{key: toggleKey, query: query("fromSeq", "1", "newestFirst", "true")}),
 		},
 		openwopv1.Engine_RegisterWebhook_FullMethodName: {
 			fixed("one", false, false, call{key: toggleKey, body: hookURL}),
@@ -238,6 +239,13 @@ func parityCases(s *sides) map[string][]parityCase {
 		hostv1.Host_RotateWebhookSecret_FullMethodName: {
 			fresh("one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
 			fixed("none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
+		},
+		hostv1.Host_RedeliverWebhookEvent_FullMethodName: {
+			fresh("one that did not fail", false, func(t *testing.T) call {
+				return call{key: toggleKey, path: params{"webhook_id": newHook(t)}, body: `{"runId":"ghost","sequence":0}`}
+			}),
+			fixed("of no webhook", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}, body: `{"runId":"ghost","sequence":0}`}),
+			fixed("before the first event", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}, body: `{"runId":"ghost","sequence":-1}`}),
 		},
 		hostv1.Host_ListWebhookDeliveries_FullMethodName: {
 			fresh("of one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
@@ -289,6 +297,7 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "*")}),
 			fixed("too many", false, true, call{query: query("limit", "100000")}),
 		},
+		hostv1.Host_GetSystem_FullMethodName:    {fixed("of the installation", false, false, call{})},
 		hostv1.Host_GetRetention_FullMethodName: {fixed("of a tenant", false, false, call{key: eraseKey})},
 		hostv1.Host_GetRunOwner_FullMethodName:  append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
 		hostv1.Host_GetRunView_FullMethodName: append([]parityCase{
@@ -340,8 +349,11 @@ func parityCases(s *sides) map[string][]parityCase {
 		},
 		hostv1.Host_ListInterrupts_FullMethodName: {
 			fixed("those of a workflow", true, false, call{query: query("workflowId", "no-such-workflow")}),
+			fixed("those answered on a day", true, false, call{query: query("answeredOn", "2001-01-01")}),
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),
+			fixed("by a strange day", false, true, call{query: query("answeredOn", "yesterday")}),
 		},
+		hostv1.Host_CountInterrupts_FullMethodName:       {fixed("of a tenant without runs", true, false, call{key: otherKey})},
 		hostv1.Host_ListModelCapabilities_FullMethodName: {fixed("all", true, false, call{})},
 		hostv1.Host_ListModelSubstitutions_FullMethodName: {
 			fixed("of the last minutes", true, false, call{key: otherKey, query: query("since", time.Now().Add(-10*time.Minute).UTC().Format(time.RFC3339))}),

@@ -193,7 +193,7 @@ export interface paths {
         };
         /**
          * List audit entries
-         * @description Lists the tenant's audit log, oldest first. Needs the scope audit:read.
+         * @description Lists the tenant's audit log, oldest first unless the request says otherwise. Needs the scope audit:read.
          */
         get: operations["listAuditEntries"];
         put?: never;
@@ -253,7 +253,7 @@ export interface paths {
         };
         /**
          * List interrupts
-         * @description Lists the open interrupts of runs. Needs the scope approvals:respond.
+         * @description Lists the open interrupts of runs, or those answered on a day. Needs the scope approvals:respond.
          */
         get: operations["listInterrupts"];
         put?: never;
@@ -282,6 +282,26 @@ export interface paths {
          * @description Answers an interrupt; the token is the authorisation. The token is the credential.
          */
         post: operations["resolveInterruptByToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/interrupts:count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count interrupts
+         * @description Counts the open interrupts of runs. Needs the scope approvals:respond.
+         */
+        get: operations["countInterrupts"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -904,6 +924,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get system
+         * @description Describes the whole installation, for its operators. Needs the scope system:read.
+         */
+        get: operations["getSystem"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tenant:erase": {
         parameters: {
             query?: never;
@@ -982,6 +1022,26 @@ export interface paths {
         get: operations["listWebhookDeliveries"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhookId}:redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeliver webhook event
+         * @description Sends a failed delivery once more. Needs the scope webhooks:manage.
+         */
+        post: operations["redeliverWebhookEvent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1259,6 +1319,8 @@ export interface components {
             artifactId: string;
             artifactType: string;
             audience?: components["schemas"]["JsonObject"];
+            /** @description A form may accept or reject the question together with others. */
+            bulkAnswers?: boolean;
             description?: string;
             escalation?: {
                 afterSec: number;
@@ -2247,6 +2309,26 @@ export interface components {
             /** Format: int64 */
             output: number;
         };
+        /** @description The number of open questions. */
+        CountInterruptsResult: {
+            /**
+             * Format: int64
+             * @description Those that the caller may answer.
+             */
+            answerable: number;
+            /**
+             * Format: int64
+             * @description Those of them whose deadline is within an hour.
+             */
+            dueSoon: number;
+            /**
+             * Format: int64
+             * @description Of the tenant's runs.
+             */
+            open: number;
+            /** @description More runs have questions than were counted: each number is a lower bound. */
+            truncated: boolean;
+        };
         /** @description The number of runs per status. */
         CountRunsResult: {
             /** @description Statuses without a run are missing. */
@@ -2958,6 +3040,19 @@ export interface components {
              */
             state: "none" | "owned" | "released" | "expired";
         };
+        /** @description The status of the installation. A part that could not be read is unset, and a problem says why. */
+        GetSystemResult: {
+            dispatchers: components["schemas"]["SystemDispatcher"][];
+            log?: components["schemas"]["SystemLog"];
+            /** @description The time of the answer. */
+            now: components["schemas"]["Timestamp"];
+            /** @description What is wrong, in words. */
+            problems: components["schemas"]["SystemProblem"][];
+            providers: components["schemas"]["SystemProvider"][];
+            queue?: components["schemas"]["SystemQueue"];
+            readModel?: components["schemas"]["SystemReadModel"];
+            version: string;
+        };
         Health: {
             /** @enum {string} */
             status: "ok";
@@ -3041,6 +3136,16 @@ export interface components {
             error: "interrupt_already_resolved";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description The recorded answer of a question. */
+        InterruptAnswer: {
+            /** @description The action of an approval, or how the question ended: such as accept, declined or timeout. */
+            action?: string;
+            at: components["schemas"]["Timestamp"];
+            /** @description The user, voter or key; unset if the question ended without an answer. */
+            by?: string;
+            /** @description The answer as recorded; unset if the question ended without one. */
+            value?: unknown;
         };
         /** @description The deadline for an answer has passed. */
         InterruptExpiredError: {
@@ -3884,6 +3989,10 @@ export interface components {
         };
         /** @description A question that waits for an answer. */
         OpenInterrupt: {
+            /** @description Who answered it, and when; unset while it is open. */
+            answer?: components["schemas"]["InterruptAnswer"];
+            /** @description The caller may answer it; false once it is answered. */
+            answerable: boolean;
             /** @description The member interrupt of a RunSnapshot, without a token. */
             interrupt: components["schemas"]["RunInterrupt"];
             runId: string;
@@ -4223,6 +4332,13 @@ export interface components {
             payload: unknown;
             rendering?: components["schemas"]["JsonObject"];
             schemaVersionDrift?: components["schemas"]["SchemaVersionDrift"];
+        };
+        /** @description The outcome of the attempt. */
+        RedeliverWebhookEventResult: {
+            /** @description The receiver accepted the event, or it needs no delivery any more. */
+            delivered: boolean;
+            /** @description Why it was not delivered. */
+            reason?: string;
         };
         /** @description A URL and the events to send to it. */
         RegisterWebhookRequest: {
@@ -4894,6 +5010,109 @@ export interface components {
             error: "subscription_not_found";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description A dispatcher process and its lease. */
+        SystemDispatcher: {
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description The machine or pod. */
+            host: string;
+            process: string;
+            /** @description When it renewed its lease, and when the lease ends unless it is renewed. */
+            renewedAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Runs in execution at the last renewal.
+             */
+            runs: number;
+            startedAt: components["schemas"]["Timestamp"];
+            /**
+             * @description held: it executes runs; draining: it takes no new ones.
+             * @enum {string}
+             */
+            state: "held" | "draining";
+        };
+        /** @description The run log in NATS JetStream. */
+        SystemLog: {
+            /** Format: int64 */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The position of the last record.
+             */
+            end: number;
+            /** @description The time of the newest record; unset: there is none. */
+            newestAt?: components["schemas"]["Timestamp"];
+        };
+        /** @description Something that is wrong. */
+        SystemProblem: {
+            message: string;
+            /**
+             * @description host, dispatcher or eventlog.
+             * @enum {string}
+             */
+            part: "host" | "dispatcher" | "eventlog";
+        };
+        /** @description A provider of models. The limits are those of the operator for all dispatchers; calls and errors are those of the dispatcher that answered. */
+        SystemProvider: {
+            /** @description The provider refused a call for lack of capacity, and is not called before. */
+            heldUntil?: components["schemas"]["Timestamp"];
+            /** Format: int64 */
+            inFlight: number;
+            lastError?: components["schemas"]["SystemProviderError"];
+            lastSuccessAt?: components["schemas"]["Timestamp"];
+            /** Format: int64 */
+            maxConcurrent?: number;
+            provider: string;
+            /** Format: int64 */
+            requestsPerMinute?: number;
+            /** Format: int64 */
+            tokensPerMinute?: number;
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description The last failed call. It has no text of the provider. */
+        SystemProviderError: {
+            at: string;
+            code: string;
+            /**
+             * Format: int64
+             * @description The HTTP status; unset: there was no response.
+             */
+            status?: number;
+        };
+        /** @description Counts the runs of all tenants that wait for a dispatcher. */
+        SystemQueue: {
+            /**
+             * Format: int64
+             * @description Runs that wait for a limit of their workflow or tenant.
+             */
+            limited: number;
+            /**
+             * Format: int64
+             * @description Runs that dispatchers have taken from the queue and not finished.
+             */
+            taken: number;
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description The database that answers reads. */
+        SystemReadModel: {
+            /**
+             * Format: int64
+             * @description The last position of the run log that it has, and the records it lacks.
+             */
+            applied: number;
+            /** Format: int64 */
+            behind: number;
+            /** Format: int64 */
+            damagedRecords: number;
+            /**
+             * Format: int64
+             * @description Open streams and waiting reads.
+             */
+            followers: number;
+            /** Format: int64 */
+            rebuilds: number;
         };
         /** @description The host does not have this prompt template or version. */
         TemplateNotFoundError: {
@@ -6636,6 +6855,8 @@ export interface operations {
                 cursor?: string;
                 /** @description The first sequence to return; excludes a cursor. */
                 fromSeq?: number;
+                /** @description The newest entries first; excludes from_seq. */
+                newestFirst?: boolean;
             };
             header?: never;
             path?: never;
@@ -7059,6 +7280,8 @@ export interface operations {
                 kind?: components["schemas"]["InterruptKind"];
                 /** @description Only questions that the caller may answer. */
                 eligible?: boolean;
+                /** @description A day in UTC, such as 2026-11-27: the questions that were answered on it, instead of the open ones. */
+                answeredOn?: string;
             };
             header?: never;
             path?: never;
@@ -7080,6 +7303,7 @@ export interface operations {
                      * @example {
                      *       "interrupts": [
                      *         {
+                     *           "answerable": true,
                      *           "interrupt": {
                      *             "interruptId": "int_691591e3d6298e007f829db254712f21",
                      *             "kind": "approval",
@@ -7489,6 +7713,121 @@ export interface operations {
                     /** @description Seconds after which the request may be repeated. */
                     "Retry-After": number;
                     "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    countInterrupts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number of open questions. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "answerable": 9,
+                     *       "dueSoon": 1,
+                     *       "open": 12,
+                     *       "truncated": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CountInterruptsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -13274,6 +13613,162 @@ export interface operations {
             };
         };
     };
+    getSystem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The status of the installation. A part that could not be read is unset, and a problem says why. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "dispatchers": [
+                     *         {
+                     *           "expiresAt": "2026-11-27T09:44:08.000Z",
+                     *           "host": "waybill-dispatcher-0",
+                     *           "process": "K3V7Q2M4",
+                     *           "renewedAt": "2026-11-27T09:43:58.000Z",
+                     *           "runs": 7,
+                     *           "startedAt": "2026-11-27T08:00:00.000Z",
+                     *           "state": "held"
+                     *         }
+                     *       ],
+                     *       "log": {
+                     *         "bytes": 1048576,
+                     *         "end": 5120,
+                     *         "newestAt": "2026-11-27T09:43:59.000Z"
+                     *       },
+                     *       "now": "2026-11-27T09:43:59.414Z",
+                     *       "problems": [],
+                     *       "providers": [
+                     *         {
+                     *           "inFlight": 1,
+                     *           "lastError": {
+                     *             "at": "2026-11-27T09:12:00.000Z",
+                     *             "code": "provider_unavailable",
+                     *             "status": 503
+                     *           },
+                     *           "lastSuccessAt": "2026-11-27T09:43:50.000Z",
+                     *           "maxConcurrent": 8,
+                     *           "provider": "openai",
+                     *           "waiting": 0
+                     *         }
+                     *       ],
+                     *       "queue": {
+                     *         "limited": 2,
+                     *         "taken": 7,
+                     *         "waiting": 0
+                     *       },
+                     *       "readModel": {
+                     *         "applied": 5120,
+                     *         "behind": 0,
+                     *         "damagedRecords": 0,
+                     *         "followers": 3,
+                     *         "rebuilds": 0
+                     *       },
+                     *       "version": "0.1.0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GetSystemResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
     eraseTenant: {
         parameters: {
             query?: never;
@@ -14004,6 +14499,151 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    redeliverWebhookEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the webhook.
+                 * @example wh_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                 *       "sequence": 5
+                 *     }
+                 */
+                "application/json": {
+                    runId: string;
+                    /** Format: int64 */
+                    sequence: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The outcome of the attempt. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "delivered": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RedeliverWebhookEventResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
                 };
             };
             /** @description rate_limited. */

@@ -1008,14 +1008,16 @@ func (x *WatchRunsResponse) GetRun() *RunSummary {
 	return nil
 }
 
-// ListInterruptsRequest filters open questions; empty fields do not filter.
+// ListInterruptsRequest filters questions; empty fields do not filter.
 type ListInterruptsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	Cursor        string                 `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	WorkflowId    string                 `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	Kind          string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Limit      int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Cursor     string                 `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Kind       string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// A day in UTC, YYYY-MM-DD: the questions answered on it. Empty: the open ones.
+	AnsweredOn    string `protobuf:"bytes,6,opt,name=answered_on,json=answeredOn,proto3" json:"answered_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1085,6 +1087,13 @@ func (x *ListInterruptsRequest) GetKind() string {
 	return ""
 }
 
+func (x *ListInterruptsRequest) GetAnsweredOn() string {
+	if x != nil {
+		return x.AnsweredOn
+	}
+	return ""
+}
+
 // ListInterruptsResponse is one page. A page may be empty and still have a successor.
 type ListInterruptsResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -1146,7 +1155,9 @@ type OpenInterrupt struct {
 	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Status     string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// The member interrupt of a RunSnapshot.
-	Interrupt     []byte `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	Interrupt []byte `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	// Unset while the question is open.
+	Answer        *InterruptAnswer `protobuf:"bytes,5,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1209,6 +1220,231 @@ func (x *OpenInterrupt) GetInterrupt() []byte {
 	return nil
 }
 
+func (x *OpenInterrupt) GetAnswer() *InterruptAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+// InterruptAnswer is the recorded answer of a question.
+type InterruptAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    string                 `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Empty if the question ended without an answer; then outcome says how.
+	By            string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Outcome       string `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Value         []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InterruptAnswer) Reset() {
+	*x = InterruptAnswer{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InterruptAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InterruptAnswer) ProtoMessage() {}
+
+func (x *InterruptAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InterruptAnswer.ProtoReflect.Descriptor instead.
+func (*InterruptAnswer) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *InterruptAnswer) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// CountInterruptsRequest names a tenant and a responder.
+type CountInterruptsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Principal     string                 `protobuf:"bytes,2,opt,name=principal,proto3" json:"principal,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	Groups        []string               `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Roles         []string               `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountInterruptsRequest) Reset() {
+	*x = CountInterruptsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountInterruptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountInterruptsRequest) ProtoMessage() {}
+
+func (x *CountInterruptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountInterruptsRequest.ProtoReflect.Descriptor instead.
+func (*CountInterruptsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CountInterruptsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CountInterruptsRequest) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *CountInterruptsRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *CountInterruptsRequest) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *CountInterruptsRequest) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+// CountInterruptsResponse has the number of open questions.
+type CountInterruptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Open  int64                  `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
+	// Those that the responder may answer, and those of them that are due within an hour.
+	Answerable int64 `protobuf:"varint,2,opt,name=answerable,proto3" json:"answerable,omitempty"`
+	DueSoon    int64 `protobuf:"varint,3,opt,name=due_soon,json=dueSoon,proto3" json:"due_soon,omitempty"`
+	// All questions were counted.
+	Complete      bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountInterruptsResponse) Reset() {
+	*x = CountInterruptsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountInterruptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountInterruptsResponse) ProtoMessage() {}
+
+func (x *CountInterruptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountInterruptsResponse.ProtoReflect.Descriptor instead.
+func (*CountInterruptsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CountInterruptsResponse) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetAnswerable() int64 {
+	if x != nil {
+		return x.Answerable
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetDueSoon() int64 {
+	if x != nil {
+		return x.DueSoon
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
 // ListSubstitutionsRequest names a tenant.
 type ListSubstitutionsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1221,7 +1457,7 @@ type ListSubstitutionsRequest struct {
 
 func (x *ListSubstitutionsRequest) Reset() {
 	*x = ListSubstitutionsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1469,7 @@ func (x *ListSubstitutionsRequest) String() string {
 func (*ListSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1482,7 @@ func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListSubstitutionsRequest) GetTenant() string {
@@ -1275,7 +1511,7 @@ type ListSubstitutionsResponse struct {
 
 func (x *ListSubstitutionsResponse) Reset() {
 	*x = ListSubstitutionsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1523,7 @@ func (x *ListSubstitutionsResponse) String() string {
 func (*ListSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1536,7 @@ func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListSubstitutionsResponse) GetSubstitutions() []*Substitution {
@@ -1335,7 +1571,7 @@ type Substitution struct {
 
 func (x *Substitution) Reset() {
 	*x = Substitution{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1583,7 @@ func (x *Substitution) String() string {
 func (*Substitution) ProtoMessage() {}
 
 func (x *Substitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1596,7 @@ func (x *Substitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Substitution.ProtoReflect.Descriptor instead.
 func (*Substitution) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Substitution) GetOriginalProvider() string {
@@ -1437,7 +1673,7 @@ type SummarizeWorkflowsRequest struct {
 
 func (x *SummarizeWorkflowsRequest) Reset() {
 	*x = SummarizeWorkflowsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +1685,7 @@ func (x *SummarizeWorkflowsRequest) String() string {
 func (*SummarizeWorkflowsRequest) ProtoMessage() {}
 
 func (x *SummarizeWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +1698,7 @@ func (x *SummarizeWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SummarizeWorkflowsRequest) GetTenant() string {
@@ -1489,7 +1725,7 @@ type SummarizeWorkflowsResponse struct {
 
 func (x *SummarizeWorkflowsResponse) Reset() {
 	*x = SummarizeWorkflowsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1737,7 @@ func (x *SummarizeWorkflowsResponse) String() string {
 func (*SummarizeWorkflowsResponse) ProtoMessage() {}
 
 func (x *SummarizeWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1750,7 @@ func (x *SummarizeWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SummarizeWorkflowsResponse) GetWorkflows() []*WorkflowStatistics {
@@ -1549,7 +1785,7 @@ type WorkflowStatistics struct {
 
 func (x *WorkflowStatistics) Reset() {
 	*x = WorkflowStatistics{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1797,7 @@ func (x *WorkflowStatistics) String() string {
 func (*WorkflowStatistics) ProtoMessage() {}
 
 func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1810,7 @@ func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowStatistics.ProtoReflect.Descriptor instead.
 func (*WorkflowStatistics) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkflowStatistics) GetWorkflowId() string {
@@ -1669,7 +1905,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1917,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1930,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -1741,7 +1977,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1989,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +2002,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -1817,7 +2053,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1829,7 +2065,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1842,7 +2078,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -1881,7 +2117,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1893,7 +2129,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1906,7 +2142,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -1954,7 +2190,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2202,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2215,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -2023,7 +2259,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2271,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2284,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -2082,7 +2318,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2330,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2343,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -2130,7 +2366,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2378,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2391,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -2202,7 +2438,7 @@ type ListOwnedRunsRequest struct {
 
 func (x *ListOwnedRunsRequest) Reset() {
 	*x = ListOwnedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2450,7 @@ func (x *ListOwnedRunsRequest) String() string {
 func (*ListOwnedRunsRequest) ProtoMessage() {}
 
 func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2463,7 @@ func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListOwnedRunsRequest) GetProcess() string {
@@ -2271,7 +2507,7 @@ type ListOwnedRunsResponse struct {
 
 func (x *ListOwnedRunsResponse) Reset() {
 	*x = ListOwnedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2283,7 +2519,7 @@ func (x *ListOwnedRunsResponse) String() string {
 func (*ListOwnedRunsResponse) ProtoMessage() {}
 
 func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2296,7 +2532,7 @@ func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
@@ -2326,7 +2562,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2574,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2587,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OwnedRun) GetTenant() string {
@@ -2395,7 +2631,7 @@ type ViewRunRequest struct {
 
 func (x *ViewRunRequest) Reset() {
 	*x = ViewRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2643,7 @@ func (x *ViewRunRequest) String() string {
 func (*ViewRunRequest) ProtoMessage() {}
 
 func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2656,7 @@ func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
 func (*ViewRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ViewRunRequest) GetTenant() string {
@@ -2454,7 +2690,7 @@ type ViewRunResponse struct {
 
 func (x *ViewRunResponse) Reset() {
 	*x = ViewRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2702,7 @@ func (x *ViewRunResponse) String() string {
 func (*ViewRunResponse) ProtoMessage() {}
 
 func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2715,7 @@ func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
 func (*ViewRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ViewRunResponse) GetView() []byte {
@@ -2504,7 +2740,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2516,7 +2752,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2529,7 +2765,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -2570,7 +2806,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2818,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2831,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -2618,7 +2854,7 @@ type ListEndedWorkflowsRequest struct {
 
 func (x *ListEndedWorkflowsRequest) Reset() {
 	*x = ListEndedWorkflowsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2866,7 @@ func (x *ListEndedWorkflowsRequest) String() string {
 func (*ListEndedWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2879,7 @@ func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListEndedWorkflowsRequest) GetAfter() *EndedWorkflow {
@@ -2671,7 +2907,7 @@ type ListEndedWorkflowsResponse struct {
 
 func (x *ListEndedWorkflowsResponse) Reset() {
 	*x = ListEndedWorkflowsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2919,7 @@ func (x *ListEndedWorkflowsResponse) String() string {
 func (*ListEndedWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2932,7 @@ func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListEndedWorkflowsResponse) GetWorkflows() []*EndedWorkflow {
@@ -2719,7 +2955,7 @@ type EndedWorkflow struct {
 
 func (x *EndedWorkflow) Reset() {
 	*x = EndedWorkflow{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2731,7 +2967,7 @@ func (x *EndedWorkflow) String() string {
 func (*EndedWorkflow) ProtoMessage() {}
 
 func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2744,7 +2980,7 @@ func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedWorkflow.ProtoReflect.Descriptor instead.
 func (*EndedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *EndedWorkflow) GetTenant() string {
@@ -2785,7 +3021,7 @@ type ListEndedRunsRequest struct {
 
 func (x *ListEndedRunsRequest) Reset() {
 	*x = ListEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +3033,7 @@ func (x *ListEndedRunsRequest) String() string {
 func (*ListEndedRunsRequest) ProtoMessage() {}
 
 func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +3046,7 @@ func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListEndedRunsRequest) GetTenant() string {
@@ -2858,7 +3094,7 @@ type ListEndedRunsResponse struct {
 
 func (x *ListEndedRunsResponse) Reset() {
 	*x = ListEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +3106,7 @@ func (x *ListEndedRunsResponse) String() string {
 func (*ListEndedRunsResponse) ProtoMessage() {}
 
 func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +3119,7 @@ func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListEndedRunsResponse) GetRuns() []*EndedRun {
@@ -2904,7 +3140,7 @@ type EndedRun struct {
 
 func (x *EndedRun) Reset() {
 	*x = EndedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3152,7 @@ func (x *EndedRun) String() string {
 func (*EndedRun) ProtoMessage() {}
 
 func (x *EndedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3165,7 @@ func (x *EndedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRun.ProtoReflect.Descriptor instead.
 func (*EndedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *EndedRun) GetRunId() string {
@@ -2958,7 +3194,7 @@ type CountEndedRunsRequest struct {
 
 func (x *CountEndedRunsRequest) Reset() {
 	*x = CountEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3206,7 @@ func (x *CountEndedRunsRequest) String() string {
 func (*CountEndedRunsRequest) ProtoMessage() {}
 
 func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3219,7 @@ func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CountEndedRunsRequest) GetTenant() string {
@@ -3017,7 +3253,7 @@ type CountEndedRunsResponse struct {
 
 func (x *CountEndedRunsResponse) Reset() {
 	*x = CountEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3029,7 +3265,7 @@ func (x *CountEndedRunsResponse) String() string {
 func (*CountEndedRunsResponse) ProtoMessage() {}
 
 func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3042,7 +3278,7 @@ func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CountEndedRunsResponse) GetRuns() []int64 {
@@ -3050,6 +3286,131 @@ func (x *CountEndedRunsResponse) GetRuns() []int64 {
 		return x.Runs
 	}
 	return nil
+}
+
+type GetReadModelStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReadModelStatusRequest) Reset() {
+	*x = GetReadModelStatusRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReadModelStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReadModelStatusRequest) ProtoMessage() {}
+
+func (x *GetReadModelStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReadModelStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetReadModelStatusRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{47}
+}
+
+// GetReadModelStatusResponse is the status of one read model.
+type GetReadModelStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last position of the run log, and the last one that the read model has.
+	End     int64 `protobuf:"varint,1,opt,name=end,proto3" json:"end,omitempty"`
+	Applied int64 `protobuf:"varint,2,opt,name=applied,proto3" json:"applied,omitempty"`
+	// Frames that could not be decoded, and rebuilds from the log, since the process started.
+	DamagedFrames int64 `protobuf:"varint,3,opt,name=damaged_frames,json=damagedFrames,proto3" json:"damaged_frames,omitempty"`
+	Rebuilds      int64 `protobuf:"varint,4,opt,name=rebuilds,proto3" json:"rebuilds,omitempty"`
+	// Open streams and waiting reads.
+	Followers int64 `protobuf:"varint,5,opt,name=followers,proto3" json:"followers,omitempty"`
+	// Why reads may be late or fail; empty: nothing is wrong.
+	Problem       string `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReadModelStatusResponse) Reset() {
+	*x = GetReadModelStatusResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReadModelStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReadModelStatusResponse) ProtoMessage() {}
+
+func (x *GetReadModelStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReadModelStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetReadModelStatusResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *GetReadModelStatusResponse) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetApplied() int64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetDamagedFrames() int64 {
+	if x != nil {
+		return x.DamagedFrames
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetRebuilds() int64 {
+	if x != nil {
+		return x.Rebuilds
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetFollowers() int64 {
+	if x != nil {
+		return x.Followers
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
 }
 
 var File_waybill_eventlog_v1_eventlog_proto protoreflect.FileDescriptor
@@ -3151,26 +3512,47 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x10WatchRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
 	"\x11WatchRunsResponse\x121\n" +
-	"\x03run\x18\x01 \x01(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x03run\"\x92\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x03run\"\xb3\x01\n" +
 	"\x15ListInterruptsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
 	"\x06cursor\x18\x03 \x01(\tR\x06cursor\x12\x1f\n" +
 	"\vworkflow_id\x18\x04 \x01(\tR\n" +
 	"workflowId\x12\x12\n" +
-	"\x04kind\x18\x05 \x01(\tR\x04kind\"}\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x1f\n" +
+	"\vanswered_on\x18\x06 \x01(\tR\n" +
+	"answeredOn\"}\n" +
 	"\x16ListInterruptsResponse\x12B\n" +
 	"\n" +
 	"interrupts\x18\x01 \x03(\v2\".waybill.eventlog.v1.OpenInterruptR\n" +
 	"interrupts\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"}\n" +
+	"nextCursor\"\xbb\x01\n" +
 	"\rOpenInterrupt\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1c\n" +
-	"\tinterrupt\x18\x04 \x01(\fR\tinterrupt\"H\n" +
+	"\tinterrupt\x18\x04 \x01(\fR\tinterrupt\x12<\n" +
+	"\x06answer\x18\x05 \x01(\v2$.waybill.eventlog.v1.InterruptAnswerR\x06answer\"a\n" +
+	"\x0fInterruptAnswer\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\tR\x02at\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x18\n" +
+	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\"\x90\x01\n" +
+	"\x16CountInterruptsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
+	"\tprincipal\x18\x02 \x01(\tR\tprincipal\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x16\n" +
+	"\x06groups\x18\x04 \x03(\tR\x06groups\x12\x14\n" +
+	"\x05roles\x18\x05 \x03(\tR\x05roles\"\x84\x01\n" +
+	"\x17CountInterruptsResponse\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x1e\n" +
+	"\n" +
+	"answerable\x18\x02 \x01(\x03R\n" +
+	"answerable\x12\x19\n" +
+	"\bdue_soon\x18\x03 \x01(\x03R\adueSoon\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"H\n" +
 	"\x18ListSubstitutionsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\tR\x05since\"z\n" +
@@ -3302,13 +3684,23 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"workflowId\x12\x16\n" +
 	"\x06before\x18\x03 \x03(\tR\x06before\",\n" +
 	"\x16CountEndedRunsResponse\x12\x12\n" +
-	"\x04runs\x18\x01 \x03(\x03R\x04runs2\xc6\f\n" +
+	"\x04runs\x18\x01 \x03(\x03R\x04runs\"\x1b\n" +
+	"\x19GetReadModelStatusRequest\"\xc3\x01\n" +
+	"\x1aGetReadModelStatusResponse\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\x03R\x03end\x12\x18\n" +
+	"\aapplied\x18\x02 \x01(\x03R\aapplied\x12%\n" +
+	"\x0edamaged_frames\x18\x03 \x01(\x03R\rdamagedFrames\x12\x1a\n" +
+	"\brebuilds\x18\x04 \x01(\x03R\brebuilds\x12\x1c\n" +
+	"\tfollowers\x18\x05 \x01(\x03R\tfollowers\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem2\xab\x0e\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
 	"\tCountRuns\x12%.waybill.eventlog.v1.CountRunsRequest\x1a&.waybill.eventlog.v1.CountRunsResponse\x12\\\n" +
 	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
-	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12r\n" +
+	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12u\n" +
+	"\x12GetReadModelStatus\x12..waybill.eventlog.v1.GetReadModelStatusRequest\x1a/.waybill.eventlog.v1.GetReadModelStatusResponse\x12l\n" +
+	"\x0fCountInterrupts\x12+.waybill.eventlog.v1.CountInterruptsRequest\x1a,.waybill.eventlog.v1.CountInterruptsResponse\x12r\n" +
 	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12u\n" +
 	"\x12SummarizeWorkflows\x12..waybill.eventlog.v1.SummarizeWorkflowsRequest\x1a/.waybill.eventlog.v1.SummarizeWorkflowsResponse\x12]\n" +
 	"\n" +
@@ -3335,7 +3727,7 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
@@ -3352,99 +3744,109 @@ var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*ListInterruptsRequest)(nil),      // 12: waybill.eventlog.v1.ListInterruptsRequest
 	(*ListInterruptsResponse)(nil),     // 13: waybill.eventlog.v1.ListInterruptsResponse
 	(*OpenInterrupt)(nil),              // 14: waybill.eventlog.v1.OpenInterrupt
-	(*ListSubstitutionsRequest)(nil),   // 15: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil),  // 16: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),               // 17: waybill.eventlog.v1.Substitution
-	(*SummarizeWorkflowsRequest)(nil),  // 18: waybill.eventlog.v1.SummarizeWorkflowsRequest
-	(*SummarizeWorkflowsResponse)(nil), // 19: waybill.eventlog.v1.SummarizeWorkflowsResponse
-	(*WorkflowStatistics)(nil),         // 20: waybill.eventlog.v1.WorkflowStatistics
-	(*Event)(nil),                      // 21: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),          // 22: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),         // 23: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),              // 24: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),             // 25: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),       // 26: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),      // 27: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                   // 28: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),       // 29: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),      // 30: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                   // 31: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),             // 32: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),            // 33: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),           // 34: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),          // 35: waybill.eventlog.v1.ExportRunResponse
-	(*ListEndedWorkflowsRequest)(nil),  // 36: waybill.eventlog.v1.ListEndedWorkflowsRequest
-	(*ListEndedWorkflowsResponse)(nil), // 37: waybill.eventlog.v1.ListEndedWorkflowsResponse
-	(*EndedWorkflow)(nil),              // 38: waybill.eventlog.v1.EndedWorkflow
-	(*ListEndedRunsRequest)(nil),       // 39: waybill.eventlog.v1.ListEndedRunsRequest
-	(*ListEndedRunsResponse)(nil),      // 40: waybill.eventlog.v1.ListEndedRunsResponse
-	(*EndedRun)(nil),                   // 41: waybill.eventlog.v1.EndedRun
-	(*CountEndedRunsRequest)(nil),      // 42: waybill.eventlog.v1.CountEndedRunsRequest
-	(*CountEndedRunsResponse)(nil),     // 43: waybill.eventlog.v1.CountEndedRunsResponse
-	nil,                                // 44: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*InterruptAnswer)(nil),            // 15: waybill.eventlog.v1.InterruptAnswer
+	(*CountInterruptsRequest)(nil),     // 16: waybill.eventlog.v1.CountInterruptsRequest
+	(*CountInterruptsResponse)(nil),    // 17: waybill.eventlog.v1.CountInterruptsResponse
+	(*ListSubstitutionsRequest)(nil),   // 18: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil),  // 19: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),               // 20: waybill.eventlog.v1.Substitution
+	(*SummarizeWorkflowsRequest)(nil),  // 21: waybill.eventlog.v1.SummarizeWorkflowsRequest
+	(*SummarizeWorkflowsResponse)(nil), // 22: waybill.eventlog.v1.SummarizeWorkflowsResponse
+	(*WorkflowStatistics)(nil),         // 23: waybill.eventlog.v1.WorkflowStatistics
+	(*Event)(nil),                      // 24: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),          // 25: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),         // 26: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),              // 27: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),             // 28: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),       // 29: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),      // 30: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                   // 31: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),       // 32: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),      // 33: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                   // 34: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),             // 35: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),            // 36: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),           // 37: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),          // 38: waybill.eventlog.v1.ExportRunResponse
+	(*ListEndedWorkflowsRequest)(nil),  // 39: waybill.eventlog.v1.ListEndedWorkflowsRequest
+	(*ListEndedWorkflowsResponse)(nil), // 40: waybill.eventlog.v1.ListEndedWorkflowsResponse
+	(*EndedWorkflow)(nil),              // 41: waybill.eventlog.v1.EndedWorkflow
+	(*ListEndedRunsRequest)(nil),       // 42: waybill.eventlog.v1.ListEndedRunsRequest
+	(*ListEndedRunsResponse)(nil),      // 43: waybill.eventlog.v1.ListEndedRunsResponse
+	(*EndedRun)(nil),                   // 44: waybill.eventlog.v1.EndedRun
+	(*CountEndedRunsRequest)(nil),      // 45: waybill.eventlog.v1.CountEndedRunsRequest
+	(*CountEndedRunsResponse)(nil),     // 46: waybill.eventlog.v1.CountEndedRunsResponse
+	(*GetReadModelStatusRequest)(nil),  // 47: waybill.eventlog.v1.GetReadModelStatusRequest
+	(*GetReadModelStatusResponse)(nil), // 48: waybill.eventlog.v1.GetReadModelStatusResponse
+	nil,                                // 49: waybill.eventlog.v1.CountRunsResponse.CountsEntry
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
 	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	44, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	49, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
 	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
 	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
 	7,  // 7: waybill.eventlog.v1.RunSummary.facts:type_name -> waybill.eventlog.v1.RunFacts
 	6,  // 8: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
 	14, // 9: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	17, // 10: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
-	20, // 11: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
-	6,  // 12: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
-	21, // 13: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	21, // 14: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	28, // 15: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	28, // 16: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	31, // 17: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
-	31, // 18: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
-	8,  // 19: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	38, // 20: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
-	38, // 21: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
-	41, // 22: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
-	41, // 23: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
-	0,  // 24: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 25: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	3,  // 26: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
-	10, // 27: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	12, // 28: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	15, // 29: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	18, // 30: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
-	22, // 31: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	24, // 32: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	32, // 33: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	34, // 34: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	26, // 35: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	29, // 36: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	36, // 37: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
-	39, // 38: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
-	42, // 39: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
-	1,  // 40: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	5,  // 41: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	4,  // 42: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
-	11, // 43: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	13, // 44: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	16, // 45: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	19, // 46: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
-	23, // 47: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	25, // 48: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	33, // 49: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	35, // 50: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	27, // 51: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	30, // 52: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	37, // 53: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
-	40, // 54: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
-	43, // 55: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
-	40, // [40:56] is the sub-list for method output_type
-	24, // [24:40] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	15, // 10: waybill.eventlog.v1.OpenInterrupt.answer:type_name -> waybill.eventlog.v1.InterruptAnswer
+	20, // 11: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
+	23, // 12: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
+	6,  // 13: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
+	24, // 14: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	24, // 15: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	31, // 16: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	31, // 17: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	34, // 18: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	34, // 19: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	8,  // 20: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	41, // 21: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
+	41, // 22: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
+	44, // 23: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
+	44, // 24: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
+	0,  // 25: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 26: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 27: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 28: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 29: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	47, // 30: waybill.eventlog.v1.EventLog.GetReadModelStatus:input_type -> waybill.eventlog.v1.GetReadModelStatusRequest
+	16, // 31: waybill.eventlog.v1.EventLog.CountInterrupts:input_type -> waybill.eventlog.v1.CountInterruptsRequest
+	18, // 32: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	21, // 33: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
+	25, // 34: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	27, // 35: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	35, // 36: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	37, // 37: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	29, // 38: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	32, // 39: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	39, // 40: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
+	42, // 41: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
+	45, // 42: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
+	1,  // 43: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 44: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 45: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 46: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 47: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	48, // 48: waybill.eventlog.v1.EventLog.GetReadModelStatus:output_type -> waybill.eventlog.v1.GetReadModelStatusResponse
+	17, // 49: waybill.eventlog.v1.EventLog.CountInterrupts:output_type -> waybill.eventlog.v1.CountInterruptsResponse
+	19, // 50: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	22, // 51: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
+	26, // 52: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	28, // 53: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	36, // 54: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	38, // 55: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	30, // 56: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	33, // 57: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	40, // 58: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
+	43, // 59: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
+	46, // 60: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
+	43, // [43:61] is the sub-list for method output_type
+	25, // [25:43] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -3454,15 +3856,15 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[7].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[20].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[32].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[23].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
