@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +16,7 @@ import (
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // change is a difference of two definitions. Nodes, edges, triggers and variables are named by their id.
@@ -166,7 +166,7 @@ func walk(path string, before, after json.RawMessage, out *[]change) {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			walk(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), a[name], b[name], out)
+			walk(path+"/"+jsonpointer.Escape(name), a[name], b[name], out)
 		}
 	}
 }
