@@ -241,7 +241,7 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
 		},
 		hostv1.Host_RedeliverWebhookEvent_FullMethodName: {
-			fresh("one that did not fail", false, func(t *testing.T) call {
+			fresh("one that did not fail", true, func(t *testing.T) call {
 				return call{key: toggleKey, path: params{"webhook_id": newHook(t)}, body: `{"runId":"ghost","sequence":0}`}
 			}),
 			fixed("of no webhook", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}, body: `{"runId":"ghost","sequence":0}`}),
