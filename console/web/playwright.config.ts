@@ -21,7 +21,7 @@ export default defineConfig<object, { basePath: string }>({
     { name: "root", testIgnore: /paths\.spec/ },
     // Below a path (C13), every page is opened and pictured, and the tests of sessions, lists, runs, files and answers run
     // again. The others are about what a page shows, which does not depend on its address.
-    { name: "below a path", use: { basePath: "/a/b" }, testIgnore: /(access|envelope|forms|pages|play|workflows)\.spec/, grepInvert: /@timed|@root/ },
+    { name: "below a path", use: { basePath: "/a/b" }, testIgnore: /(access|envelope|forms|operate|pages|play|reviews|workflows)\.spec/, grepInvert: /@timed|@root/ },
   ],
   use: {
     viewport: { width: 1280, height: 800 },

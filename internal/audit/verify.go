@@ -189,6 +189,18 @@ func (v *verifier) finish(w Window) Result {
 	return r
 }
 
+// End returns the sequence after a tenant's last entry; 0 if there is none.
+func (l *Log) End(ctx context.Context, tenant string) (int64, error) {
+	m, err := l.store.Last(ctx, List{tenant, Entries})
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	if m == nil {
+		return 0, nil
+	}
+	return m.First + int64(len(m.Lines)), nil
+}
+
 // Page returns up to limit stored entries from a sequence on. The prevHash of an entry is
 // the hash of the previous stored document. more reports that others follow.
 func (l *Log) Page(ctx context.Context, tenant string, from int64, limit int) (page [][]byte, more bool, err error) {

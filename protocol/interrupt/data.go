@@ -40,6 +40,9 @@ type approvalData struct {
 	OverrideBypassesQuorum bool            `json:"overrideBypassesQuorum,omitempty"`
 	Escalation             []level         `json:"escalation,omitempty"`
 	Profile                string          `json:"profile,omitempty"`
+	// BulkAnswers is an extension: the console may accept or reject the question together with others,
+	// without opening it.
+	BulkAnswers bool `json:"bulkAnswers,omitempty"`
 }
 
 // quorum returns the required votes; one by default.

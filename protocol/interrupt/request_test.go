@@ -42,11 +42,11 @@ func TestFrom_ReadsApprovalGates(t *testing.T) {
 	require.JSONEq(t, `{"type":"object"}`, string(r.ResumeSchema))
 
 	own, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(
-		`{"title":"T","description":"D","actions":["accept"],"artifactId":"a","artifactType":"mail","artifactData":{"to":1},"requiredApprovals":2,"approversList":["x","y"],"overrideBypassesQuorum":true,"rejectionPolicy":"majority","key":"k","timeoutMs":7}`))
+		`{"title":"T","description":"D","actions":["accept"],"artifactId":"a","artifactType":"mail","artifactData":{"to":1},"requiredApprovals":2,"approversList":["x","y"],"overrideBypassesQuorum":true,"bulkAnswers":true,"rejectionPolicy":"majority","key":"k","timeoutMs":7}`))
 	require.Empty(t, wrong)
 	require.Equal(t, "k", own.Key)
 	require.EqualValues(t, 7, own.TimeoutMs)
-	require.JSONEq(t, `{"artifactId":"a","artifactType":"mail","title":"T","description":"D","artifactData":{"to":1},"actions":["accept"],"requiredApprovals":2,"approversList":["x","y"],"rejectionPolicy":"majority","overrideBypassesQuorum":true}`, string(own.Data))
+	require.JSONEq(t, `{"artifactId":"a","artifactType":"mail","title":"T","description":"D","artifactData":{"to":1},"actions":["accept"],"requiredApprovals":2,"approversList":["x","y"],"rejectionPolicy":"majority","overrideBypassesQuorum":true,"bulkAnswers":true}`, string(own.Data))
 }
 
 func TestFrom_ReadsTheOtherNodes(t *testing.T) {

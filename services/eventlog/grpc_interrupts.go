@@ -8,17 +8,21 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// ListInterrupts lists the open questions of a tenant's runs, by run, newest first. The questions
-// of a run are never split across pages, so a page may exceed its limit. The list includes every
-// question asked before the call.
+// ListInterrupts lists the open questions of a tenant's runs, or those answered on a day, by run,
+// newest first. The questions of a run are never split across pages, so a page may exceed its limit.
+// The list includes every question asked, or answered, before the call.
 func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterruptsRequest) (*eventlogv1.ListInterruptsResponse, error) {
 	q := store.Query{
 		Tenant:     req.GetTenant(),
 		WorkflowID: req.GetWorkflowId(),
-		Asking:     true,
+		Asking:     req.GetAnsweredOn() == "",
+		AnsweredOn: req.GetAnsweredOn(),
 		Limit:      pageSize(req.GetLimit(), defaultRuns, maxRuns),
 	}
-	var err error
+	err := checkDay(req.GetAnsweredOn())
+	if err != nil {
+		return nil, err
+	}
 	if q.After, err = after(store.Query{}, req.GetCursor()); err != nil {
 		return nil, err
 	}
@@ -31,7 +35,12 @@ func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterr
 	}
 	resp := &eventlogv1.ListInterruptsResponse{NextCursor: next}
 	for i, r := range rows {
-		if err := s.askedBy(ctx, r, req.GetKind(), resp); err != nil {
+		if day := req.GetAnsweredOn(); day != "" {
+			err = s.answeredIn(ctx, r, day, req.GetKind(), resp)
+		} else {
+			err = s.askedBy(ctx, r, req.GetKind(), resp)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if len(resp.GetInterrupts()) >= q.Limit && i < len(rows)-1 {

@@ -17,8 +17,14 @@ import (
 // asks returns the events of a gate that opens a question in a run.
 func asks(t *testing.T, runID, nodeID string) []wire.Draft {
 	t.Helper()
+	return asksWith(t, runID, nodeID, `{"title":"T","actions":["accept"]}`)
+}
+
+// asksWith returns those of a gate with a config.
+func asksWith(t *testing.T, runID, nodeID, config string) []wire.Draft {
+	t.Helper()
 	at := interrupt.Origin{RunID: runID, NodeID: nodeID}
-	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(`{"title":"T","actions":["accept"]}`))
+	r, wrong := interrupt.From(interrupt.TypeApprovalGate, at, json.RawMessage(config))
 	require.Empty(t, wrong)
 	_, events := interrupt.Open(at, r, logtest.Epoch, "")
 	started := wire.Draft{

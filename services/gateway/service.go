@@ -224,6 +224,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 		Tokens:        tokens,
 		TokenLifetime: cfg.TokenLifetime,
 		Webhooks:      d.Webhooks,
+		Warnings:      d.Warnings,
 		Clock:         d.Clock,
 	}
 	var usage *audit.Usage

@@ -94,9 +94,11 @@ func newHook(t *testing.T) string {
 	return v.WebhookID
 }
 
-// refusedOnly lists operations that cannot succeed here: no run is quarantined.
+// refusedOnly lists operations that cannot succeed here: no run is quarantined, and no delivery failed.
 var refusedOnly = map[string]bool{
-	hostv1.Host_RetryQuarantinedRun_FullMethodName: true, hostv1.Host_EndQuarantinedRun_FullMethodName: true,
+	// A failed delivery needs a receiver; services/gateway/webhook and the console's tests have one.
+	hostv1.Host_RedeliverWebhookEvent_FullMethodName: true,
+	hostv1.Host_RetryQuarantinedRun_FullMethodName:   true, hostv1.Host_EndQuarantinedRun_FullMethodName: true,
 }
 
 func parityCases(s *sides) map[string][]parityCase {
@@ -229,6 +231,7 @@ func parityCases(s *sides) map[string][]parityCase {
 		hostv1.Host_ListAuditEntries_FullMethodName: {
 			fixed("the first", false, false, call{key: toggleKey, query: query("limit", "1")}),
 			fixed("from nowhere", false, true, call{key: toggleKey, query: query("cursor", "nonsense")}),
+			fixed("the newest from a sequence", false, true, call{key: toggleKey, query: query("fromSeq", "1", "newestFirst", "true")}),
 		},
 		openwopv1.Engine_RegisterWebhook_FullMethodName: {
 			fixed("one", false, false, call{key: toggleKey, body: hookURL}),
@@ -243,6 +246,13 @@ func parityCases(s *sides) map[string][]parityCase {
 		hostv1.Host_RotateWebhookSecret_FullMethodName: {
 			fresh("one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
 			fixed("none", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}}),
+		},
+		hostv1.Host_RedeliverWebhookEvent_FullMethodName: {
+			fresh("one that did not fail", true, func(t *testing.T) call {
+				return call{key: toggleKey, path: params{"webhook_id": newHook(t)}, body: `{"runId":"ghost","sequence":0}`}
+			}),
+			fixed("of no webhook", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}, body: `{"runId":"ghost","sequence":0}`}),
+			fixed("before the first event", false, true, call{key: toggleKey, path: params{"webhook_id": "ghost"}, body: `{"runId":"ghost","sequence":-1}`}),
 		},
 		hostv1.Host_ListWebhookDeliveries_FullMethodName: {
 			fresh("of one", false, func(t *testing.T) call { return call{key: toggleKey, path: params{"webhook_id": newHook(t)}} }),
@@ -294,6 +304,7 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "*")}),
 			fixed("too many", false, true, call{query: query("limit", "100000")}),
 		},
+		hostv1.Host_GetSystem_FullMethodName:    {fixed("of the installation", false, false, call{})},
 		hostv1.Host_GetRetention_FullMethodName: {fixed("of a tenant", false, false, call{key: eraseKey})},
 		hostv1.Host_GetRunOwner_FullMethodName:  append([]parityCase{fixed("of a run that has ended", false, false, call{path: at})}, ofNone("")...),
 		hostv1.Host_GetRunView_FullMethodName: append([]parityCase{
@@ -345,8 +356,11 @@ func parityCases(s *sides) map[string][]parityCase {
 		},
 		hostv1.Host_ListInterrupts_FullMethodName: {
 			fixed("those of a workflow", true, false, call{query: query("workflowId", "no-such-workflow")}),
+			fixed("those answered on a day", true, false, call{query: query("answeredOn", "2001-01-01")}),
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),
+			fixed("by a strange day", false, true, call{query: query("answeredOn", "yesterday")}),
 		},
+		hostv1.Host_CountInterrupts_FullMethodName:       {fixed("of a tenant without runs", true, false, call{key: otherKey})},
 		hostv1.Host_ListModelCapabilities_FullMethodName: {fixed("all", true, false, call{})},
 		hostv1.Host_ListModelSubstitutions_FullMethodName: {
 			fixed("of the last minutes", true, false, call{key: otherKey, query: query("since", time.Now().Add(-10*time.Minute).UTC().Format(time.RFC3339))}),

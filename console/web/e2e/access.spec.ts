@@ -109,6 +109,7 @@ test("C10d nothing moves when less motion is wanted, and bars stay when colours 
 test("C10 a chosen theme is kept and does not flash", async ({ signedIn: page, host }) => {
   await page.emulateMedia({ colorScheme: "light" });
   await page.goto(host.console);
+  await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("combobox", { name: "Theme" }).selectOption("dark");
   await expect(page.locator("html")).toHaveAttribute("data-theme", "dark");
   await page.reload({ waitUntil: "commit" });

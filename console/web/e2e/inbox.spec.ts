@@ -86,7 +86,7 @@ test("C6b an approval offers exactly the actions of its gate, and shows what it 
   await expect(page.getByText("Your question was sent; the gate stays open.")).toBeVisible();
   await decision.getByRole("button", { name: "Edit and accept…" }).click();
   await expectAccessible(page);
-  await page.getByRole("textbox", { name: "Edited, as JSON" }).fill('{"amount":"99.00","to":"Ms Ito"}');
+  await page.getByRole("textbox", { name: "amount" }).fill("99.00");
   await page.getByRole("button", { name: "Accept the edited version" }).click();
   await expect(page.getByText("Answered: edit-accept.")).toBeVisible();
   expect(sent).toEqual([{ resumeValue: { action: "ask", question: "Whose card?" } }, { resumeValue: { action: "edit-accept", editedArtifactData: { amount: "99.00", to: "Ms Ito" } } }]);
@@ -145,7 +145,7 @@ test("C6e a double click, Enter twice and the way back send one answer", async (
   const { runId, interruptId } = await asked(host, "c6e");
   const sent = answers(page);
   await page.goto(`${host.console}inbox`);
-  await page.goto(`${host.console}inbox?i=${interruptId}`);
+  await page.goto(`${host.console}inbox?workflow=c6e&i=${interruptId}`);
   await page.getByRole("button", { name: "Accept" }).dblclick();
   await expect(page.getByText("Answered: accept.")).toBeVisible();
   await page.goBack();
@@ -155,7 +155,7 @@ test("C6e a double click, Enter twice and the way back send one answer", async (
   await host.until(runId, ["completed"]);
 
   const again = await asked(host, "c6e");
-  await page.goto(`${host.console}inbox?i=${again.interruptId}`);
+  await page.goto(`${host.console}inbox?workflow=c6e&i=${again.interruptId}`);
   const accept = page.getByRole("button", { name: "Accept" });
   await accept.focus();
   await page.keyboard.press("Enter");

@@ -24,7 +24,7 @@ test("C11 an error shows its code, meaning, next step and owner from the table",
   }
 });
 
-const routes = ["inbox", "capabilities", "system", "diff", "answer", "api"];
+const routes = ["inbox", "inbox?view=answered", "capabilities", "system", "system/webhooks", "system/audit", "system/data", "system/access", "system/about", "diff", "answer", "api"];
 
 for (const route of routes) {
   test(`C10a ${route} is accessible in both themes and at phone width`, async ({ signedIn: page, host }) => {

@@ -210,10 +210,10 @@ test("C3 the next actor is shown", async ({ signedIn: page, host }) => {
   await open(page, `${host.console}runs/${runId}`);
   await expect(page.locator(".run-head .status")).toHaveText("Needs approval");
   await expect(page.getByText("A person has to decide at gate.")).toBeVisible();
-  await expect(page).toHaveTitle(/^\? gate/);
+  await expect(page).toHaveTitle(/^(\(\d+\) )?\? gate/);
   await host.json("POST", `/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
   await expect(page.locator(".run-head .status")).toHaveText("Completed");
-  await expect(page).toHaveTitle(/^✓ gate/);
+  await expect(page).toHaveTitle(/^(\(\d+\) )?✓ gate/);
 
   // The demo asks for a form: by its status the run waits for something outside, and it is a person who acts.
   await page.goto(`${host.console}?filter=workflow%3Ademo-approval`);

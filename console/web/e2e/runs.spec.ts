@@ -339,6 +339,7 @@ test("C2a a hundred thousand runs do not slow the list down", { tag: "@slow" }, 
     expect(took).toBeLessThan(1000);
     await expect(page.locator(".run-link")).toHaveCount(50);
     await expect(page.getByRole("row").nth(2)).toContainText(kind);
-    expect(requests.filter((url) => url.includes("/v1/")).length).toBeLessThanOrEqual(4);
+    // One of them counts the open questions, for the navigation.
+    expect(requests.filter((url) => url.includes("/v1/")).length).toBeLessThanOrEqual(5);
   }
 });

@@ -62,6 +62,7 @@ test("C1c the cookie is out of reach of scripts and other sites, and a write nee
 
 test("C1c signing out ends the session", async ({ signedIn: page, host }) => {
   await page.goto(host.console);
+  await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Sign in to Waybill");
   expect((await page.request.get(`${host.url}/v1/runs`)).status()).toBe(401);
@@ -86,6 +87,7 @@ test("C1c signing out in one tab clears the other tabs", async ({ signedIn: page
   await other.goto(`${host.console}capabilities`);
   await expect(other.getByRole("heading", { name: "Envelope kinds" })).toBeVisible();
   await page.goto(host.console);
+  await page.getByRole("button", { name: "Menu" }).click();
   await page.getByRole("button", { name: "Sign out" }).click();
   await expect(other.getByRole("heading", { name: "Sign in to Waybill" })).toBeVisible();
 });

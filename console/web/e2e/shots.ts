@@ -55,6 +55,24 @@ async function shownFlow(host: Host): Promise<void> {
   await host.json("POST", "/v1/workflows", shownDefinition("1.1.0", "Sort this mail, and name the order: {{mail}}", [{ id: "wait", name: "Wait a day", typeId: "core.delay", config: { delayMs: 86_400_000 } }]));
 }
 
+/** Questions with a due time, approvers, several votes and something to edit; one is answered. */
+async function inboxFlow(host: Host): Promise<{ interrupt: { interruptId: string } }> {
+  const proposal = { to: "Ms Ito", amount: 129, gift: false, lines: [{ sku: "lamp", count: 2 }], note: "Thank you for your patience." };
+  const waits = async (id: string, config: object): Promise<string> => {
+    const draft = { id: "draft", typeId: "core.identity", inputs: { proposal: { type: "static", value: proposal } } };
+    const gate = { id: "gate", typeId: "core.approvalGate", config: { actions: ["accept", "reject", "edit-accept", "ask"], ...config } };
+    await host.workflow(id, [draft, gate], [], [{ id: "e", sourceNodeId: "draft", targetNodeId: "gate", sourceOutput: "proposal", targetInput: "input" } as object]);
+    return host.runUntil(id, ["waiting-approval"]);
+  };
+  await waits("refund-soon", { title: "Refund order 4711?", timeoutSec: 1500, bulkAnswers: true });
+  await waits("refund-soon", { title: "Refund order 4711?", timeoutSec: 1500, bulkAnswers: true });
+  await waits("payout", { title: "Pay 12,000 to the supplier?", timeoutSec: 86_000, requiredApprovals: 2, actions: ["accept", "reject"], approverGroupRefs: ["finance"] });
+  const answered = await waits("answered", { title: "Send this answer?" });
+  await host.json("POST", `/v1/runs/${answered}/interrupts/gate`, { resumeValue: { action: "accept", feedback: "Good answer." } });
+  const run = await waits("editable", { title: "Send this refund?", description: "The model wrote this proposal." });
+  return host.json("GET", `/v1/runs/${run}`);
+}
+
 /** Every page, with the runs of the demo and some more. */
 export async function shots(host: Host): Promise<Shot[]> {
   const demo = async (workflow: string, statuses: string[]): Promise<string> => {
@@ -79,6 +97,9 @@ export async function shots(host: Host): Promise<Shot[]> {
     const { runId } = await host.json<{ runId: string }>("POST", `/v1/runs/${recovered}/nodes/triage/fork`, { only: true, config: { prompt: `Triage this mail, variant ${variant}:\n\n{{mail}}` }, runOptionsOverlay: { tags } });
     await host.until(runId, ["completed", "failed"]);
   }
+  const editable = await inboxFlow(host);
+  await host.json("POST", "/v1/webhooks", { url: "https://hooks.example.com/waybill", events: ["run.completed", "run.failed"], tags: [] });
+  await host.json("POST", `/v1/runs/${recovered}/hold`, { reason: "Court case 17, ask the legal team before its release" });
   await shownFlow(host);
   const flowRun = await host.runUntil("shown", ["waiting-approval"], { inputs: { mail: "I was charged twice for one lamp." } });
   return [
@@ -125,6 +146,14 @@ export async function shots(host: Host): Promise<Shot[]> {
     { name: "bundle", path: "bundle", ready: heading },
     { name: "try", path: "try", ready: (page) => page.getByRole("textbox", { name: "Answer" }).fill('Of course: {"type": "error", "payload": {"code": "late"}}').then(() => page.locator(".verdict").waitFor()) },
     { name: "diff", path: `runs/${recovered}/diff/${fork.runId}`, ready: heading },
+    { name: "inbox", path: "inbox", ready: part(".inbox-entry") },
+    { name: "inbox-tablet", path: "inbox", ready: part(".inbox-entry"), width: 1024 },
+    { name: "inbox-wide", path: "inbox", ready: part(".inbox-entry"), width: 1440 },
+    { name: "inbox-phone", path: "inbox", ready: part(".inbox-entry"), width: 390 },
+    { name: "inbox-phone-question", path: `inbox?i=${approval.interrupt.interruptId}&run=${gate}`, ready: part(".question"), width: 390 },
+    { name: "inbox-phone-menu", path: "inbox", ready: (page) => page.getByRole("button", { name: "Menu" }).click(), width: 390 },
+    { name: "inbox-edit", path: `inbox?i=${editable.interrupt.interruptId}`, ready: (page) => page.getByRole("button", { name: "Edit and accept…" }).click().then(() => page.locator(".value-form").waitFor()) },
+    { name: "inbox-answered", path: "inbox?view=answered", ready: part(".question-over") },
     { name: "inbox-form", path: `inbox?i=${form.interrupt.interruptId}`, ready: part(".question") },
     { name: "inbox-approval", path: `inbox?i=${approval.interrupt.interruptId}`, ready: part(".question") },
     { name: "answer", path: `answer#${form.interrupt.interruptToken}`, ready: part(".question") },
@@ -134,7 +163,16 @@ export async function shots(host: Host): Promise<Shot[]> {
     ]),
     { name: "dashboard-none", path: "dashboard?workflow=no-such-workflow", ready: part(".empty") },
     { name: "capabilities", path: "capabilities", ready: (page) => page.getByRole("heading", { name: "Envelope kinds" }).waitFor() },
-    { name: "system", path: "system", ready: part("dl, table") },
+    { name: "system", path: "system", ready: part(".system-table tbody tr") },
+    { name: "system-wide", path: "system", ready: part(".system-table tbody tr"), width: 1440 },
+    { name: "system-phone", path: "system", ready: part(".system-table tbody tr"), width: 390 },
+    { name: "system-webhooks", path: "system/webhooks", ready: part(".audit tbody tr") },
+    { name: "system-webhooks-phone", path: "system/webhooks", ready: part(".audit tbody tr"), width: 390 },
+    { name: "system-audit", path: "system/audit", ready: (page) => page.getByRole("button", { name: "Verify the log" }).click().then(() => page.locator(".note.good").waitFor()) },
+    { name: "system-audit-phone", path: "system/audit", ready: part(".audit tbody tr"), width: 390 },
+    { name: "system-data", path: "system/data", ready: part(".system-table tbody tr") },
+    { name: "system-access", path: "system/access", ready: part(".scopes li") },
+    { name: "system-about", path: "system/about", ready: part(".members dd") },
     { name: "api", path: "api", ready: part(".opblock") },
     { name: "not-found", path: "nowhere", ready: heading },
   ];

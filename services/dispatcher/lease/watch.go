@@ -284,6 +284,17 @@ func (t *Table) Lookup(ctx context.Context, process string) (Record, error) {
 	return r, err
 }
 
+// All returns the leases of all dispatchers that are not over, this one first, for operators.
+func (t *Table) All() []Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []Record{t.own}
+	for _, o := range t.selectLeases(func(o *observation) bool { return !o.record.State.isOver() }) {
+		out = append(out, o.record)
+	}
+	return out
+}
+
 // Live is the number of dispatchers that execute runs, including this one.
 func (t *Table) Live() int {
 	t.mu.Lock()

@@ -61,7 +61,8 @@ func (e *emission) acquireSlot(ctx context.Context, req provider.Request) (relea
 // limiterOutcome converts the end of a call for the limiter.
 func (e *emission) limiterOutcome(ctx context.Context, res provider.Result, err error) limit.Outcome {
 	out := limit.Outcome{Tokens: usedTokens(res, err), Aborted: ctx.Err() != nil}
-	if pe, ok := provider.As(err); ok && pe.Capacity {
+	pe, failed := provider.As(err)
+	if out.Failed = pe; failed && pe.Capacity {
 		out.Refused = pe
 		if e.deps.OnRefused != nil {
 			e.deps.OnRefused(e.request.Provider)

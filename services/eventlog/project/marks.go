@@ -3,6 +3,7 @@ package project
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
@@ -46,6 +47,8 @@ func (r *Run) note(e wire.Event) {
 		}
 	case wire.EventLogAppended:
 		r.noteDiscarded(e)
+	case wire.EventInterruptResolved:
+		r.noteAnswered(e)
 	}
 	if v := r.State.Envelopes[e.CausationID]; v != nil {
 		r.mark(store.MarkKind, v.Kind)
@@ -58,6 +61,17 @@ func (r *Run) noteFailure(e wire.Event) {
 	for _, f := range failuresOf(e) {
 		r.mark(store.MarkProvider, f.Details.Provider)
 		r.mark(store.MarkKind, f.Details.RefusedType)
+	}
+}
+
+// noteAnswered adds the day of an answer. Copied events do not count: the fork's source was answered.
+func (r *Run) noteAnswered(e wire.Event) {
+	f := r.State.Record.Fork
+	if r.State.Record.Replays() || f != nil && e.Sequence < f.Ends() {
+		return
+	}
+	if at, err := time.Parse(wire.TimeLayout, e.Timestamp); err == nil {
+		r.mark(store.MarkAnswered, at.UTC().Format(time.DateOnly))
 	}
 }
 

@@ -43,6 +43,10 @@ func TestFound_MarksARunWithWhatItsEventsTell(t *testing.T) {
 			event(wire.EventProviderUsage, "", `{"provider":"openai","model":"m"}`),
 			[]string{"provider:openai", "model:m"},
 		},
+		"answer of a question": {
+			event(wire.EventInterruptResolved, "", `{"interruptId":"i"}`),
+			[]string{"answered:2026-03-01"},
+		},
 		"refusal": {
 			event(wire.EventEnvelopeRefusal, "", `{"provider":"gemini","model":"m"}`),
 			[]string{"provider:gemini"},

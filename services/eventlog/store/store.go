@@ -103,6 +103,7 @@ const (
 	MarkKind     MarkName = "kind"     // of an envelope in the run
 	MarkProvider MarkName = "provider" // whose model was called
 	MarkModel    MarkName = "model"    // that was called
+	MarkAnswered MarkName = "answered" // the day in UTC on which a question of the run was answered
 )
 
 // Substitution is a call for which the model gate replaced the model (OpenWOP envelope contract
@@ -211,6 +212,8 @@ type Query struct {
 	ErrorCode  string
 	// Kind, Provider and Model select runs with such a mark.
 	Kind, Provider, Model string
+	// AnsweredOn selects runs with a question that was answered on this day.
+	AnsweredOn string
 	// Since selects runs created then or later, Until those created before; in wire.TimeLayout.
 	Since, Until string
 	// MinCost selects runs that cost at least this many US dollars; nil does not filter.
@@ -233,6 +236,7 @@ func (q Query) Marks() []Mark {
 	var out []Mark
 	for _, m := range []Mark{
 		{Name: MarkKind, Value: q.Kind}, {Name: MarkProvider, Value: q.Provider}, {Name: MarkModel, Value: q.Model},
+		{Name: MarkAnswered, Value: q.AnsweredOn},
 	} {
 		if m.Value != "" {
 			out = append(out, m)

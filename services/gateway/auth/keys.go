@@ -32,12 +32,14 @@ const (
 	WorkflowsWrite   Scope = "workflows:write"
 	AuditRead        Scope = "audit:read"
 	WebhooksManage   Scope = "webhooks:manage"
+	// SystemRead is for operators: what it shows is of all tenants, without their names.
+	SystemRead Scope = "system:read"
 )
 
 // known are the scopes a key may have: the protocol's and this host's own.
 var known = []Scope{
 	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, RunsHold, TenantErase, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
-	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write",
+	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write", SystemRead,
 }
 
 // everyScope in a key's list grants all scopes.

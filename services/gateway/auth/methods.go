@@ -46,6 +46,7 @@ var methods = map[string]rule{
 	hostv1.Host_BulkAnnotateRuns_FullMethodName:           {scope: RunsRead},
 	hostv1.Host_WatchRuns_FullMethodName:                  {scope: RunsRead},
 	hostv1.Host_ListInterrupts_FullMethodName:             {scope: ApprovalsRespond},
+	hostv1.Host_CountInterrupts_FullMethodName:            {scope: ApprovalsRespond},
 	hostv1.Host_ListModelCapabilities_FullMethodName:      {scope: ManifestRead},
 	hostv1.Host_ListModelSubstitutions_FullMethodName:     {scope: RunsRead},
 	hostv1.Host_ListWorkflows_FullMethodName:              {scope: ManifestRead},
@@ -67,6 +68,7 @@ var methods = map[string]rule{
 	hostv1.Host_ListWebhooks_FullMethodName:           {scope: WebhooksManage},
 	hostv1.Host_RotateWebhookSecret_FullMethodName:    {scope: WebhooksManage},
 	hostv1.Host_ListWebhookDeliveries_FullMethodName:  {scope: WebhooksManage},
+	hostv1.Host_RedeliverWebhookEvent_FullMethodName:  {scope: WebhooksManage},
 
 	hostv1.Host_ListQuarantinedRuns_FullMethodName: {scope: RunsRead},
 	hostv1.Host_RetryQuarantinedRun_FullMethodName: {scope: RunsCancel},
@@ -80,6 +82,7 @@ var methods = map[string]rule{
 	hostv1.Host_ListHolds_FullMethodName:           {scope: RunsRead},
 	hostv1.Host_EraseTenant_FullMethodName:         {scope: TenantErase},
 	hostv1.Host_GetRetention_FullMethodName:        {scope: RunsRead},
+	hostv1.Host_GetSystem_FullMethodName:           {scope: SystemRead},
 	hostv1.Host_GetRunOwner_FullMethodName:         {scope: RunsRead},
 	hostv1.Host_GetRunView_FullMethodName:          {scope: RunsRead},
 	hostv1.Host_GetNodeInput_FullMethodName:        {scope: RunsRead, also: []Scope{ManifestRead}},               // it has the node's config

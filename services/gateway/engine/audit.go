@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"waybill.dev/waybill/internal/audit"
@@ -18,6 +19,8 @@ import (
 type AuditLog interface {
 	Verify(ctx context.Context, tenant string, w audit.Window) (audit.Result, error)
 	Page(ctx context.Context, tenant string, from int64, limit int) (page [][]byte, more bool, err error)
+	// End returns the sequence after the last entry.
+	End(ctx context.Context, tenant string) (int64, error)
 }
 
 // recordAudit writes an entry about the caller to the tenant's audit log. It returns when
@@ -126,7 +129,8 @@ func (s *Service) VerifyAuditLog(ctx context.Context, req *openwopv1.VerifyAudit
 	return out, nil
 }
 
-// ListAuditEntries lists the tenant's audit log as it is stored, oldest first.
+// ListAuditEntries lists the tenant's audit log as it is stored, oldest first unless the request asks
+// for the newest.
 func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEntriesRequest) (*hostv1.ListAuditEntriesResponse, error) {
 	if s.deps.AuditLog == nil {
 		return nil, errNoAudit()
@@ -135,40 +139,83 @@ func (s *Service) ListAuditEntries(ctx context.Context, req *hostv1.ListAuditEnt
 	if err != nil {
 		return nil, err
 	}
-	from, err := auditCursor(req)
+	at, err := auditCursor(req)
 	if err != nil {
 		return nil, err
 	}
-	page, more, err := s.deps.AuditLog.Page(ctx, auth.From(ctx).Tenant, from, int(limit))
+	if req.GetNewestFirst() {
+		return s.newestAudit(ctx, at, int64(limit))
+	}
+	page, more, err := s.deps.AuditLog.Page(ctx, auth.From(ctx).Tenant, max(at, 0), int(limit))
 	if err != nil {
 		return nil, err
 	}
-	out := &hostv1.ListAuditEntriesResponse{}
-	for _, line := range page {
-		out.Entries = append(out.Entries, &openwopv1.JsonDocument{Json: line})
-	}
+	out := &hostv1.ListAuditEntriesResponse{Entries: auditDocuments(page)}
 	if more {
-		next := base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, from+int64(len(page)), 10))
-		out.NextCursor = &next
+		out.NextCursor = auditPlace(max(at, 0) + int64(len(page)))
 	}
 	return out, nil
 }
 
-// auditCursor returns the first sequence of a page.
+// newestAudit returns the entries before a sequence, the newest first; a negative one is the end.
+func (s *Service) newestAudit(ctx context.Context, before, limit int64) (*hostv1.ListAuditEntriesResponse, error) {
+	tenant := auth.From(ctx).Tenant
+	end, err := s.deps.AuditLog.End(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if before < 0 || before > end {
+		before = end
+	}
+	out := &hostv1.ListAuditEntriesResponse{}
+	from := max(before-limit, 0)
+	if from == before {
+		return out, nil
+	}
+	page, _, err := s.deps.AuditLog.Page(ctx, tenant, from, int(before-from))
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(page)
+	if out.Entries = auditDocuments(page); from > 0 {
+		out.NextCursor = auditPlace(from)
+	}
+	return out, nil
+}
+
+func auditDocuments(page [][]byte) []*openwopv1.JsonDocument {
+	var out []*openwopv1.JsonDocument
+	for _, line := range page {
+		out = append(out, &openwopv1.JsonDocument{Json: line})
+	}
+	return out
+}
+
+// auditPlace returns the cursor of a sequence.
+func auditPlace(seq int64) *string {
+	place := base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, seq, 10))
+	return &place
+}
+
+// auditCursor returns the sequence of a page; -1 is the start of the list.
 func auditCursor(req *hostv1.ListAuditEntriesRequest) (int64, error) {
 	switch {
 	case req.FromSeq != nil && req.Cursor != nil:
 		return 0, fault.InvalidQuery("fromSeq", "cannot be combined with cursor")
+	case req.FromSeq != nil && req.GetNewestFirst():
+		return 0, fault.InvalidQuery("fromSeq", "cannot be combined with newestFirst")
 	case req.GetFromSeq() < 0:
 		return 0, fault.InvalidQuery("fromSeq", "want an integer of at least 0")
-	case req.Cursor == nil:
+	case req.FromSeq != nil:
 		return req.GetFromSeq(), nil
+	case req.Cursor == nil:
+		return -1, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(req.GetCursor())
 	if err == nil {
-		var from int64
-		if from, err = strconv.ParseInt(string(text), 10, 64); err == nil && from >= 0 {
-			return from, nil
+		var at int64
+		if at, err = strconv.ParseInt(string(text), 10, 64); err == nil && at >= 0 {
+			return at, nil
 		}
 	}
 	return 0, errCursor()

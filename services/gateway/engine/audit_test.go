@@ -63,6 +63,11 @@ func (b *book) Page(_ context.Context, tenant string, from int64, limit int) (pa
 	return page, from+int64(len(page)) < bookLength, b.err
 }
 
+func (b *book) End(_ context.Context, tenant string) (int64, error) {
+	b.tenant = tenant
+	return bookLength, b.err
+}
+
 // withBook returns the service over fakes, with an audit log.
 func withBook(t *testing.T) (*rig, *book) {
 	t.Helper()
@@ -140,10 +145,33 @@ func TestListAuditEntries_PagesToTheEnd(t *testing.T) {
 		{Cursor: proto.String("LTE")},
 		{FromSeq: proto.Int64(-1)},
 		{FromSeq: proto.Int64(1), Cursor: proto.String("MQ")},
+		{FromSeq: proto.Int64(1), NewestFirst: proto.Bool(true)},
 	} {
 		_, err := r.ListAuditEntries(as(t, liveKey), bad)
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", bad)
 	}
+}
+
+func TestListAuditEntries_PagesFromTheNewest(t *testing.T) {
+	t.Parallel()
+	r, b := withBook(t)
+	req := &hostv1.ListAuditEntriesRequest{Limit: proto.Int32(50), NewestFirst: proto.Bool(true)}
+	var all []string
+	for pages := 0; ; pages++ {
+		require.Less(t, pages, 3)
+		res, err := r.ListAuditEntries(as(t, betaKey), req)
+		require.NoError(t, err)
+		for _, e := range res.GetEntries() {
+			all = append(all, string(e.GetJson()))
+		}
+		if res.NextCursor == nil {
+			break
+		}
+		req.Cursor = res.NextCursor
+	}
+	require.Equal(t, "beta", b.tenant)
+	require.Len(t, all, bookLength)
+	require.Equal(t, []string{"119", "0"}, []string{all[0], all[bookLength-1]})
 }
 
 // Acknowledged actions are in the audit log. An action that cannot be recorded is not acknowledged.

@@ -66,6 +66,8 @@ type Deps struct {
 	Annotations *AnnotationStore
 	// Webhooks is nil if this host has no webhooks.
 	Webhooks *webhook.Service
+	// Warnings returns what is wrong with the host; nil if there is nothing to ask.
+	Warnings func() []string
 	Clock    func() time.Time
 }
 

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
-// ListInterrupts lists the open interrupts of the tenant's runs. It returns no tokens: the
-// caller has a credential to answer with.
+// ListInterrupts lists the open interrupts of the tenant's runs, or those answered on a day. It
+// returns no tokens: the caller has a credential to answer with.
 func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterruptsRequest) (*hostv1.ListInterruptsResponse, error) {
 	limit, err := pageSize(req.Limit)
 	if err != nil {
@@ -28,24 +28,53 @@ func (s *Service) ListInterrupts(ctx context.Context, req *hostv1.ListInterrupts
 	p := auth.From(ctx)
 	res, err := s.deps.EventLog.ListInterrupts(ctx, &eventlogv1.ListInterruptsRequest{
 		Tenant: p.Tenant, Limit: limit, Cursor: req.GetCursor(), WorkflowId: req.GetWorkflowId(), Kind: req.GetKind(),
+		AnsweredOn: req.GetAnsweredOn(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	who := interrupt.Responder{Principal: p.KeyID, User: p.User, Groups: p.Groups, Roles: p.Roles}
+	who := responder(p)
 	out := &hostv1.ListInterruptsResponse{NextCursor: stringOrNil(res.GetNextCursor())}
 	for _, i := range res.GetInterrupts() {
-		if req.GetEligible() && !mayAnswer(i.GetInterrupt(), who) {
+		admitted := mayAnswer(i.GetInterrupt(), who)
+		if req.GetEligible() && !admitted {
 			continue
 		}
-		out.Interrupts = append(out.Interrupts, &hostv1.OpenInterrupt{
-			RunId:      i.GetRunId(),
-			WorkflowId: i.GetWorkflowId(),
-			Status:     i.GetStatus(),
-			Interrupt:  &openwopv1.JsonDocument{Json: s.withVotes(ctx, p.Tenant, i)},
-		})
+		shown := &hostv1.OpenInterrupt{RunId: i.GetRunId(), WorkflowId: i.GetWorkflowId(), Status: i.GetStatus()}
+		if a := i.GetAnswer(); a != nil {
+			shown.Interrupt, shown.Answer = &openwopv1.JsonDocument{Json: i.GetInterrupt()}, interruptAnswer(a)
+		} else {
+			shown.Interrupt, shown.Answerable = &openwopv1.JsonDocument{Json: s.withVotes(ctx, p.Tenant, i)}, admitted
+		}
+		out.Interrupts = append(out.Interrupts, shown)
 	}
 	return out, nil
+}
+
+func responder(p *auth.Principal) interrupt.Responder {
+	return interrupt.Responder{Principal: p.KeyID, User: p.User, Groups: p.Groups, Roles: p.Roles}
+}
+
+func interruptAnswer(a *eventlogv1.InterruptAnswer) *hostv1.InterruptAnswer {
+	out := &hostv1.InterruptAnswer{At: a.GetAt(), By: stringOrNil(a.GetBy()), Action: stringOrNil(a.GetOutcome())}
+	if len(a.GetValue()) > 0 {
+		out.Value = &openwopv1.JsonDocument{Json: a.GetValue()}
+	}
+	return out
+}
+
+// CountInterrupts counts the open interrupts of the tenant's runs.
+func (s *Service) CountInterrupts(ctx context.Context, _ *hostv1.CountInterruptsRequest) (*hostv1.CountInterruptsResponse, error) {
+	p := auth.From(ctx)
+	res, err := s.deps.EventLog.CountInterrupts(ctx, &eventlogv1.CountInterruptsRequest{
+		Tenant: p.Tenant, Principal: p.KeyID, User: p.User, Groups: p.Groups, Roles: p.Roles,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &hostv1.CountInterruptsResponse{
+		Open: res.GetOpen(), Answerable: res.GetAnswerable(), DueSoon: res.GetDueSoon(), Truncated: !res.GetComplete(),
+	}, nil
 }
 
 // withVotes adds the state of a vote to a question. Votes that do not decide yet are not

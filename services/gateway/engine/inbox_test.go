@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,12 @@ var inbox = map[string]string{
 }
 
 func (l *eventLog) ListInterrupts(_ context.Context, r *eventlogv1.ListInterruptsRequest, _ ...grpc.CallOption) (*eventlogv1.ListInterruptsResponse, error) {
+	if r.GetAnsweredOn() != "" {
+		return &eventlogv1.ListInterruptsResponse{Interrupts: []*eventlogv1.OpenInterrupt{{
+			RunId: "done", Interrupt: json.RawMessage(inbox["open"]),
+			Answer: &eventlogv1.InterruptAnswer{At: r.GetAnsweredOn(), By: "ada", Outcome: "accept", Value: []byte(`{"action":"accept"}`)},
+		}}}, nil
+	}
 	out := &eventlogv1.ListInterruptsResponse{NextCursor: fmt.Sprintf("%s %d %s %s %s", r.GetTenant(), r.GetLimit(), r.GetCursor(), r.GetWorkflowId(), r.GetKind())}
 	for id, doc := range inbox {
 		out.Interrupts = append(out.Interrupts, &eventlogv1.OpenInterrupt{
@@ -43,6 +50,13 @@ func (l *eventLog) ListInterrupts(_ context.Context, r *eventlogv1.ListInterrupt
 		})
 	}
 	return out, nil
+}
+
+func (l *eventLog) CountInterrupts(_ context.Context, r *eventlogv1.CountInterruptsRequest, _ ...grpc.CallOption) (*eventlogv1.CountInterruptsResponse, error) {
+	if r.GetTenant() == "" || r.GetPrincipal() == "" || !slices.Contains(r.GetGroups(), "ops") {
+		return nil, fmt.Errorf("the caller is missing: %v", r)
+	}
+	return &eventlogv1.CountInterruptsResponse{Open: 9, Answerable: 6, DueSoon: 1}, nil
 }
 
 // The open interrupts of the tenant, or those that the caller may answer.
@@ -79,6 +93,40 @@ func TestListInterrupts_ListsWhatTheCallerMayAnswer(t *testing.T) {
 		_, err := r.ListInterrupts(as(t, liveKey), req)
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err))
 	}
+}
+
+// Each question says whether the caller may answer it. One that was answered has its answer instead.
+func TestListInterrupts_SaysWhatIsAnswerable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	res, err := r.ListInterrupts(as(t, opsKey), &hostv1.ListInterruptsRequest{})
+	require.NoError(t, err)
+	var answerable []string
+	for _, i := range res.GetInterrupts() {
+		require.Nil(t, i.GetAnswer())
+		if i.GetAnswerable() {
+			answerable = append(answerable, i.GetRunId())
+		}
+	}
+	require.ElementsMatch(t, []string{"open", "event", "ops", "releaser", "user", "escalated"}, answerable)
+
+	res, err = r.ListInterrupts(as(t, opsKey), &hostv1.ListInterruptsRequest{AnsweredOn: proto.String("2026-11-27")})
+	require.NoError(t, err)
+	require.Len(t, res.GetInterrupts(), 1)
+	done := res.GetInterrupts()[0]
+	require.False(t, done.GetAnswerable())
+	require.Equal(t, []string{"2026-11-27", "ada", "accept"}, []string{done.GetAnswer().GetAt(), done.GetAnswer().GetBy(), done.GetAnswer().GetAction()})
+	require.JSONEq(t, `{"action":"accept"}`, string(done.GetAnswer().GetValue().GetJson()))
+}
+
+// The count is that of the caller's tenant and memberships.
+func TestCountInterrupts_CountsForTheCaller(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	res, err := r.CountInterrupts(as(t, opsKey), &hostv1.CountInterruptsRequest{})
+	require.NoError(t, err)
+	require.Equal(t, []int64{9, 6, 1}, []int64{res.GetOpen(), res.GetAnswerable(), res.GetDueSoon()})
+	require.True(t, res.GetTruncated())
 }
 
 // A key that is bound to a user gets no token, which would allow a second vote. A gate with named

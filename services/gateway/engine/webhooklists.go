@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,4 +148,26 @@ func pending(ctx context.Context, hooks *webhook.Service, tenant, id string) ([]
 		}
 	}
 	return out, nil
+}
+
+// RedeliverWebhookEvent sends a failed delivery once more, and returns the outcome of this attempt.
+func (s *Service) RedeliverWebhookEvent(ctx context.Context, req *hostv1.RedeliverWebhookEventRequest) (*hostv1.RedeliverWebhookEventResponse, error) {
+	hooks, err := s.webhookService()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, fault.InBody(err)
+	}
+	if req.GetSequence() < 0 {
+		return nil, fault.InvalidBody("/sequence", "want an integer of at least 0")
+	}
+	res, err := hooks.Redeliver(ctx, auth.From(ctx).Tenant, req.GetWebhookId(), req.GetRunId(), int(req.GetSequence()))
+	if errors.Is(err, webhook.ErrNoDeadLetter) {
+		return nil, fault.New(fault.NotFound, "this webhook has no failed delivery of the event; it may have been delivered since")
+	}
+	if err != nil {
+		return nil, webhookFault(err)
+	}
+	return &hostv1.RedeliverWebhookEventResponse{Delivered: res.Reason == "", Reason: stringOrNil(res.Reason)}, nil
 }

@@ -161,6 +161,14 @@ var Routes = []Route{
 	},
 	{HTTP: http.MethodGet, Path: "/v1/webhooks", Method: hostv1.Host_ListWebhooks_FullMethodName, Success: 200},
 	{
+		HTTP:     http.MethodPost,
+		Path:     "/v1/webhooks/{webhook_id}:redeliver",
+		Method:   hostv1.Host_RedeliverWebhookEvent_FullMethodName,
+		Success:  200,
+		Body:     func() proto.Message { return &hostv1.RedeliverWebhookEventRequest{} },
+		FromPath: []string{"webhookId"},
+	},
+	{
 		HTTP:         http.MethodPost,
 		Path:         "/v1/webhooks/{webhook_id}:rotate",
 		Method:       hostv1.Host_RotateWebhookSecret_FullMethodName,
@@ -235,6 +243,7 @@ var Routes = []Route{
 		BodyOptional: true,
 	},
 	{HTTP: http.MethodGet, Path: "/v1/retention", Method: hostv1.Host_GetRetention_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/system", Method: hostv1.Host_GetSystem_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/runs/{run_id}:owner", Method: hostv1.Host_GetRunOwner_FullMethodName, Success: 200},
 	{
 		HTTP:     http.MethodGet,
@@ -290,6 +299,7 @@ var Routes = []Route{
 		Body: func() proto.Message { return &hostv1.BulkAnnotateRunsRequest{} },
 	},
 	{HTTP: http.MethodGet, Path: "/v1/interrupts", Method: hostv1.Host_ListInterrupts_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/interrupts:count", Method: hostv1.Host_CountInterrupts_FullMethodName, Success: 200},
 	{
 		HTTP:    http.MethodGet,
 		Path:    "/v1/models:capabilities",

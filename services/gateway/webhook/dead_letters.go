@@ -37,8 +37,12 @@ func (d *deadLetters) Put(ctx context.Context, id laneID, l DeadLetter) error {
 	if err != nil {
 		return fmt.Errorf("write dead letter: %w", err)
 	}
-	_, err = d.kv.Put(ctx, fmt.Sprintf("%s%s.%s.%s.%0*d", deadPrefix, id.Tenant, id.Webhook, id.RunID, sequenceDigits, l.Sequence), b)
+	_, err = d.kv.Put(ctx, deadKey(id, l.Sequence), b)
 	return err
+}
+
+func deadKey(id laneID, sequence int) string {
+	return fmt.Sprintf("%s%s.%s.%s.%0*d", deadPrefix, id.Tenant, id.Webhook, id.RunID, sequenceDigits, sequence)
 }
 
 // List returns the dead letters of a subscription, ordered by run and sequence.

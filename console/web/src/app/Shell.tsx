@@ -5,11 +5,16 @@ import { signOut, useConfig } from "../api/session";
 import { Mark } from "../ui/Mark";
 import { PageBoundary } from "../ui/PageBoundary";
 import { useAnnouncement } from "../ui/announce";
+import { loaded } from "../ui/load";
+import { useWaiting, waitingText } from "../ui/title";
+import { setZone, useZone, type Zone } from "../ui/zone";
 import { KeysDialog } from "./KeysDialog";
 import { useShortcuts } from "./keys";
 import { navigation, routes } from "./routes";
 import { setTheme, useTheme, type Theme } from "./theme";
 import { NotFoundPage } from "../pages/NotFoundPage";
+
+const WaitingCount = loaded(() => import("../inbox/WaitingCount"));
 
 /** The frame of every page: navigation and settings. */
 export function Shell(): ReactNode {
@@ -17,6 +22,18 @@ export function Shell(): ReactNode {
   const config = useConfig();
   const [keysShown, showKeys] = useState(false);
   const main = useRef<HTMLElement>(null);
+  const zone = useZone(); // pages format times when they render
+  // The menu of a narrow window is open on the page where it was opened.
+  const [menuAt, openMenu] = useState<string>();
+  const menuOpen = menuAt === path;
+  useEffect(() => {
+    if (!menuOpen) return;
+    const close = (event: KeyboardEvent): void => {
+      if (event.key === "Escape") openMenu(undefined);
+    };
+    document.addEventListener("keydown", close);
+    return () => document.removeEventListener("keydown", close);
+  }, [menuOpen]);
   useFocusOnNavigation(path, main);
   useShortcuts([
     ...navigation.map((page) => ({ keys: page.key, does: `Go to ${page.name}`, run: () => navigate(page.path) })),
@@ -35,47 +52,60 @@ export function Shell(): ReactNode {
       >
         Skip to the content
       </a>
-      <header className="bar">
+      <header className={menuOpen ? "bar menu-open" : "bar"}>
         <Link href="/" className="brand" aria-label="Waybill, all runs">
           <Mark /> Waybill
         </Link>
         {config.mode === "dev" && <span className="mode">development</span>}
-        <nav aria-label="Pages">
-          <ul>
-            {(config.signedIn ? navigation : []).map((page) => (
-              <li key={page.path}>
-                <Link href={page.path} aria-current={isCurrent(page.path, path) ? "page" : undefined}>
-                  {page.name}
-                </Link>
-              </li>
-            ))}
-          </ul>
-        </nav>
-        <div className="bar-end">
-          {config.session && (
-            <span className="who" title={`Tenant ${config.session.tenant}, key ${config.session.keyId}`}>
-              {config.session.user ?? config.session.tenant}
-            </span>
-          )}
-          <ThemeSwitch />
-          <button type="button" className="quiet" onClick={() => showKeys(true)} aria-label="Keyboard shortcuts" title="Keyboard shortcuts">
-            <kbd aria-hidden="true">?</kbd>
-          </button>
-          {config.signedIn && (
-            <button
-              type="button"
-              className="quiet"
-              onClick={() => {
-                void signOut().finally(leaveAllTabs);
-              }}
-            >
-              Sign out
+        <button type="button" className="bar-menu" aria-expanded={menuOpen} aria-controls="bar-more" onClick={() => openMenu(menuOpen ? undefined : path)}>
+          Menu <WaitingBadge />
+        </button>
+        <div className="bar-more" id="bar-more">
+          <nav aria-label="Pages">
+            <ul>
+              {(config.signedIn ? navigation : []).map((page) => (
+                <li key={page.path}>
+                  <Link href={page.path} aria-current={isCurrent(page.path, path) ? "page" : undefined} onClick={() => openMenu(undefined)}>
+                    {page.name}
+                    {page.path === "/inbox" && <WaitingBadge />}
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          </nav>
+          <div className="bar-end">
+            {config.session && (
+              <span className="who">
+                Tenant {config.session.tenant}
+                {config.session.user && `, ${config.session.user}`}
+              </span>
+            )}
+            <ThemeSwitch />
+            <ZoneSwitch />
+            <button type="button" className="quiet" onClick={() => showKeys(true)}>
+              Keyboard shortcuts <kbd aria-hidden="true">?</kbd>
             </button>
-          )}
+            {config.signedIn && (
+              <button
+                type="button"
+                className="quiet"
+                onClick={() => {
+                  void signOut().finally(leaveAllTabs);
+                }}
+              >
+                Sign out
+              </button>
+            )}
+          </div>
         </div>
       </header>
+      {config.session?.scopes.includes("approvals:respond") && (
+        <Suspense fallback={null}>
+          <WaitingCount />
+        </Suspense>
+      )}
       <main id="main" ref={main} tabIndex={-1}>
-        <PageBoundary key={path}>
+        <PageBoundary key={`${path} ${zone}`}>
           <Suspense fallback={<p className="loading">Loading…</p>}>
             <Switch>
               {routes.map((route) => (
@@ -110,6 +140,26 @@ function useFocusOnNavigation(path: string, main: { current: HTMLElement | null 
 function Announcer(): ReactNode {
   return (
     <output className="unseen">{useAnnouncement()}</output>
+  );
+}
+
+function WaitingBadge(): ReactNode {
+  const waiting = useWaiting();
+  if (waiting.count === 0) return null;
+  return (
+    <span className={waiting.soon ? "nav-count soon" : "nav-count"}>
+      {waitingText(waiting)}
+      <span className="unseen"> open {waiting.count === 1 ? "question" : "questions"} for you{waiting.soon && ", due soon"}</span>
+    </span>
+  );
+}
+
+function ZoneSwitch(): ReactNode {
+  return (
+    <select className="quiet" aria-label="Time zone" value={useZone()} onChange={(event) => setZone(event.target.value as Zone)}>
+      <option value="local">Local time</option>
+      <option value="utc">UTC</option>
+    </select>
   );
 }
 

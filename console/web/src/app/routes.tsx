@@ -24,6 +24,11 @@ export const routes: readonly { path: string; page: Page }[] = [
   { path: "/answer", page: loaded(() => import("../pages/answer/AnswerPage")) },
   { path: "/capabilities", page: loaded(() => import("../pages/capabilities/CapabilitiesPage")) },
   { path: "/system", page: loaded(() => import("../pages/system/SystemPage")) },
+  { path: "/system/webhooks", page: loaded(() => import("../pages/system/WebhooksPage")) },
+  { path: "/system/audit", page: loaded(() => import("../pages/system/AuditPage")) },
+  { path: "/system/data", page: loaded(() => import("../pages/system/DataPage")) },
+  { path: "/system/access", page: loaded(() => import("../pages/system/AccessPage")) },
+  { path: "/system/about", page: loaded(() => import("../pages/system/AboutPage")) },
   { path: "/api", page: loaded(() => import("../pages/api/ApiPage")) },
 ];
 

@@ -1,22 +1,24 @@
+import { useQuery } from "@tanstack/react-query";
 import { useId, useState, type ReactNode } from "react";
+import { fetchJson } from "../api/client";
 import type { Json } from "../api/json";
-import { stringifyJson } from "../api/json";
 import { record, text, texts } from "../ladder/events";
 import { Payload } from "../media/Payload";
 import { Explanation } from "../explain/Explanation";
 import { Text } from "../ui/Text";
-import { offered, type Action, type KindProps } from "./question";
+import { offered, type Action, type KindProps, type Question } from "./question";
+import { ValueForm } from "./ValueForm";
 
 const names: Record<Action, string> = { accept: "Accept", reject: "Reject", refine: "Refine…", "edit-accept": "Edit and accept…", ask: "Ask…" };
 
 /** An approval: the content under review, then the decisions of its gate. */
-export function Approval({ question, blocked, busy, untrusted, answer }: KindProps): ReactNode {
+export function Approval({ question, blocked, busy, places, untrusted, answer }: KindProps): ReactNode {
   const { data } = question;
   const prefix = useId();
   const [panel, setPanel] = useState<Action>();
   const [comment, setComment] = useState("");
   const [words, setWords] = useState("");
-  const [edited, setEdited] = useState(() => stringifyJson(data.artifactData ?? null, 2));
+  const [edits, setEdits] = useState(false);
   const [wrong, setWrong] = useState<string>();
   const [voter, setVoter] = useState("");
   const [override, setOverride] = useState(false);
@@ -36,18 +38,11 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
   };
   const press = (action: Action): void => {
     setWrong(undefined);
+    if (action === "edit-accept") setEdits(true);
     if (action === "accept" || action === "reject") send(action);
     else setPanel(panel === action ? undefined : action);
   };
   const confirm = (): void => {
-    if (panel === "edit-accept") {
-      try {
-        send("edit-accept", { editedArtifactData: JSON.parse(edited) as unknown });
-      } catch {
-        setWrong("This is not valid JSON.");
-      }
-      return;
-    }
     if (words.trim() === "") {
       setWrong(panel === "ask" ? "Write a question." : "Describe what to improve.");
       return;
@@ -106,13 +101,43 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
           <Explanation code="untrusted_content_blocks_approval" message="This content is untrusted and cannot be accepted." />
         </div>
       )}
-      <fieldset className="decisions" aria-describedby={tainted ? `${prefix}tainted` : undefined}>
+      {edits && (
+        <div className="panel" hidden={panel !== "edit-accept"}>
+          <EditForm question={question} off={off("edit-accept")} places={places} onSend={(editedArtifactData) => send("edit-accept", { editedArtifactData })} onBack={() => setPanel(undefined)} />
+        </div>
+      )}
+      {panel !== undefined && panel !== "edit-accept" && (
+        <form
+          className="panel"
+          noValidate
+          onSubmit={(e) => {
+            e.preventDefault();
+            confirm();
+          }}
+        >
+          <div className="field">
+            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : "What to improve"}</label>
+            <textarea id={`${prefix}panel`} rows={3} value={words} aria-invalid={wrong !== undefined} onChange={(e) => setWords(e.target.value)} />
+            {wrong && <p className="wrong">{wrong}</p>}
+          </div>
+          <div className="decisions">
+            <button type="submit" className="primary" disabled={off(panel)}>
+              {panel === "ask" ? "Send the question" : "Send back for refinement"}
+            </button>
+            <button type="button" onClick={() => setPanel(undefined)}>
+              Go back
+            </button>
+          </div>
+        </form>
+      )}
+      <fieldset className={panel === undefined ? "decisions sticky" : "decisions"} aria-describedby={tainted ? `${prefix}tainted` : undefined}>
         <legend className="unseen">Decision</legend>
         {offered(question).map((action) => (
           <button
             key={action}
             type="button"
             className={action === "accept" ? "primary" : action === "reject" ? "danger" : undefined}
+            data-action={action}
             disabled={off(action)}
             aria-expanded={action === "accept" || action === "reject" ? undefined : panel === action}
             onClick={() => press(action)}
@@ -121,23 +146,41 @@ export function Approval({ question, blocked, busy, untrusted, answer }: KindPro
           </button>
         ))}
       </fieldset>
-      {panel && (
-        <div className="panel">
-          <div className="field">
-            <label htmlFor={`${prefix}panel`}>{panel === "ask" ? "Your question" : panel === "refine" ? "What to improve" : "Edited, as JSON"}</label>
-            {panel === "edit-accept" ? (
-              <textarea id={`${prefix}panel`} className="mono" rows={10} spellCheck={false} value={edited} aria-invalid={wrong !== undefined} onChange={(e) => setEdited(e.target.value)} />
-            ) : (
-              <textarea id={`${prefix}panel`} rows={3} value={words} aria-invalid={wrong !== undefined} onChange={(e) => setWords(e.target.value)} />
-            )}
-            {wrong && <p className="wrong">{wrong}</p>}
-          </div>
-          <button type="button" className="primary" disabled={off(panel)} onClick={confirm}>
-            {panel === "ask" ? "Send the question" : panel === "refine" ? "Send back for refinement" : "Accept the edited version"}
-          </button>
-        </div>
-      )}
     </div>
+  );
+}
+
+type EditProps = { question: Question; off: boolean; places: Map<string, string>; onSend: (value: Json) => void; onBack: () => void };
+
+/** Edits the content under review. Its fields are those that the gate's schema of answers declares, or the content's kind. */
+function EditForm({ question, off, places, onSend, onBack }: EditProps): ReactNode {
+  const declared = record(record(question.resumeSchema).properties).editedArtifactData;
+  const type = text(question.data.artifactType);
+  const kind = declared === undefined && type?.includes(".") ? type : undefined; // the names of other contents have no dot
+  const { data, isPending } = useQuery({
+    queryKey: ["schema", kind],
+    queryFn: ({ signal }) => fetchJson(`/schemas/envelopes/${encodeURIComponent(kind ?? "")}.schema.json`, { signal, credentials: "omit" }),
+    enabled: kind !== undefined,
+    staleTime: 300_000,
+    retry: false,
+  });
+  if (kind !== undefined && isPending) return <p className="loading">Loading…</p>;
+  return (
+    <ValueForm
+      name="Edited version"
+      declared={declared ?? data}
+      checks={declared !== undefined}
+      initial={(question.data.artifactData ?? null) as Json}
+      send="Accept the edited version"
+      off={off}
+      places={places}
+      root="/editedArtifactData"
+      onSend={onSend}
+    >
+      <button type="button" onClick={onBack}>
+        Go back
+      </button>
+    </ValueForm>
   );
 }
 

@@ -12,7 +12,10 @@ import { Clarification } from "./Clarification";
 import { Custom, External, Form, LowConfidence } from "./Others";
 import { approvers, isForm, kindLook, titleOf, votesInWords, type KindProps, type Question } from "./question";
 import { useAnswer, type Answering, type Elsewhere, type Send } from "./useAnswer";
-import { When } from "./When";
+import { Due, When } from "./When";
+import { JsonView } from "../ui/JsonView";
+import { Payload } from "../media/Payload";
+import type { Json } from "../api/json";
 import "./inbox.css";
 import "../styles/form.css";
 
@@ -29,6 +32,8 @@ type Props = {
   onDone?: () => void;
   /** Additional content of the card's header. */
   extra?: ReactNode;
+  /** The way to the next question; it gets the focus after an answer. */
+  next?: ReactNode;
   /** Level of the card's heading. */
   level?: 2 | 3;
 };
@@ -43,7 +48,7 @@ export function QuestionCard(props: Props): ReactNode {
   const over = answering.state === "answered" || answering.state === "elsewhere";
   // The pressed button is removed, so focus moves to the outcome.
   useEffect(() => {
-    if (over) outcome.current?.focus();
+    if (over) (outcome.current?.querySelector<HTMLElement>(".next-question") ?? outcome.current)?.focus();
   }, [over]);
   const votes = answering.state === "counted" && answering.votes ? answering.votes : question.votes;
   return (
@@ -72,7 +77,7 @@ export function QuestionCard(props: Props): ReactNode {
           {question.dueAt && (
             <>
               {" "}
-              · due <When at={question.dueAt} />
+              · <Due at={question.dueAt} />
             </>
           )}
           {approvers(question.data) && <> · for <Name text={approvers(question.data) ?? ""} /></>}
@@ -81,6 +86,8 @@ export function QuestionCard(props: Props): ReactNode {
       {over || (resolved && answering.state !== "sending") ? (
         <div ref={outcome} tabIndex={-1} className="question-over">
           <Over answering={answering} resolved={resolved} runPath={runPath} />
+          {props.next && <p className="ways">{props.next}</p>}
+          <Reviewed question={question} value={answering.state === "answered" ? answering.value : ((answering.state === "elsewhere" ? answering.found : undefined) ?? resolved)?.value} />
         </div>
       ) : (
         <>
@@ -127,8 +134,8 @@ function Over({ answering, resolved, runPath }: { answering: Answering; resolved
   if (who || code === undefined || code === "interrupt_already_resolved") {
     return (
       <p className="note idle">
-        <strong>Already answered{who?.by ? <> by {who.by}</> : ""}</strong>
-        {who?.action ? `: ${who.action}` : ""}
+        <strong>{who?.action === "timeout" && !who.by ? "Not answered in time" : <>Already answered{who?.by ? <> by <Name text={who.by} /></> : ""}</>}</strong>
+        {who?.action && who.action !== "timeout" ? <>: <Name text={who.action} /></> : ""}
         {who?.at ? (
           <>
             , <When at={who.at} />
@@ -146,6 +153,36 @@ function Over({ answering, resolved, runPath }: { answering: Answering; resolved
         <strong>{code === "interrupt_expired" ? "The deadline for an answer has passed." : "This question is closed."}</strong> {explain(code)?.meaning} {link}
       </p>
     </div>
+  );
+}
+
+/** What was decided about, and the answer. */
+function Reviewed({ question, value }: { question: Question; value: Json | undefined }): ReactNode {
+  const { data } = question;
+  const described = text(data.description);
+  return (
+    <>
+      {described && (
+        <p>
+          <Text text={described} />
+        </p>
+      )}
+      {question.kind === "approval" && data.artifactData !== undefined && data.artifactData !== null && (
+        <details>
+          <summary>What was reviewed</summary>
+          <div className="artifact">
+            <Payload kind={text(data.artifactType)} payload={data.artifactData as Json} />
+          </div>
+        </details>
+      )}
+      {Array.isArray(data.questions) && <JsonView value={data.questions as Json} open={2} />}
+      {value !== undefined && (
+        <section aria-label="The answer">
+          <h3>The answer</h3>
+          <JsonView value={value} open={3} />
+        </section>
+      )}
+    </>
   );
 }
 

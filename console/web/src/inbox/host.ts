@@ -5,10 +5,9 @@ import { api, bodyAs, fetchJson } from "../api/client";
 import type { Provenance } from "../a2ui/SurfaceForm";
 import { isStatus } from "../api/errors";
 import type { Json } from "../api/json";
-import type { RunEvent } from "../api/model";
-import { hostURL } from "../api/base";
+import type { RunEvent, RunRow } from "../api/model";
 import { record, text } from "../ladder/events";
-import { openStream } from "../live/link";
+import { asks, useRunFeed } from "./feed";
 import type { RunLog } from "../live/runLog";
 import { questionOf, type Question } from "./question";
 import type { Elsewhere, Send } from "./useAnswer";
@@ -17,52 +16,65 @@ export interface Item {
   runId: string;
   workflowId: string;
   question: Question;
+  /** This key may answer it. */
+  answerable: boolean;
+  /** The recorded answer; undefined while the question is open. */
+  answer?: Elsewhere | undefined;
 }
 
-type Page = { interrupts?: { runId: string; workflowId: string; interrupt?: Json }[]; nextCursor?: string };
+type Row = { runId: string; workflowId: string; interrupt?: Json; answerable?: boolean; answer?: { at: string; by?: string; action?: string; value?: Json } };
+type Page = { interrupts?: Row[]; nextCursor?: string };
 
 const key = ["interrupts"] as const;
 // Votes create no event, so questions with a quorum are polled. Without a feed, all questions are polled.
 const refresh = 5000;
+const changeEvery = 300;
+/** The most questions that the inbox loads. */
+export const mostItems = 2000;
 
-const itemsOf = (page: Page): Item[] => (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt) }));
+const itemsOf = (page: Page): Item[] =>
+  (page.interrupts ?? []).map((i) => ({ runId: i.runId, workflowId: i.workflowId, question: questionOf(i.interrupt), answerable: i.answerable ?? false, answer: i.answer }));
 
-async function list(query: string, signal: AbortSignal): Promise<Item[]> {
+async function list(query: string, signal?: AbortSignal): Promise<Item[]> {
   const out: Item[] = [];
   for (let cursor = ""; ; ) {
-    const page = await fetchJson<Page & Json>(`/v1/interrupts?limit=100${query}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, { signal });
+    const page = await fetchJson<Page & Json>(`/v1/interrupts?limit=200${query}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`, signal ? { signal } : {});
     out.push(...itemsOf(page));
-    if (!page.nextCursor || out.length >= 500) return out;
+    if (!page.nextCursor || out.length >= mostItems) return out;
     cursor = page.nextCursor;
   }
+}
+
+/** Returns the ids of the questions that this key may answer now. */
+export async function answerableNow(): Promise<Set<string>> {
+  return new Set((await list("&eligible=true")).map((i) => i.question.interruptId));
 }
 
 export interface Inbox {
   /** All questions of the tenant's runs; undefined until loaded. */
   items: Item[] | undefined;
-  /** Interrupt ids that this key may answer. */
-  mine: Set<string>;
   /** The key lacks the scope for answers. */
   reader: boolean;
-  /** Loading of the answerable questions has finished or failed. */
-  settled: boolean;
   error: Error | null;
   at: number;
   refetch: () => void;
 }
 
-/** Returns the open questions, updated while the page is visible. */
-export function useInbox(live: boolean): Inbox {
+/** Returns the open questions, of all workflows or one, updated while the page is visible. */
+export function useInbox(live: boolean, workflowId = ""): Inbox {
   const client = useQueryClient();
-  const fed = useFeed(live);
-  const [voting, setVoting] = useState(false);
-  const interval = live && (voting || !fed) ? refresh : false;
-  const all = useQuery({ queryKey: [...key, "all"], queryFn: ({ signal }) => list("", signal), refetchInterval: interval, staleTime: 1000 });
-  const votes = all.data?.some((i) => i.question.votes !== undefined) ?? false;
-  if (votes !== voting) setVoting(votes);
-  const mine = useQuery({ queryKey: [...key, "mine"], queryFn: ({ signal }) => list("&eligible=true", signal), refetchInterval: interval, staleTime: 1000 });
+  const again = (): void => void client.invalidateQueries({ queryKey: [...key, "open"] });
+  const [polls, setPolls] = useState(false);
+  const interval = live && polls ? refresh : false;
+  const of = workflowId && `&workflowId=${encodeURIComponent(workflowId)}`;
+  const all = useQuery({ queryKey: [...key, "open", "all", workflowId], queryFn: ({ signal }) => list(of, signal), refetchInterval: interval, staleTime: 1000 });
   const reader = isStatus(all.error, 403);
-  const waiting = useQuery({ queryKey: [...key, "waiting"], queryFn: ({ signal }) => waitingRuns(signal), enabled: reader, refetchInterval: reader ? interval : false, staleTime: 1000 });
+  const waiting = useQuery({ queryKey: [...key, "open", "waiting"], queryFn: ({ signal }) => waitingRuns(signal), enabled: reader, refetchInterval: reader ? interval : false, staleTime: 1000 });
+  const items = reader ? waiting.data : all.data;
+  const concerns = (row: RunRow): boolean => asks(row) || items === undefined || items.some((i) => i.runId === row.runId || i.question.partial);
+  const fed = useRunFeed(live, changeEvery, concerns, again);
+  const needed = !fed || (items?.some((i) => i.question.votes !== undefined) ?? false);
+  if (needed !== polls) setPolls(needed);
   useEffect(
     () =>
       onAnswerElsewhere(() => {
@@ -71,44 +83,23 @@ export function useInbox(live: boolean): Inbox {
     [client],
   );
   return {
-    items: reader ? waiting.data : all.data,
-    mine: new Set(mine.data?.map((i) => i.question.interruptId)),
+    items,
     reader,
-    settled: !mine.isPending,
     error: reader ? waiting.error : all.error,
     at: all.dataUpdatedAt,
     refetch: () => void client.invalidateQueries({ queryKey: key }),
   };
 }
 
-/** Reloads the list when a run changes; returns false if the feed is unavailable. */
-function useFeed(live: boolean): boolean {
-  const client = useQueryClient();
-  const [fed, setFed] = useState(true);
-  useEffect(() => {
-    if (!live) return;
-    let soon: ReturnType<typeof setTimeout> | undefined;
-    const again = (): void => {
-      soon ??= setTimeout(() => {
-        soon = undefined;
-        void client.invalidateQueries({ queryKey: key });
-      }, 200);
-    };
-    const close = openStream(`${hostURL}/v1/runs:watch`, undefined, {
-      onFrames: (frames) => frames.some((f) => f.event === "run") && again(),
-      onState: (state) => {
-        setFed(state !== "polling");
-        if (state === "live") again();
-      },
-      onClosed: () => undefined,
-      onRefused: () => setFed(false),
-    });
-    return () => {
-      clearTimeout(soon);
-      close();
-    };
-  }, [client, live]);
-  return fed;
+/** Returns the questions that were answered on a day in UTC, the latest first. */
+export function useAnswered(day: string): { items: Item[] | undefined; error: Error | null; refetch: () => void } {
+  const { data, error, refetch } = useQuery({
+    queryKey: [...key, "answered", day],
+    queryFn: ({ signal }) => list(`&answeredOn=${encodeURIComponent(day)}`, signal),
+    staleTime: 1000,
+  });
+  const items = data?.toSorted((a, b) => (b.answer?.at ?? "").localeCompare(a.answer?.at ?? ""));
+  return { items, error, refetch: () => void refetch() };
 }
 
 // A key without the scope reads the questions from the logs of the waiting runs.
@@ -118,7 +109,7 @@ async function waitingRuns(signal: AbortSignal): Promise<Item[]> {
     const { runs } = await fetchJson<{ runs: { runId: string; workflowId: string }[] }>(`/v1/runs?status=${status}&limit=20`, { signal });
     const logs = await Promise.all(runs.map((r) => eventsOf(r.runId, signal)));
     runs.forEach(({ runId, workflowId }, i) => {
-      for (const question of openIn(logs[i] ?? [])) out.push({ runId, workflowId, question });
+      for (const question of openIn(logs[i] ?? [])) out.push({ runId, workflowId, question, answerable: false });
     });
   }
   return out;
@@ -182,12 +173,19 @@ export function resolutionIn(events: readonly RunEvent[], interruptId: string): 
   const e = events.findLast((x) => x.type === "interrupt.resolved" && record(x.payload).interruptId === interruptId);
   if (!e) return undefined;
   const p = record(e.payload);
-  return { by: text(p.resolvedBy), action: text(record(p.resumeValue).action) ?? text(p.outcome), at: text(p.resolvedAt) ?? e.timestamp };
+  const action = text(record(p.resumeValue).action) ?? text(p.reason) ?? text(p.outcome);
+  return { by: text(p.resolvedBy), action, at: text(p.resolvedAt) ?? e.timestamp, value: p.resumeValue as Json | undefined };
 }
 
 /** Reports whether a question contains untrusted content. */
 export const isUntrusted = (log: RunLog, interruptId: string): boolean =>
   log.events.some((e) => e.type === "interrupt.requested" && e.contentTrust === "untrusted" && record(e.payload).interruptId === interruptId);
+
+/** Returns a question of a log, open or not. */
+export function questionIn(events: readonly RunEvent[], interruptId: string): Question | undefined {
+  const p = record(events.find((e) => e.type === "interrupt.requested" && record(e.payload).interruptId === interruptId)?.payload);
+  return p.interruptId === undefined ? undefined : questionOf({ ...p, payload: p });
+}
 
 /** Reads the log of the run and returns the resolution. */
 export async function findResolution(runId: string, interruptId: string): Promise<Elsewhere | undefined> {

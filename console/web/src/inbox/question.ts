@@ -106,6 +106,9 @@ export type Action = (typeof actions)[number];
 /** Returns the actions of a gate, in the protocol's order. */
 export const offered = (q: Question): Action[] => actions.filter((a) => texts(q.data.actions).includes(a));
 
+/** Reports whether a question may be accepted or rejected together with others: its workflow allows it. */
+export const allowsBulk = (q: Question): boolean => q.kind === "approval" && q.data.bulkAnswers === true && !q.partial;
+
 /** Names the approvers; undefined if any key with the scope may answer. */
 export function approvers(data: Record<string, unknown>): string | undefined {
   const named = [

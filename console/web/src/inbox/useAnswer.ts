@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import { idempotencyKey } from "../api/client";
 import { ApiError, UnreachableError } from "../api/errors";
+import type { Json } from "../api/json";
 import { announce } from "../ui/announce";
 import { number, record, text } from "../ladder/events";
 import type { Votes } from "./question";
@@ -13,13 +14,14 @@ export interface Elsewhere {
   by?: string | undefined;
   action?: string | undefined;
   at?: string | undefined;
+  value?: Json | undefined;
 }
 
 export type Answering =
   | { state: "open" }
   | { state: "sending" }
   | { state: "counted"; votes: Votes | undefined; action: string | undefined }
-  | { state: "answered"; action: string | undefined; status: string | undefined }
+  | { state: "answered"; action: string | undefined; status: string | undefined; value: Json }
   | { state: "elsewhere"; code: string; found?: Elsewhere | undefined }
   | { state: "refused"; error: unknown; places: Map<string, string> };
 
@@ -66,7 +68,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
           set({ state: "counted", action, votes: required === undefined ? undefined : { accepts: number(i.accepts) ?? 0, rejects: number(i.rejects) ?? 0, required } });
           announce(outcome === "asked" ? "Your question was sent" : `Your vote was counted: ${number(i.accepts) ?? 0} of ${required ?? 0}`);
         } else {
-          set({ state: "answered", action, status });
+          set({ state: "answered", action, status, value: value as Json });
           announce("Your answer was taken");
         }
         onDone?.();

@@ -1,5 +1,6 @@
 import { useSyncExternalStore } from "react";
 import { escapeHidden } from "./escape";
+import { currentZone, type Zone } from "./zone";
 
 /** Formats a duration in its two largest units. */
 export function duration(ms: number): string {
@@ -27,25 +28,47 @@ export function ago(ms: number): string {
   return `${Math.floor(s / 86_400)} d ago`;
 }
 
-const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
-const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false });
+type Formats = { day: Intl.DateTimeFormat; clock: Intl.DateTimeFormat; zone: Intl.DateTimeFormat };
 
-/** Formats the local time of day with milliseconds. */
+function formats(timeZone: string | undefined): Formats {
+  return {
+    day: new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone }),
+    clock: new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false, timeZone }),
+    zone: new Intl.DateTimeFormat("en-GB", { timeZoneName: "short", timeZone }),
+  };
+}
+
+const inZone: { [zone in Zone]: Formats } = { local: formats(undefined), utc: formats("UTC") };
+
+const here = (): Formats => inZone[currentZone()];
+
+/** Formats the time of day with milliseconds. */
 export function clock(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : clockFormat.format(at);
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : here().clock.format(at);
 }
 
-/** Formats the local date and time. */
+/** Formats date, time and time zone. */
 export function dateTime(iso: string): string {
   const at = new Date(iso);
-  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${day.format(at)}, ${clockFormat.format(at).slice(0, 8)}`;
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${here().day.format(at)}, ${here().clock.format(at).slice(0, 8)} ${zoneName(at)}`;
 }
 
-/** Formats the local time of day, with the date unless it is today. */
+function zoneName(at: Date): string {
+  return here().zone.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? "";
+}
+
+/** Formats the time of day, with the day unless it is today. */
 export function dayTime(iso: string): string {
   const at = new Date(iso);
-  return day.format(at.valueOf() || 0) === day.format(Date.now()) ? clock(iso).slice(0, 8) : dateTime(iso);
+  if (Number.isNaN(at.valueOf())) return escapeHidden(iso);
+  const time = here().clock.format(at);
+  const suffix = currentZone() === "utc" ? " UTC" : "";
+  const on = here().day.format(at);
+  const daysAhead = [-1, 0, 1].find((n) => here().day.format(Date.now() + n * 86_400_000) === on);
+  if (daysAhead === 0) return `${time.slice(0, 8)}${suffix}`;
+  const name = daysAhead === 1 ? "tomorrow" : daysAhead === -1 ? "yesterday" : on;
+  return `${name}, ${time.slice(0, 5)}${suffix}`;
 }
 
 // One clock for the page. It ticks every second while a component subscribes.

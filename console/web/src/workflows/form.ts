@@ -156,7 +156,8 @@ function leaf(schema: Schema, entry: string | string[] | undefined, required: bo
     return found === undefined ? { problem: `choose one of ${schema.enum.map(asOption).join(", ")}` } : { value: found };
   }
   if (schema.type === "string") {
-    // An entry that was cleared is no value; an empty text is one only if it is required.
+    // An entry that was cleared is no value, except in a form that edits a text.
+    if (entry === "" && schema["x-emptyText"] === true) return { value: "" };
     if (entry === undefined || entry === "") return required ? { problem: "enter a text" } : {};
     return { value: entry };
   }

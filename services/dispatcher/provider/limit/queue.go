@@ -25,6 +25,8 @@ type Outcome struct {
 	Tokens int
 	// Refused is the error of a provider without capacity for the call; nil otherwise.
 	Refused *provider.Error
+	// Failed is the error of a call without an answer, of any kind.
+	Failed *provider.Error
 	// Aborted means that the call was not made, or was given up before its outcome was known.
 	Aborted bool
 }
@@ -134,6 +136,8 @@ type queue struct {
 	turns []string
 	timer *time.Timer
 	holds map[key]*hold
+	// last has the members of the state that describe the last calls.
+	last State
 }
 
 type waiter struct {
@@ -321,6 +325,7 @@ func (s *Slot) Release(o Outcome) {
 		s.q.tokens.settle(s.q.clock(), s.w.tokens, float64(o.Tokens))
 	}
 	s.q.inFlight--
+	s.q.remember(o)
 	s.q.settleHold(s.w, o)
 	s.q.admitWaiting()
 }

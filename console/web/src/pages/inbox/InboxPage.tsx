@@ -1,43 +1,103 @@
-import { useState, type ReactNode } from "react";
-import { Link, useSearchParams } from "wouter";
-import { useTitle } from "../../ui/title";
-import { CopyAs } from "../../copyas/CopyAs";
-import { answerRequest } from "../../copyas/requests";
-import { findResolution, isUntrusted, provenanceIn, resolutionIn, sendTo, useInbox, type Inbox, type Item } from "../../inbox/host";
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import { Link, useLocation, useSearchParams } from "wouter";
+import { useShortcuts } from "../../app/keys";
+import { filterOf, select, withFilter } from "../../inbox/filter";
+import { mostItems, useAnswered, useInbox, type Item } from "../../inbox/host";
 import { approvers, kindLook, titleOf, votesInWords } from "../../inbox/question";
-import { QuestionCard } from "../../inbox/QuestionCard";
-import { When } from "../../inbox/When";
-import { useRunLog } from "../../live/useRunLog";
+import { Due, When } from "../../inbox/When";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
-import { shortId } from "../../ui/Id";
 import { Name, Text } from "../../ui/Text";
+import { dayTime, useNow } from "../../ui/time";
+import { useTitle } from "../../ui/title";
+import { BulkAnswer } from "./BulkAnswer";
+import { bulkable, offers, type BulkAction } from "./bulk";
+import { Filters } from "./Filters";
+import { Opened, OpenedById } from "./Opened";
+import "../runs/runs.css";
 
+/** The questions of runs for people: the open ones, and those answered on a day. */
 export default function InboxPage(): ReactNode {
-  const inbox = useInbox(true);
   const [search] = useSearchParams();
-  const wanted = search.get("i");
-  const items = inbox.items ?? [];
-  const listed = items.find((i) => i.question.interruptId === wanted) ?? (wanted === null && inbox.settled ? (items.find((i) => inbox.mine.has(i.question.interruptId)) ?? items[0]) : undefined);
-  // An opened question stays visible after it is answered and removed from the list.
-  const [held, hold] = useState<Item>();
-  if (listed && listed !== held && (held === undefined || wanted !== null || held.question.interruptId === listed.question.interruptId)) hold(listed);
-  const shown = wanted === null ? (held ?? listed) : (listed ?? (held?.question.interruptId === wanted ? held : undefined));
-  const count = inbox.items?.length ?? 0;
-  useTitle(count > 0 ? `Inbox (${count})` : "Inbox");
+  const answered = search.get("view") === "answered";
+  useTitle("Inbox");
   return (
     <>
       <div className="page-head">
-        <h1>Inbox{count > 0 ? ` (${count})` : ""}</h1>
-        {inbox.at > 0 && inbox.error && !inbox.reader && <span className="dim small">as of {new Date(inbox.at).toLocaleTimeString("en-GB")}</span>}
+        <h1>Inbox</h1>
+        <nav aria-label="Views" className="tabs">
+          <Link href="/inbox" aria-current={answered ? undefined : "page"}>
+            Open
+          </Link>
+          <Link href="/inbox?view=answered" aria-current={answered ? "page" : undefined}>
+            Answered
+          </Link>
+        </nav>
       </div>
+      {answered ? <Answered search={search} /> : <Open search={search} />}
+    </>
+  );
+}
+
+const idOf = (item: Item): string => item.question.interruptId;
+
+/** The address of a question. It names the run, so that the question is found after it was answered. */
+function addressOf(item: Item, search: URLSearchParams): string {
+  const to = new URLSearchParams(search);
+  to.set("i", idOf(item));
+  to.set("run", item.runId);
+  return `/inbox?${to.toString()}`;
+}
+
+function Open({ search }: { search: URLSearchParams }): ReactNode {
+  const inbox = useInbox(true);
+  const [, navigate] = useLocation();
+  const now = useNow();
+  const filter = filterOf(search);
+  const wanted = search.get("i");
+  const all = inbox.items ?? [];
+  const items = select(all, filter, now);
+  const settled = inbox.items !== undefined;
+  const listed = wanted === null ? (settled ? (items.find((i) => i.answerable) ?? items[0]) : undefined) : all.find((i) => idOf(i) === wanted);
+  // An opened question stays visible after it is answered and removed from the list; its place shows which one is next.
+  const [held, hold] = useState<{ item: Item; place: number }>();
+  if (listed && (held === undefined || wanted !== null || idOf(held.item) === idOf(listed))) {
+    const place = items.findIndex((i) => idOf(i) === idOf(listed));
+    if (held?.item !== listed || (place >= 0 && held.place !== place)) hold({ item: listed, place: place < 0 ? (held?.place ?? 0) : place });
+  }
+  const isHeld = held !== undefined && (wanted === null || idOf(held.item) === wanted);
+  const shown = wanted === null ? (held?.item ?? listed) : (listed ?? (isHeld ? held.item : undefined));
+  const at = shown ? items.findIndex((i) => idOf(i) === idOf(shown)) : -1;
+  const others = items.filter((i) => shown === undefined || idOf(i) !== idOf(shown));
+  const following = others[at >= 0 ? at : (held?.place ?? 0)] ?? others[0];
+  const go = (item: Item | undefined): void => {
+    if (item) navigate(addressOf(item, search), { replace: true });
+  };
+
+  const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
+  const [asked, ask] = useState<{ action: BulkAction; items: Item[] }>();
+  const selectable = items.filter(bulkable);
+  const selected = selectable.filter((i) => chosen.has(idOf(i)));
+  const toggle = (item: Item): void => choose(chosen.has(idOf(item)) ? new Set([...chosen].filter((id) => id !== idOf(item))) : new Set([...chosen, idOf(item)]));
+
+  useListKeys(
+    () => go(at >= 0 ? items[at + 1] : following),
+    () => go(items[(at >= 0 ? at : (held?.place ?? 0)) - 1]),
+    () => {
+      if (shown && bulkable(shown)) toggle(shown);
+    },
+  );
+  const mine = all.filter((i) => i.answerable).length;
+  return (
+    <>
       {inbox.reader && (
         <p className="note idle">
           This key can read runs but not answer questions: it lacks the scope <code>approvals:respond</code>.
         </p>
       )}
       {inbox.error && !inbox.items && <ErrorNote error={inbox.error} onRetry={inbox.refetch} />}
-      {inbox.items && items.length === 0 && !shown && wanted === null && (
+      {inbox.error && inbox.items && !inbox.reader && <p className="dim small">As of {dayTime(new Date(inbox.at).toISOString())}: the host does not answer.</p>}
+      {settled && all.length === 0 && !shown && wanted === null && (
         <div className="empty">
           <p>No open questions.</p>
           <p>
@@ -45,80 +105,206 @@ export default function InboxPage(): ReactNode {
           </p>
         </div>
       )}
-      {(items.length > 0 || shown || (inbox.items && wanted !== null)) && (
+      {all.length > 0 && <Filters items={all} filter={filter} change={(next) => navigate(`/inbox?${withFilter(search, next).toString()}`, { replace: true })} />}
+      {(all.length > 0 || shown || (settled && wanted !== null)) && (
         <div className={wanted === null ? "inbox" : "inbox opened"}>
-          <nav aria-label="Questions" className="inbox-list">
-            {items.map((i) => (
-              <Entry key={i.question.interruptId} item={i} current={i.question.interruptId === shown?.question.interruptId} mine={inbox.mine.has(i.question.interruptId)} />
-            ))}
-          </nav>
-          {shown ? <Opened item={shown} inbox={inbox} key={shown.question.interruptId} /> : <p className="empty">This question is no longer open.</p>}
+          <div className="inbox-side">
+            <p className="inbox-total dim small">
+              {items.length === all.length ? `${all.length} open` : `${items.length} of ${all.length} open`}
+              {!inbox.reader && `, ${mine} for you`}
+              {all.length >= mostItems && `. Only the newest ${mostItems.toLocaleString("en")} are loaded.`}
+            </p>
+            {selectable.length > 0 && (
+              <div className="inbox-bulk" role="group" aria-label="Selected questions">
+                <label className="check">
+                  <input
+                    type="checkbox"
+                    checked={selected.length === selectable.length}
+                    onChange={(e) => choose(new Set(e.target.checked ? selectable.map(idOf) : []))}
+                  />
+                  Select all {selectable.length} that can be answered together
+                </label>
+                {selected.length > 0 &&
+                  (["accept", "reject"] as const).map((action) => {
+                    const able = selected.filter((i) => offers(i, action));
+                    return (
+                      <button key={action} type="button" className={action === "reject" ? "danger" : undefined} disabled={able.length === 0} onClick={() => ask({ action, items: able })}>
+                        {action === "accept" ? "Accept" : "Reject"} {able.length}…
+                      </button>
+                    );
+                  })}
+              </div>
+            )}
+            <nav aria-label="Questions" className="inbox-list">
+              {items.map((i) => (
+                <Entry key={idOf(i)} item={i} href={addressOf(i, search)} current={shown !== undefined && idOf(i) === idOf(shown)} chosen={bulkable(i) ? chosen.has(idOf(i)) : undefined} onChoose={() => toggle(i)} />
+              ))}
+              {items.length === 0 && all.length > 0 && <p className="empty">No question matches the filters.</p>}
+            </nav>
+          </div>
+          {shown ? (
+            <Opened key={idOf(shown)} item={shown} reader={inbox.reader} refetch={inbox.refetch} next={following && <NextQuestion item={following} search={search} />} back={withoutQuestion(search)} />
+          ) : wanted !== null && settled ? (
+            <OpenedById key={wanted} runId={search.get("run")} interruptId={wanted} back={withoutQuestion(search)} next={items[0] && <NextQuestion item={items[0]} search={search} />} />
+          ) : (
+            <p className="empty">Choose a question.</p>
+          )}
         </div>
+      )}
+      {asked && (
+        <BulkAnswer
+          action={asked.action}
+          items={asked.items}
+          onClose={(done) => {
+            ask(undefined);
+            if (!done) return;
+            choose(new Set());
+            inbox.refetch();
+          }}
+        />
       )}
     </>
   );
 }
 
-function Entry({ item: { question, workflowId }, current, mine }: { item: Item; current: boolean; mine: boolean }): ReactNode {
-  const look = kindLook(question);
+function withoutQuestion(search: URLSearchParams): string {
+  const to = new URLSearchParams(search);
+  to.delete("i");
+  to.delete("run");
+  return to.size > 0 ? `/inbox?${to.toString()}` : "/inbox";
+}
+
+function NextQuestion({ item, search }: { item: Item; search: URLSearchParams }): ReactNode {
   return (
-    <Link href={`/inbox?i=${encodeURIComponent(question.interruptId)}`} aria-current={current ? "true" : undefined}>
-      <span className="inbox-title">
-        <Text text={titleOf(question)} />
-      </span>
-      <span className="inbox-meta">
-        <span>
-          <Icon name={look.icon} /> {look.word}
-        </span>
-        <span>
-          <Name text={workflowId} />
-        </span>
-        {question.votes && <span>{votesInWords(question.votes)}</span>}
-        {question.requestedAt && <When at={question.requestedAt} />}
-        {!mine && <span>for others</span>}
-      </span>
+    <Link href={addressOf(item, search)} replace className="button primary next-question">
+      Next question<span className="unseen">: {titleOf(item.question)}</span>
     </Link>
   );
 }
 
-function Opened({ item: { runId, workflowId, question }, inbox }: { item: Item; inbox: Inbox }): ReactNode {
-  const log = useRunLog(runId);
-  const path = `/runs/${encodeURIComponent(runId)}`;
-  const blocked = inbox.reader
-    ? "Your key cannot answer: it lacks the scope approvals:respond."
-    : inbox.mine.size > 0 && !inbox.mine.has(question.interruptId) && approvers(question.data) !== undefined
-      ? `Your key cannot answer this question: it is for ${approvers(question.data) ?? "others"}.`
-      : undefined;
+const focus = (selector: string) => (): void => document.querySelector<HTMLElement>(`.question ${selector}`)?.focus();
+
+// No key answers: A and R move the focus to the button, which Enter presses.
+function useListKeys(next: () => void, previous: () => void, toggle: () => void): void {
+  useShortcuts([
+    { keys: "j", does: "Next question", run: next },
+    { keys: "k", does: "Previous question", run: previous },
+    { keys: "x", does: "Select the question, to answer several together", run: toggle },
+    { keys: "/", does: "Search questions", run: () => document.querySelector<HTMLElement>(".inbox-filters input")?.focus() },
+    { keys: "a", does: "Focus Accept, or the button that sends the answer; Enter presses it", run: focus("[data-action=accept], .question [type=submit]") },
+    { keys: "r", does: "Focus Reject; Enter presses it", run: focus("[data-action=reject]") },
+    {
+      keys: "e",
+      does: "Edit before accepting",
+      run: () => {
+        const button = document.querySelector<HTMLElement>(".question [data-action=edit-accept]:enabled");
+        if (button?.getAttribute("aria-expanded") === "false") button.click();
+        requestAnimationFrame(() => document.querySelector<HTMLElement>(".question .value-form :is(input, textarea, select)")?.focus());
+      },
+    },
+    { keys: "c", does: "Write a comment, or the first answer", run: focus(":is(textarea, input, select):enabled") },
+  ]);
+}
+
+type EntryProps = { item: Item; href: string; current: boolean; chosen?: boolean | undefined; onChoose?: () => void };
+
+function Entry({ item: { question, workflowId, answer, answerable }, href, current, chosen, onChoose }: EntryProps): ReactNode {
+  const look = kindLook(question);
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => {
+    if (current) link.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   return (
-    <div>
-      <p className="inbox-back">
-        <Link href="/inbox">All questions</Link>
-      </p>
-      <QuestionCard
-        question={question}
-        send={sendTo(runId, question.nodeId)}
-        blocked={blocked}
-        untrusted={isUntrusted(log, question.interruptId)}
-        provenance={provenanceIn(log.events, question.nodeId)}
-        resolved={resolutionIn(log.events, question.interruptId)}
-        runPath={path}
-        find={() => findResolution(runId, question.interruptId)}
-        onDone={inbox.refetch}
-        extra={
-          <Link href={path} className="small">
-            <Name text={workflowId} /> {shortId(runId)}
-          </Link>
-        }
-      />
-      <div className="question-copy">
-        <CopyAs request={answerRequest(runId, question.nodeId, example(question.kind))} label="Copy answer as" />
-      </div>
+    <div className="inbox-entry" data-current={current}>
+      {chosen !== undefined && <input type="checkbox" aria-label={`Select ${titleOf(question)}`} checked={chosen} onChange={onChoose} />}
+      <Link href={href} aria-current={current ? "true" : undefined} ref={link}>
+        <span className="inbox-title">
+          <Text text={titleOf(question)} />
+        </span>
+        <span className="inbox-meta">
+          <span>
+            <Icon name={look.icon} /> {look.word}
+          </span>
+          <span>
+            <Name text={workflowId} />
+          </span>
+          {answer ? (
+            <span>
+              <Name text={answer.action ?? "answered"} />
+              {answer.by && <> by <Name text={answer.by} /></>}
+            </span>
+          ) : (
+            <>
+              {question.dueAt && <Due at={question.dueAt} />}
+              {question.votes && <span>{votesInWords(question.votes)}</span>}
+              {approvers(question.data) !== undefined ? <span>for <Name text={approvers(question.data) ?? ""} /></span> : !answerable && <span>for others</span>}
+            </>
+          )}
+          {answer?.at ? <time dateTime={answer.at}>{dayTime(answer.at)}</time> : question.requestedAt && <When at={question.requestedAt} />}
+        </span>
+      </Link>
     </div>
   );
 }
 
-function example(kind: string): unknown {
-  if (kind === "approval") return { action: "accept" };
-  if (kind === "clarification") return { answers: {} };
-  return {};
+const dayMs = 86_400_000;
+const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+const to = (day: string): string => `/inbox?view=answered&day=${day}`;
+
+function Answered({ search }: { search: URLSearchParams }): ReactNode {
+  const [, navigate] = useLocation();
+  const today = dayOf(useNow());
+  const given = search.get("day") ?? today;
+  const day = /^\d{4}-\d{2}-\d{2}$/.test(given) && Number.isFinite(Date.parse(given)) ? given : today;
+  const { items, error, refetch } = useAnswered(day);
+  const wanted = search.get("i");
+  const shown = items?.find((i) => idOf(i) === wanted) ?? (wanted === null ? items?.[0] : undefined);
+  const at = shown && items ? items.indexOf(shown) : -1;
+  const go = (item: Item | undefined): void => {
+    if (item) navigate(addressOf(item, search), { replace: true });
+  };
+  useListKeys(() => go(items?.[at + 1]), () => go(items?.[at - 1]), () => undefined);
+  return (
+    <>
+      <div className="inbox-filters">
+        <Link href={to(dayOf(Date.parse(day) - dayMs))} className="button" aria-label="The day before">
+          <Icon name="left" />
+        </Link>
+        <label>
+          <span className="unseen">Day in UTC</span>
+          <input type="date" value={day} max={today} onChange={(e) => e.target.value && navigate(to(e.target.value), { replace: true })} />
+        </label>
+        {day < today && (
+          <Link href={to(dayOf(Date.parse(day) + dayMs))} className="button" aria-label="The day after">
+            <Icon name="right" />
+          </Link>
+        )}
+        <span className="dim small">
+          Days are in UTC{items && `. ${items.length} ${items.length === 1 ? "question" : "questions"} answered`}
+        </span>
+      </div>
+      {error && <ErrorNote error={error} onRetry={refetch} />}
+      {items?.length === 0 && (
+        <div className="empty">
+          <p>No question was answered on this day.</p>
+          <p>
+            <Link href={to(dayOf(Date.parse(day) - dayMs))}>Show the day before</Link>
+          </p>
+        </div>
+      )}
+      {items && items.length > 0 && (
+        <div className={wanted === null ? "inbox" : "inbox opened"}>
+          <div className="inbox-side">
+            <nav aria-label="Questions" className="inbox-list">
+              {items.map((i) => (
+                <Entry key={idOf(i)} item={i} href={addressOf(i, search)} current={i === shown} />
+              ))}
+            </nav>
+          </div>
+          {shown ? <Opened key={idOf(shown)} item={shown} reader={false} refetch={refetch} back={withoutQuestion(search)} /> : <p className="empty">Choose a question.</p>}
+        </div>
+      )}
+    </>
+  );
 }

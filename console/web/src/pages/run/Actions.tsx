@@ -10,6 +10,7 @@ import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { lookOf } from "../../ui/Status";
 import { Exports } from "./Exports";
+import { DeleteDialog, HoldDialog } from "./Keep";
 import { lookup } from "../../api/lookup";
 import { workflowPath } from "../../workflows/path";
 
@@ -21,6 +22,9 @@ export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunS
   const capabilities = useCapabilities();
   const may = useMay("runs:cancel");
   const mayFork = useMay("runs:create", "runs:read");
+  const mayHold = useMay("runs:hold");
+  const mayDelete = useMay("runs:delete");
+  const [keeping, keep] = useState<"hold" | "delete">();
   const refused = (v: Verb): string | undefined => {
     if (!may) return "Your key lacks the scope runs:cancel.";
     if (quarantined) return "The run is quarantined. See the note below for options.";
@@ -37,7 +41,16 @@ export function Actions({ snapshot, log, quarantined, onFork }: { snapshot: RunS
         </Link>
       )}
       <Action word="Fork…" refused={mayFork ? undefined : "Your key lacks the scope runs:create."} onClick={onFork} />
+      <Action word="Hold…" refused={mayHold ? undefined : "Your key lacks the scope runs:hold."} onClick={() => keep("hold")} />
+      <Action
+        word="Delete…"
+        refused={mayDelete ? (isTerminal(snapshot.status) ? undefined : "Only a run that has ended can be deleted. Cancel it first.") : "Your key lacks the scope runs:delete."}
+        onClick={() => keep("delete")}
+        danger
+      />
       <Exports snapshot={snapshot} log={log} />
+      {keeping === "hold" && <HoldDialog runId={snapshot.runId} onClose={() => keep(undefined)} />}
+      {keeping === "delete" && <DeleteDialog runId={snapshot.runId} workflowId={snapshot.workflowId} onClose={() => keep(undefined)} />}
       {asked && <Ask verb={asked} snapshot={snapshot} capabilities={capabilities} onClose={() => ask(undefined)} />}
     </div>
   );

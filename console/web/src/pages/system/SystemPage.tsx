@@ -1,52 +1,59 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { fetchJson } from "../../api/client";
-import { ApiError } from "../../api/errors";
-import type { Json } from "../../api/json";
-import { useConfig, useMay } from "../../api/session";
-import { basePath, hostURL } from "../../api/base";
-import { useTitle } from "../../ui/title";
-import { number, record, text } from "../../ladder/events";
-import { useCapabilities } from "../../ladder/ui/context";
+import { Link } from "wouter";
+import { api, body } from "../../api/client";
+import { useMay } from "../../api/session";
+import type { components } from "../../api/schema";
 import { QuarantineList } from "../../quarantine/QuarantineList";
-import { Icon } from "../../ui/Icon";
-import { JsonView } from "../../ui/JsonView";
-import { duration } from "../../ui/time";
-import { inWords } from "../capabilities/families";
-import { ofRun } from "../run/links";
-import "../capabilities/capabilities.css";
-import "./system.css";
+import { Ago } from "../../ui/Ago";
+import { ErrorNote } from "../../ui/ErrorNote";
+import { shortId } from "../../ui/Id";
+import { Name } from "../../ui/Text";
+import { dayTime } from "../../ui/time";
+import { useTitle } from "../../ui/title";
+import { Health } from "./Health";
+import { bytes } from "./bytes";
+import { Lacks, SystemHead } from "./Tabs";
 
-type Probe = { status: number; ms: number; body: Json | undefined };
+type System = components["schemas"]["GetSystemResult"];
 
-async function probe(path: string, signal: AbortSignal): Promise<Probe> {
-  const start = performance.now();
-  try {
-    const body = await fetchJson(path, { signal, cache: "no-store" });
-    return { status: 200, ms: performance.now() - start, body };
-  } catch (error) {
-    if (error instanceof ApiError) return { status: error.status, ms: performance.now() - start, body: error.details };
-    throw error;
-  }
-}
+// Queue, leases and providers cause no event that a page could follow.
+const refreshEvery = 5000;
 
-/** The host's health, version and limits. */
+/** What the installation does now: queue, dispatchers, log, read model, providers, and what is wrong. */
 export default function SystemPage(): ReactNode {
   useTitle("System");
-  const config = useConfig();
-  const links = config.links.filter((l) => !ofRun(l));
-  const discovery = useCapabilities();
-  const implementation = record(discovery.implementation);
+  const operator = useMay("system:read");
   const reader = useMay("runs:read");
+  const { data, error, refetch } = useQuery({
+    queryKey: ["system"],
+    queryFn: ({ signal }) => body(api.GET("/v1/system", { signal })),
+    enabled: operator,
+    refetchInterval: refreshEvery,
+  });
   return (
     <>
-      <h1>System</h1>
+      <SystemHead title="System">{data && <span className="dim small">as of {dayTime(data.now)}</span>}</SystemHead>
+      {!operator && <Lacks scope="system:read" />}
+      {error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
+      {error && data && <p className="note ask">The host does not answer. The figures are older than their time.</p>}
+      {data && data.problems.length > 0 && (
+        <ul className="problems" aria-label="Problems">
+          {data.problems.map((p) => (
+            <li key={`${p.part} ${p.message}`} className="note bad">
+              <strong>{p.part}</strong>: <Name text={p.message} />
+            </li>
+          ))}
+        </ul>
+      )}
       <div className="families system">
         <section className="family" aria-labelledby="health">
           <h2 id="health">Health</h2>
           <Health path="/healthz" name="Process is running" />
           <Health path="/readyz" name="Ready for requests" />
         </section>
+        {data && <Numbers system={data} />}
+        {reader && <Failures />}
         {reader && (
           <section className="family" aria-labelledby="quarantine">
             <h2 id="quarantine">Quarantined runs</h2>
@@ -54,79 +61,179 @@ export default function SystemPage(): ReactNode {
             <QuarantineList />
           </section>
         )}
-        <section className="family" aria-labelledby="what">
-          <h2 id="what">About</h2>
-          <dl className="members">
-            <Row name="implementation" value={`${text(implementation.name) ?? "unknown"} ${text(implementation.version) ?? ""}`} />
-            {config.version && <Row name="console" value={config.version} />}
-            <Row name="mode" value={config.mode} />
-            <Row name="protocol" value={text(discovery.protocolVersion)} />
-            <Row name="engine version" value={number(discovery.engineVersion)} />
-            <Row name="event log schema" value={number(discovery.eventLogSchemaVersion)} />
-            <Row name="REST" value={hostURL} />
-            <Row name="base path" value={basePath || "/"} />
-            <Row name="gRPC" value={text(record(discovery.grpc).endpoint)} />
-          </dl>
-        </section>
-        <section className="family" aria-labelledby="limits">
-          <h2 id="limits">Limits</h2>
-          <dl className="members">
-            {Object.entries({ ...record(discovery.limits), ...config.limits }).map(([name, v]) => (
-              <Row key={name} name={inWords(name.replace(/Ms$/, ""))} value={name.endsWith("Ms") ? duration(Number(v)) : (number(v) ?? text(v))} />
-            ))}
-            <Row name="runs count as stalled after" value={duration(config.stalledAfterMs)} />
-          </dl>
-        </section>
-        {links.length > 0 && (
-          <section className="family" aria-labelledby="links">
-            <h2 id="links">External links</h2>
-            <ul>
-              {links.map((l) => (
-                <li key={l.url}>
-                  <a href={l.url} rel="noreferrer">
-                    {l.name}
-                  </a>
-                </li>
-              ))}
-            </ul>
-          </section>
-        )}
-        <section className="family" aria-labelledby="config">
-          <h2 id="config">The console's configuration</h2>
-          <p className="dim small">What the host sends before sign-in. It contains no secrets.</p>
-          <JsonView value={config as unknown as Json} open={2} />
-        </section>
       </div>
+      {data && <Dispatchers system={data} />}
+      {data && <Providers system={data} />}
     </>
   );
 }
 
-function Row({ name, value }: { name: string; value: string | number | undefined }): ReactNode {
+function Numbers({ system: { queue, log, readModel } }: { system: System }): ReactNode {
+  return (
+    <>
+      {queue && (
+        <section className="family" aria-labelledby="queue">
+          <h2 id="queue">Queue</h2>
+          <dl className="members">
+            <Row name="runs waiting for a dispatcher" value={queue.waiting} alarm={queue.waiting > 0} />
+            <Row name="runs taken by dispatchers" value={queue.taken} />
+            <Row name="runs waiting for a limit" value={queue.limited} />
+          </dl>
+        </section>
+      )}
+      {log && (
+        <section className="family" aria-labelledby="log">
+          <h2 id="log">Run log (NATS)</h2>
+          <dl className="members">
+            <Row name="size" value={bytes(log.bytes)} />
+            <Row name="last position" value={log.end} />
+            <Row name="newest record" value={log.newestAt && <Ago at={log.newestAt} />} />
+          </dl>
+        </section>
+      )}
+      {readModel && (
+        <section className="family" aria-labelledby="readmodel">
+          <h2 id="readmodel">Read model (database)</h2>
+          <dl className="members">
+            <Row name="records behind the log" value={readModel.behind} alarm={readModel.behind > 0} />
+            <Row name="open streams and waiting reads" value={readModel.followers} />
+            <Row name="unreadable records" value={readModel.damagedRecords} alarm={readModel.damagedRecords > 0} />
+            <Row name="rebuilds since the start" value={readModel.rebuilds} />
+          </dl>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Row({ name, value, alarm }: { name: string; value: ReactNode; alarm?: boolean }): ReactNode {
   return (
     <div>
       <dt>{name}</dt>
-      <dd>{value === undefined ? <span className="dim">–</span> : typeof value === "number" ? value.toLocaleString("en") : value}</dd>
+      <dd className={alarm ? "alarm" : undefined}>{value === undefined ? <span className="dim">–</span> : typeof value === "number" ? value.toLocaleString("en") : value}</dd>
     </div>
   );
 }
 
-function Health({ path, name }: { path: string; name: string }): ReactNode {
-  const { data, error, refetch, isFetching } = useQuery({ queryKey: ["probe", path], queryFn: ({ signal }) => probe(path, signal), retry: false, staleTime: 0 });
-  const good = data?.status === 200;
+function Dispatchers({ system: { dispatchers } }: { system: System }): ReactNode {
   return (
-    <div className="health">
-      <span className={good ? "status good" : data || error ? "status bad" : "status idle"}>
-        <Icon name={good ? "check" : data || error ? "cross" : "dot"} />
-        {good ? "OK" : data ? `status ${data.status}` : error ? "no response" : "checking"}
-      </span>
-      <span>
-        {name} <code className="dim">{path}</code>
-      </span>
-      <span className="dim small">{data && `${Math.round(data.ms)} ms`}</span>
-      <button type="button" className="quiet" disabled={isFetching} onClick={() => void refetch()}>
-        Ask again<span className="unseen">: {name}</span>
-      </button>
-      {data?.body !== undefined && !good && <JsonView value={data.body} />}
-    </div>
+    <section aria-labelledby="dispatchers" className="system-table">
+      <h2 id="dispatchers">Dispatchers</h2>
+      <div className="scroll">
+        <table aria-labelledby="dispatchers">
+          <thead>
+            <tr>
+              <th scope="col">Process</th>
+              <th scope="col">Host</th>
+              <th scope="col">State</th>
+              <th scope="col">Runs</th>
+              <th scope="col">Started</th>
+              <th scope="col">Lease renewed</th>
+            </tr>
+          </thead>
+          <tbody>
+            {dispatchers.map((d) => (
+              <tr key={d.process}>
+                <td>
+                  <code>{d.process}</code>
+                </td>
+                <td>
+                  <Name text={d.host} />
+                </td>
+                <td>{d.state}</td>
+                <td>{d.runs.toLocaleString("en")}</td>
+                <td>
+                  <Ago at={d.startedAt} />
+                </td>
+                <td title={`The lease ends ${dayTime(d.expiresAt)} unless it is renewed.`}>
+                  <Ago at={d.renewedAt} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {dispatchers.length === 0 && <p className="note bad">No dispatcher has a lease: no run is executed.</p>}
+    </section>
+  );
+}
+
+const limit = (n: number | undefined): string => (n === undefined ? "no limit" : n.toLocaleString("en"));
+
+function Providers({ system: { providers } }: { system: System }): ReactNode {
+  return (
+    <section aria-labelledby="providers" className="system-table">
+      <h2 id="providers">Providers of models</h2>
+      <p className="dim small">Limits apply to all dispatchers together. Calls and errors are those of one dispatcher.</p>
+      <div className="scroll">
+        <table aria-labelledby="providers">
+          <thead>
+            <tr>
+              <th scope="col">Provider</th>
+              <th scope="col">Calls now</th>
+              <th scope="col">Waiting</th>
+              <th scope="col">Concurrent limit</th>
+              <th scope="col">Requests a minute</th>
+              <th scope="col">Tokens a minute</th>
+              <th scope="col">Last success</th>
+              <th scope="col">Last error</th>
+            </tr>
+          </thead>
+          <tbody>
+            {providers.map((p) => (
+              <tr key={p.provider}>
+                <th scope="row">
+                  <Name text={p.provider} />
+                  {p.heldUntil && <span className="status ask">not called until {dayTime(p.heldUntil)}</span>}
+                </th>
+                <td>{p.inFlight}</td>
+                <td>{p.waiting}</td>
+                <td>{limit(p.maxConcurrent)}</td>
+                <td>{limit(p.requestsPerMinute)}</td>
+                <td>{limit(p.tokensPerMinute)}</td>
+                <td>{p.lastSuccessAt ? <Ago at={p.lastSuccessAt} /> : <span className="dim">–</span>}</td>
+                <td>
+                  {p.lastError ? (
+                    <>
+                      <code>{p.lastError.code}</code>
+                      {p.lastError.status !== undefined && ` (HTTP ${p.lastError.status})`}, <Ago at={p.lastError.at} />
+                    </>
+                  ) : (
+                    <span className="dim">none</span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Failures(): ReactNode {
+  const { data } = useQuery({
+    queryKey: ["failures"],
+    queryFn: ({ signal }) => body(api.GET("/v1/runs", { params: { query: { filter: "status:failed since:24h", limit: 8 } }, signal })),
+    refetchInterval: refreshEvery,
+  });
+  return (
+    <section className="family" aria-labelledby="failures">
+      <h2 id="failures">Failed runs of the last 24 hours</h2>
+      {data?.runs.length === 0 && <p className="dim">None.</p>}
+      {data && data.runs.length > 0 && (
+        <ul className="failures">
+          {data.runs.map((run) => (
+            <li key={run.runId}>
+              <Link href={`/runs/${encodeURIComponent(run.runId)}`}>
+                <Name text={run.workflowId} /> {shortId(run.runId)}
+              </Link>{" "}
+              <code>{run.errorCode ?? "unknown"}</code> <span className="dim small">{run.completedAt && <Ago at={run.completedAt} />}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      {data?.nextCursor && <Link href="/?filter=status%3Afailed%20since%3A24h">Show all</Link>}
+    </section>
   );
 }

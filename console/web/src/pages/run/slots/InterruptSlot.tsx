@@ -17,11 +17,11 @@ export function InterruptSlot({ snapshot, log }: Props): ReactNode {
 
 function Open({ snapshot, log, question }: Props & { question: Question }): ReactNode {
   // Only the list of questions has votes and approvers; the log updates the rest.
-  const inbox = useInbox(question.votes !== undefined);
+  const inbox = useInbox(question.votes !== undefined, snapshot.workflowId);
   const listed = inbox.items?.find((i) => i.question.interruptId === question.interruptId);
   const blocked = inbox.reader
     ? "Your key cannot answer: it lacks the scope approvals:respond."
-    : listed && !inbox.mine.has(question.interruptId) && approvers(question.data) !== undefined
+    : listed && !listed.answerable && approvers(question.data) !== undefined
       ? `Your key cannot answer this question: it is for ${approvers(question.data) ?? "others"}.`
       : undefined;
   return (

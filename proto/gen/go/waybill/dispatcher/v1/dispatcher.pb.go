@@ -6036,6 +6036,414 @@ func (x *EraseTenantResponse) GetWorkflows() int32 {
 	return 0
 }
 
+type GetDispatchStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDispatchStatusRequest) Reset() {
+	*x = GetDispatchStatusRequest{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[89]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDispatchStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDispatchStatusRequest) ProtoMessage() {}
+
+func (x *GetDispatchStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[89]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDispatchStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetDispatchStatusRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{89}
+}
+
+// GetDispatchStatusResponse is the status of all dispatchers, as one of them knows it.
+type GetDispatchStatusResponse struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Dispatchers []*DispatcherStatus    `protobuf:"bytes,1,rep,name=dispatchers,proto3" json:"dispatchers,omitempty"`
+	// Unset if the queue cannot be read now.
+	Queue *QueueStatus `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// The size of the run log, and the time of its newest record; 0 and empty if they are unknown.
+	LogBytes  int64  `protobuf:"varint,3,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
+	LogNewest string `protobuf:"bytes,4,opt,name=log_newest,json=logNewest,proto3" json:"log_newest,omitempty"`
+	// Providers as the answering dispatcher knows them.
+	Providers []*ProviderStatus `protobuf:"bytes,5,rep,name=providers,proto3" json:"providers,omitempty"`
+	// The process that answers.
+	Process       string `protobuf:"bytes,6,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetDispatchStatusResponse) Reset() {
+	*x = GetDispatchStatusResponse{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetDispatchStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetDispatchStatusResponse) ProtoMessage() {}
+
+func (x *GetDispatchStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetDispatchStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetDispatchStatusResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *GetDispatchStatusResponse) GetDispatchers() []*DispatcherStatus {
+	if x != nil {
+		return x.Dispatchers
+	}
+	return nil
+}
+
+func (x *GetDispatchStatusResponse) GetQueue() *QueueStatus {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *GetDispatchStatusResponse) GetLogBytes() int64 {
+	if x != nil {
+		return x.LogBytes
+	}
+	return 0
+}
+
+func (x *GetDispatchStatusResponse) GetLogNewest() string {
+	if x != nil {
+		return x.LogNewest
+	}
+	return ""
+}
+
+func (x *GetDispatchStatusResponse) GetProviders() []*ProviderStatus {
+	if x != nil {
+		return x.Providers
+	}
+	return nil
+}
+
+func (x *GetDispatchStatusResponse) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+// DispatcherStatus is a dispatcher process and its lease.
+type DispatcherStatus struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Process string                 `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Host    string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// held or draining.
+	State   string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	Started string `protobuf:"bytes,4,opt,name=started,proto3" json:"started,omitempty"`
+	Renewed string `protobuf:"bytes,5,opt,name=renewed,proto3" json:"renewed,omitempty"`
+	Expires string `protobuf:"bytes,6,opt,name=expires,proto3" json:"expires,omitempty"`
+	// Runs in execution at the last renewal.
+	Runs          int32 `protobuf:"varint,7,opt,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DispatcherStatus) Reset() {
+	*x = DispatcherStatus{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DispatcherStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DispatcherStatus) ProtoMessage() {}
+
+func (x *DispatcherStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DispatcherStatus.ProtoReflect.Descriptor instead.
+func (*DispatcherStatus) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *DispatcherStatus) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
+func (x *DispatcherStatus) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *DispatcherStatus) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *DispatcherStatus) GetStarted() string {
+	if x != nil {
+		return x.Started
+	}
+	return ""
+}
+
+func (x *DispatcherStatus) GetRenewed() string {
+	if x != nil {
+		return x.Renewed
+	}
+	return ""
+}
+
+func (x *DispatcherStatus) GetExpires() string {
+	if x != nil {
+		return x.Expires
+	}
+	return ""
+}
+
+func (x *DispatcherStatus) GetRuns() int32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+// QueueStatus counts runs of all tenants.
+type QueueStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runs that wait for a dispatcher, those that dispatchers have taken, and those that wait for a limit.
+	Waiting       int64 `protobuf:"varint,1,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Taken         int64 `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"`
+	Limited       int64 `protobuf:"varint,3,opt,name=limited,proto3" json:"limited,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueStatus) Reset() {
+	*x = QueueStatus{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueStatus) ProtoMessage() {}
+
+func (x *QueueStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueStatus.ProtoReflect.Descriptor instead.
+func (*QueueStatus) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *QueueStatus) GetWaiting() int64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetTaken() int64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *QueueStatus) GetLimited() int64 {
+	if x != nil {
+		return x.Limited
+	}
+	return 0
+}
+
+// ProviderStatus is a provider of models. A limit of 0 means no limit.
+type ProviderStatus struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Id                string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	MaxConcurrent     int32                  `protobuf:"varint,2,opt,name=max_concurrent,json=maxConcurrent,proto3" json:"max_concurrent,omitempty"`
+	RequestsPerMinute int32                  `protobuf:"varint,3,opt,name=requests_per_minute,json=requestsPerMinute,proto3" json:"requests_per_minute,omitempty"`
+	TokensPerMinute   int32                  `protobuf:"varint,4,opt,name=tokens_per_minute,json=tokensPerMinute,proto3" json:"tokens_per_minute,omitempty"`
+	InFlight          int32                  `protobuf:"varint,5,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Waiting           int32                  `protobuf:"varint,6,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Empty: calls are not held.
+	HeldUntil       string `protobuf:"bytes,7,opt,name=held_until,json=heldUntil,proto3" json:"held_until,omitempty"`
+	LastErrorCode   string `protobuf:"bytes,8,opt,name=last_error_code,json=lastErrorCode,proto3" json:"last_error_code,omitempty"`
+	LastErrorStatus int32  `protobuf:"varint,9,opt,name=last_error_status,json=lastErrorStatus,proto3" json:"last_error_status,omitempty"`
+	LastErrorAt     string `protobuf:"bytes,10,opt,name=last_error_at,json=lastErrorAt,proto3" json:"last_error_at,omitempty"`
+	LastSuccessAt   string `protobuf:"bytes,11,opt,name=last_success_at,json=lastSuccessAt,proto3" json:"last_success_at,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ProviderStatus) Reset() {
+	*x = ProviderStatus{}
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProviderStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProviderStatus) ProtoMessage() {}
+
+func (x *ProviderStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProviderStatus.ProtoReflect.Descriptor instead.
+func (*ProviderStatus) Descriptor() ([]byte, []int) {
+	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *ProviderStatus) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetMaxConcurrent() int32 {
+	if x != nil {
+		return x.MaxConcurrent
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetRequestsPerMinute() int32 {
+	if x != nil {
+		return x.RequestsPerMinute
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetTokensPerMinute() int32 {
+	if x != nil {
+		return x.TokensPerMinute
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetInFlight() int32 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetHeldUntil() string {
+	if x != nil {
+		return x.HeldUntil
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetLastErrorCode() string {
+	if x != nil {
+		return x.LastErrorCode
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetLastErrorStatus() int32 {
+	if x != nil {
+		return x.LastErrorStatus
+	}
+	return 0
+}
+
+func (x *ProviderStatus) GetLastErrorAt() string {
+	if x != nil {
+		return x.LastErrorAt
+	}
+	return ""
+}
+
+func (x *ProviderStatus) GetLastSuccessAt() string {
+	if x != nil {
+		return x.LastSuccessAt
+	}
+	return ""
+}
+
 var File_waybill_dispatcher_v1_dispatcher_proto protoreflect.FileDescriptor
 
 const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
@@ -6491,7 +6899,42 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x12EraseTenantRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"3\n" +
 	"\x13EraseTenantResponse\x12\x1c\n" +
-	"\tworkflows\x18\x01 \x01(\x05R\tworkflows2\xce\x1d\n" +
+	"\tworkflows\x18\x01 \x01(\x05R\tworkflows\"\x1a\n" +
+	"\x18GetDispatchStatusRequest\"\xbb\x02\n" +
+	"\x19GetDispatchStatusResponse\x12I\n" +
+	"\vdispatchers\x18\x01 \x03(\v2'.waybill.dispatcher.v1.DispatcherStatusR\vdispatchers\x128\n" +
+	"\x05queue\x18\x02 \x01(\v2\".waybill.dispatcher.v1.QueueStatusR\x05queue\x12\x1b\n" +
+	"\tlog_bytes\x18\x03 \x01(\x03R\blogBytes\x12\x1d\n" +
+	"\n" +
+	"log_newest\x18\x04 \x01(\tR\tlogNewest\x12C\n" +
+	"\tproviders\x18\x05 \x03(\v2%.waybill.dispatcher.v1.ProviderStatusR\tproviders\x12\x18\n" +
+	"\aprocess\x18\x06 \x01(\tR\aprocess\"\xb8\x01\n" +
+	"\x10DispatcherStatus\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x18\n" +
+	"\astarted\x18\x04 \x01(\tR\astarted\x12\x18\n" +
+	"\arenewed\x18\x05 \x01(\tR\arenewed\x12\x18\n" +
+	"\aexpires\x18\x06 \x01(\tR\aexpires\x12\x12\n" +
+	"\x04runs\x18\a \x01(\x05R\x04runs\"W\n" +
+	"\vQueueStatus\x12\x18\n" +
+	"\awaiting\x18\x01 \x01(\x03R\awaiting\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\x03R\x05taken\x12\x18\n" +
+	"\alimited\x18\x03 \x01(\x03R\alimited\"\x99\x03\n" +
+	"\x0eProviderStatus\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12%\n" +
+	"\x0emax_concurrent\x18\x02 \x01(\x05R\rmaxConcurrent\x12.\n" +
+	"\x13requests_per_minute\x18\x03 \x01(\x05R\x11requestsPerMinute\x12*\n" +
+	"\x11tokens_per_minute\x18\x04 \x01(\x05R\x0ftokensPerMinute\x12\x1b\n" +
+	"\tin_flight\x18\x05 \x01(\x05R\binFlight\x12\x18\n" +
+	"\awaiting\x18\x06 \x01(\x05R\awaiting\x12\x1d\n" +
+	"\n" +
+	"held_until\x18\a \x01(\tR\theldUntil\x12&\n" +
+	"\x0flast_error_code\x18\b \x01(\tR\rlastErrorCode\x12*\n" +
+	"\x11last_error_status\x18\t \x01(\x05R\x0flastErrorStatus\x12\"\n" +
+	"\rlast_error_at\x18\n" +
+	" \x01(\tR\vlastErrorAt\x12&\n" +
+	"\x0flast_success_at\x18\v \x01(\tR\rlastSuccessAt2\xc6\x1e\n" +
 	"\n" +
 	"Dispatcher\x12[\n" +
 	"\bStartRun\x12&.waybill.dispatcher.v1.StartRunRequest\x1a'.waybill.dispatcher.v1.StartRunResponse\x12X\n" +
@@ -6523,7 +6966,8 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"ReleaseRun\x12(.waybill.dispatcher.v1.ReleaseRunRequest\x1a).waybill.dispatcher.v1.ReleaseRunResponse\x12^\n" +
 	"\tListHolds\x12'.waybill.dispatcher.v1.ListHoldsRequest\x1a(.waybill.dispatcher.v1.ListHoldsResponse\x12d\n" +
 	"\vEraseTenant\x12).waybill.dispatcher.v1.EraseTenantRequest\x1a*.waybill.dispatcher.v1.EraseTenantResponse\x12g\n" +
-	"\fGetRetention\x12*.waybill.dispatcher.v1.GetRetentionRequest\x1a+.waybill.dispatcher.v1.GetRetentionResponse\x12p\n" +
+	"\fGetRetention\x12*.waybill.dispatcher.v1.GetRetentionRequest\x1a+.waybill.dispatcher.v1.GetRetentionResponse\x12v\n" +
+	"\x11GetDispatchStatus\x12/.waybill.dispatcher.v1.GetDispatchStatusRequest\x1a0.waybill.dispatcher.v1.GetDispatchStatusResponse\x12p\n" +
 	"\x0fFindBlockedRuns\x12-.waybill.dispatcher.v1.FindBlockedRunsRequest\x1a..waybill.dispatcher.v1.FindBlockedRunsResponse\x12g\n" +
 	"\fGetOwnership\x12*.waybill.dispatcher.v1.GetOwnershipRequest\x1a+.waybill.dispatcher.v1.GetOwnershipResponse\x12d\n" +
 	"\vProgramMock\x12).waybill.dispatcher.v1.ProgramMockRequest\x1a*.waybill.dispatcher.v1.ProgramMockResponse\x12^\n" +
@@ -6548,7 +6992,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_rawDescGZIP() []byte {
 	return file_waybill_dispatcher_v1_dispatcher_proto_rawDescData
 }
 
-var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 90)
+var file_waybill_dispatcher_v1_dispatcher_proto_msgTypes = make([]protoimpl.MessageInfo, 95)
 var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*StartRunRequest)(nil),               // 0: waybill.dispatcher.v1.StartRunRequest
 	(*StartRunResponse)(nil),              // 1: waybill.dispatcher.v1.StartRunResponse
@@ -6639,7 +7083,12 @@ var file_waybill_dispatcher_v1_dispatcher_proto_goTypes = []any{
 	(*RetainedWorkflow)(nil),              // 86: waybill.dispatcher.v1.RetainedWorkflow
 	(*EraseTenantRequest)(nil),            // 87: waybill.dispatcher.v1.EraseTenantRequest
 	(*EraseTenantResponse)(nil),           // 88: waybill.dispatcher.v1.EraseTenantResponse
-	nil,                                   // 89: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	(*GetDispatchStatusRequest)(nil),      // 89: waybill.dispatcher.v1.GetDispatchStatusRequest
+	(*GetDispatchStatusResponse)(nil),     // 90: waybill.dispatcher.v1.GetDispatchStatusResponse
+	(*DispatcherStatus)(nil),              // 91: waybill.dispatcher.v1.DispatcherStatus
+	(*QueueStatus)(nil),                   // 92: waybill.dispatcher.v1.QueueStatus
+	(*ProviderStatus)(nil),                // 93: waybill.dispatcher.v1.ProviderStatus
+	nil,                                   // 94: waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 }
 var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	3,  // 0: waybill.dispatcher.v1.ForkRunRequest.edit:type_name -> waybill.dispatcher.v1.NodeEdit
@@ -6655,7 +7104,7 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	36, // 10: waybill.dispatcher.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.dispatcher.v1.ModelCapability
 	37, // 11: waybill.dispatcher.v1.ModelCapability.models:type_name -> waybill.dispatcher.v1.CapableModel
 	41, // 12: waybill.dispatcher.v1.ProgramMockRequest.program:type_name -> waybill.dispatcher.v1.MockEntry
-	89, // 13: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
+	94, // 13: waybill.dispatcher.v1.SetVariablesRequest.variables:type_name -> waybill.dispatcher.v1.SetVariablesRequest.VariablesEntry
 	57, // 14: waybill.dispatcher.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.dispatcher.v1.QuarantinedRun
 	64, // 15: waybill.dispatcher.v1.FindBlockedRunsResponse.runs:type_name -> waybill.dispatcher.v1.BlockedRun
 	65, // 16: waybill.dispatcher.v1.BlockedRun.limit:type_name -> waybill.dispatcher.v1.RunLimit
@@ -6664,83 +7113,88 @@ var file_waybill_dispatcher_v1_dispatcher_proto_depIdxs = []int32{
 	79, // 19: waybill.dispatcher.v1.HoldRunResponse.hold:type_name -> waybill.dispatcher.v1.Hold
 	79, // 20: waybill.dispatcher.v1.ListHoldsResponse.holds:type_name -> waybill.dispatcher.v1.Hold
 	86, // 21: waybill.dispatcher.v1.GetRetentionResponse.workflows:type_name -> waybill.dispatcher.v1.RetainedWorkflow
-	0,  // 22: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
-	2,  // 23: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
-	5,  // 24: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
-	7,  // 25: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
-	9,  // 26: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
-	11, // 27: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
-	13, // 28: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
-	17, // 29: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
-	19, // 30: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
-	68, // 31: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
-	71, // 32: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
-	22, // 33: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
-	24, // 34: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
-	27, // 35: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
-	29, // 36: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
-	32, // 37: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
-	34, // 38: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
-	55, // 39: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
-	58, // 40: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
-	60, // 41: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
-	73, // 42: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
-	75, // 43: waybill.dispatcher.v1.Dispatcher.ArchiveRun:input_type -> waybill.dispatcher.v1.ArchiveRunRequest
-	77, // 44: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
-	80, // 45: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
-	82, // 46: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
-	87, // 47: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
-	84, // 48: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
-	62, // 49: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
-	66, // 50: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
-	40, // 51: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
-	43, // 52: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
-	45, // 53: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
-	47, // 54: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
-	49, // 55: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
-	51, // 56: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
-	53, // 57: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
-	1,  // 58: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
-	4,  // 59: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
-	6,  // 60: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
-	8,  // 61: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
-	10, // 62: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
-	12, // 63: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
-	14, // 64: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
-	18, // 65: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
-	20, // 66: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
-	69, // 67: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
-	72, // 68: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
-	23, // 69: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
-	25, // 70: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
-	28, // 71: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
-	30, // 72: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
-	33, // 73: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
-	35, // 74: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
-	56, // 75: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
-	59, // 76: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
-	61, // 77: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
-	74, // 78: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
-	76, // 79: waybill.dispatcher.v1.Dispatcher.ArchiveRun:output_type -> waybill.dispatcher.v1.ArchiveRunResponse
-	78, // 80: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
-	81, // 81: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
-	83, // 82: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
-	88, // 83: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
-	85, // 84: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
-	63, // 85: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
-	67, // 86: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
-	42, // 87: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
-	44, // 88: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
-	46, // 89: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
-	48, // 90: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
-	50, // 91: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
-	52, // 92: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
-	54, // 93: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
-	58, // [58:94] is the sub-list for method output_type
-	22, // [22:58] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	91, // 22: waybill.dispatcher.v1.GetDispatchStatusResponse.dispatchers:type_name -> waybill.dispatcher.v1.DispatcherStatus
+	92, // 23: waybill.dispatcher.v1.GetDispatchStatusResponse.queue:type_name -> waybill.dispatcher.v1.QueueStatus
+	93, // 24: waybill.dispatcher.v1.GetDispatchStatusResponse.providers:type_name -> waybill.dispatcher.v1.ProviderStatus
+	0,  // 25: waybill.dispatcher.v1.Dispatcher.StartRun:input_type -> waybill.dispatcher.v1.StartRunRequest
+	2,  // 26: waybill.dispatcher.v1.Dispatcher.ForkRun:input_type -> waybill.dispatcher.v1.ForkRunRequest
+	5,  // 27: waybill.dispatcher.v1.Dispatcher.CancelRun:input_type -> waybill.dispatcher.v1.CancelRunRequest
+	7,  // 28: waybill.dispatcher.v1.Dispatcher.PauseRun:input_type -> waybill.dispatcher.v1.PauseRunRequest
+	9,  // 29: waybill.dispatcher.v1.Dispatcher.ResumeRun:input_type -> waybill.dispatcher.v1.ResumeRunRequest
+	11, // 30: waybill.dispatcher.v1.Dispatcher.RedactTexts:input_type -> waybill.dispatcher.v1.RedactTextsRequest
+	13, // 31: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:input_type -> waybill.dispatcher.v1.ResolveInterruptRequest
+	17, // 32: waybill.dispatcher.v1.Dispatcher.GetInterrupt:input_type -> waybill.dispatcher.v1.GetInterruptRequest
+	19, // 33: waybill.dispatcher.v1.Dispatcher.PutWorkflow:input_type -> waybill.dispatcher.v1.PutWorkflowRequest
+	68, // 34: waybill.dispatcher.v1.Dispatcher.ReadAnswer:input_type -> waybill.dispatcher.v1.ReadAnswerRequest
+	71, // 35: waybill.dispatcher.v1.Dispatcher.GetNodeInput:input_type -> waybill.dispatcher.v1.GetNodeInputRequest
+	22, // 36: waybill.dispatcher.v1.Dispatcher.GetWorkflow:input_type -> waybill.dispatcher.v1.GetWorkflowRequest
+	24, // 37: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:input_type -> waybill.dispatcher.v1.ListWorkflowVersionsRequest
+	27, // 38: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:input_type -> waybill.dispatcher.v1.DeleteWorkflowRequest
+	29, // 39: waybill.dispatcher.v1.Dispatcher.ListWorkflows:input_type -> waybill.dispatcher.v1.ListWorkflowsRequest
+	32, // 40: waybill.dispatcher.v1.Dispatcher.Describe:input_type -> waybill.dispatcher.v1.DescribeRequest
+	34, // 41: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:input_type -> waybill.dispatcher.v1.ListModelCapabilitiesRequest
+	55, // 42: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:input_type -> waybill.dispatcher.v1.ListQuarantinedRunsRequest
+	58, // 43: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:input_type -> waybill.dispatcher.v1.RetryQuarantinedRunRequest
+	60, // 44: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:input_type -> waybill.dispatcher.v1.EndQuarantinedRunRequest
+	73, // 45: waybill.dispatcher.v1.Dispatcher.EraseRun:input_type -> waybill.dispatcher.v1.EraseRunRequest
+	75, // 46: waybill.dispatcher.v1.Dispatcher.ArchiveRun:input_type -> waybill.dispatcher.v1.ArchiveRunRequest
+	77, // 47: waybill.dispatcher.v1.Dispatcher.HoldRun:input_type -> waybill.dispatcher.v1.HoldRunRequest
+	80, // 48: waybill.dispatcher.v1.Dispatcher.ReleaseRun:input_type -> waybill.dispatcher.v1.ReleaseRunRequest
+	82, // 49: waybill.dispatcher.v1.Dispatcher.ListHolds:input_type -> waybill.dispatcher.v1.ListHoldsRequest
+	87, // 50: waybill.dispatcher.v1.Dispatcher.EraseTenant:input_type -> waybill.dispatcher.v1.EraseTenantRequest
+	84, // 51: waybill.dispatcher.v1.Dispatcher.GetRetention:input_type -> waybill.dispatcher.v1.GetRetentionRequest
+	89, // 52: waybill.dispatcher.v1.Dispatcher.GetDispatchStatus:input_type -> waybill.dispatcher.v1.GetDispatchStatusRequest
+	62, // 53: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:input_type -> waybill.dispatcher.v1.FindBlockedRunsRequest
+	66, // 54: waybill.dispatcher.v1.Dispatcher.GetOwnership:input_type -> waybill.dispatcher.v1.GetOwnershipRequest
+	40, // 55: waybill.dispatcher.v1.Dispatcher.ProgramMock:input_type -> waybill.dispatcher.v1.ProgramMockRequest
+	43, // 56: waybill.dispatcher.v1.Dispatcher.ResetMock:input_type -> waybill.dispatcher.v1.ResetMockRequest
+	45, // 57: waybill.dispatcher.v1.Dispatcher.LastMockBudget:input_type -> waybill.dispatcher.v1.LastMockBudgetRequest
+	47, // 58: waybill.dispatcher.v1.Dispatcher.ComposePrompt:input_type -> waybill.dispatcher.v1.ComposePromptRequest
+	49, // 59: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:input_type -> waybill.dispatcher.v1.ResolvePromptRequest
+	51, // 60: waybill.dispatcher.v1.Dispatcher.RaceClaims:input_type -> waybill.dispatcher.v1.RaceClaimsRequest
+	53, // 61: waybill.dispatcher.v1.Dispatcher.SetVariables:input_type -> waybill.dispatcher.v1.SetVariablesRequest
+	1,  // 62: waybill.dispatcher.v1.Dispatcher.StartRun:output_type -> waybill.dispatcher.v1.StartRunResponse
+	4,  // 63: waybill.dispatcher.v1.Dispatcher.ForkRun:output_type -> waybill.dispatcher.v1.ForkRunResponse
+	6,  // 64: waybill.dispatcher.v1.Dispatcher.CancelRun:output_type -> waybill.dispatcher.v1.CancelRunResponse
+	8,  // 65: waybill.dispatcher.v1.Dispatcher.PauseRun:output_type -> waybill.dispatcher.v1.PauseRunResponse
+	10, // 66: waybill.dispatcher.v1.Dispatcher.ResumeRun:output_type -> waybill.dispatcher.v1.ResumeRunResponse
+	12, // 67: waybill.dispatcher.v1.Dispatcher.RedactTexts:output_type -> waybill.dispatcher.v1.RedactTextsResponse
+	14, // 68: waybill.dispatcher.v1.Dispatcher.ResolveInterrupt:output_type -> waybill.dispatcher.v1.ResolveInterruptResponse
+	18, // 69: waybill.dispatcher.v1.Dispatcher.GetInterrupt:output_type -> waybill.dispatcher.v1.GetInterruptResponse
+	20, // 70: waybill.dispatcher.v1.Dispatcher.PutWorkflow:output_type -> waybill.dispatcher.v1.PutWorkflowResponse
+	69, // 71: waybill.dispatcher.v1.Dispatcher.ReadAnswer:output_type -> waybill.dispatcher.v1.ReadAnswerResponse
+	72, // 72: waybill.dispatcher.v1.Dispatcher.GetNodeInput:output_type -> waybill.dispatcher.v1.GetNodeInputResponse
+	23, // 73: waybill.dispatcher.v1.Dispatcher.GetWorkflow:output_type -> waybill.dispatcher.v1.GetWorkflowResponse
+	25, // 74: waybill.dispatcher.v1.Dispatcher.ListWorkflowVersions:output_type -> waybill.dispatcher.v1.ListWorkflowVersionsResponse
+	28, // 75: waybill.dispatcher.v1.Dispatcher.DeleteWorkflow:output_type -> waybill.dispatcher.v1.DeleteWorkflowResponse
+	30, // 76: waybill.dispatcher.v1.Dispatcher.ListWorkflows:output_type -> waybill.dispatcher.v1.ListWorkflowsResponse
+	33, // 77: waybill.dispatcher.v1.Dispatcher.Describe:output_type -> waybill.dispatcher.v1.DescribeResponse
+	35, // 78: waybill.dispatcher.v1.Dispatcher.ListModelCapabilities:output_type -> waybill.dispatcher.v1.ListModelCapabilitiesResponse
+	56, // 79: waybill.dispatcher.v1.Dispatcher.ListQuarantinedRuns:output_type -> waybill.dispatcher.v1.ListQuarantinedRunsResponse
+	59, // 80: waybill.dispatcher.v1.Dispatcher.RetryQuarantinedRun:output_type -> waybill.dispatcher.v1.RetryQuarantinedRunResponse
+	61, // 81: waybill.dispatcher.v1.Dispatcher.EndQuarantinedRun:output_type -> waybill.dispatcher.v1.EndQuarantinedRunResponse
+	74, // 82: waybill.dispatcher.v1.Dispatcher.EraseRun:output_type -> waybill.dispatcher.v1.EraseRunResponse
+	76, // 83: waybill.dispatcher.v1.Dispatcher.ArchiveRun:output_type -> waybill.dispatcher.v1.ArchiveRunResponse
+	78, // 84: waybill.dispatcher.v1.Dispatcher.HoldRun:output_type -> waybill.dispatcher.v1.HoldRunResponse
+	81, // 85: waybill.dispatcher.v1.Dispatcher.ReleaseRun:output_type -> waybill.dispatcher.v1.ReleaseRunResponse
+	83, // 86: waybill.dispatcher.v1.Dispatcher.ListHolds:output_type -> waybill.dispatcher.v1.ListHoldsResponse
+	88, // 87: waybill.dispatcher.v1.Dispatcher.EraseTenant:output_type -> waybill.dispatcher.v1.EraseTenantResponse
+	85, // 88: waybill.dispatcher.v1.Dispatcher.GetRetention:output_type -> waybill.dispatcher.v1.GetRetentionResponse
+	90, // 89: waybill.dispatcher.v1.Dispatcher.GetDispatchStatus:output_type -> waybill.dispatcher.v1.GetDispatchStatusResponse
+	63, // 90: waybill.dispatcher.v1.Dispatcher.FindBlockedRuns:output_type -> waybill.dispatcher.v1.FindBlockedRunsResponse
+	67, // 91: waybill.dispatcher.v1.Dispatcher.GetOwnership:output_type -> waybill.dispatcher.v1.GetOwnershipResponse
+	42, // 92: waybill.dispatcher.v1.Dispatcher.ProgramMock:output_type -> waybill.dispatcher.v1.ProgramMockResponse
+	44, // 93: waybill.dispatcher.v1.Dispatcher.ResetMock:output_type -> waybill.dispatcher.v1.ResetMockResponse
+	46, // 94: waybill.dispatcher.v1.Dispatcher.LastMockBudget:output_type -> waybill.dispatcher.v1.LastMockBudgetResponse
+	48, // 95: waybill.dispatcher.v1.Dispatcher.ComposePrompt:output_type -> waybill.dispatcher.v1.ComposePromptResponse
+	50, // 96: waybill.dispatcher.v1.Dispatcher.ResolvePrompt:output_type -> waybill.dispatcher.v1.ResolvePromptResponse
+	52, // 97: waybill.dispatcher.v1.Dispatcher.RaceClaims:output_type -> waybill.dispatcher.v1.RaceClaimsResponse
+	54, // 98: waybill.dispatcher.v1.Dispatcher.SetVariables:output_type -> waybill.dispatcher.v1.SetVariablesResponse
+	62, // [62:99] is the sub-list for method output_type
+	25, // [25:62] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_waybill_dispatcher_v1_dispatcher_proto_init() }
@@ -6756,7 +7210,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc), len(file_waybill_dispatcher_v1_dispatcher_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   90,
+			NumMessages:   95,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

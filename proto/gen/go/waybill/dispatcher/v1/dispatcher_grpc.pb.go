@@ -46,6 +46,7 @@ const (
 	Dispatcher_ListHolds_FullMethodName             = "/waybill.dispatcher.v1.Dispatcher/ListHolds"
 	Dispatcher_EraseTenant_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/EraseTenant"
 	Dispatcher_GetRetention_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetRetention"
+	Dispatcher_GetDispatchStatus_FullMethodName     = "/waybill.dispatcher.v1.Dispatcher/GetDispatchStatus"
 	Dispatcher_FindBlockedRuns_FullMethodName       = "/waybill.dispatcher.v1.Dispatcher/FindBlockedRuns"
 	Dispatcher_GetOwnership_FullMethodName          = "/waybill.dispatcher.v1.Dispatcher/GetOwnership"
 	Dispatcher_ProgramMock_FullMethodName           = "/waybill.dispatcher.v1.Dispatcher/ProgramMock"
@@ -120,6 +121,8 @@ type DispatcherClient interface {
 	EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error)
 	// GetRetention describes the retention of a tenant's runs.
 	GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error)
+	// GetDispatchStatus describes the queue, the dispatchers, the log and the providers, for operators.
+	GetDispatchStatus(ctx context.Context, in *GetDispatchStatusRequest, opts ...grpc.CallOption) (*GetDispatchStatusResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
 	// quarantined.
 	FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error)
@@ -422,6 +425,16 @@ func (c *dispatcherClient) GetRetention(ctx context.Context, in *GetRetentionReq
 	return out, nil
 }
 
+func (c *dispatcherClient) GetDispatchStatus(ctx context.Context, in *GetDispatchStatusRequest, opts ...grpc.CallOption) (*GetDispatchStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDispatchStatusResponse)
+	err := c.cc.Invoke(ctx, Dispatcher_GetDispatchStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *dispatcherClient) FindBlockedRuns(ctx context.Context, in *FindBlockedRunsRequest, opts ...grpc.CallOption) (*FindBlockedRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(FindBlockedRunsResponse)
@@ -575,6 +588,8 @@ type DispatcherServer interface {
 	EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error)
 	// GetRetention describes the retention of a tenant's runs.
 	GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error)
+	// GetDispatchStatus describes the queue, the dispatchers, the log and the providers, for operators.
+	GetDispatchStatus(context.Context, *GetDispatchStatusRequest) (*GetDispatchStatusResponse, error)
 	// FindBlockedRuns returns the runs of a tenant that wait for a slot or a limit, or are
 	// quarantined.
 	FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error)
@@ -687,6 +702,9 @@ func (UnimplementedDispatcherServer) EraseTenant(context.Context, *EraseTenantRe
 }
 func (UnimplementedDispatcherServer) GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRetention not implemented")
+}
+func (UnimplementedDispatcherServer) GetDispatchStatus(context.Context, *GetDispatchStatusRequest) (*GetDispatchStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDispatchStatus not implemented")
 }
 func (UnimplementedDispatcherServer) FindBlockedRuns(context.Context, *FindBlockedRunsRequest) (*FindBlockedRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FindBlockedRuns not implemented")
@@ -1222,6 +1240,24 @@ func _Dispatcher_GetRetention_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Dispatcher_GetDispatchStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDispatchStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DispatcherServer).GetDispatchStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Dispatcher_GetDispatchStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DispatcherServer).GetDispatchStatus(ctx, req.(*GetDispatchStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Dispatcher_FindBlockedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FindBlockedRunsRequest)
 	if err := dec(in); err != nil {
@@ -1498,6 +1534,10 @@ var Dispatcher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetRetention",
 			Handler:    _Dispatcher_GetRetention_Handler,
+		},
+		{
+			MethodName: "GetDispatchStatus",
+			Handler:    _Dispatcher_GetDispatchStatus_Handler,
 		},
 		{
 			MethodName: "FindBlockedRuns",

@@ -1009,14 +1009,16 @@ func (x *WatchRunsResponse) GetRun() *RunSummary {
 	return nil
 }
 
-// ListInterruptsRequest filters open questions; empty fields do not filter.
+// ListInterruptsRequest filters questions; empty fields do not filter.
 type ListInterruptsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	Cursor        string                 `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
-	WorkflowId    string                 `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
-	Kind          string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Tenant     string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Limit      int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	Cursor     string                 `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	WorkflowId string                 `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	Kind       string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	// A day in UTC, YYYY-MM-DD: the questions answered on it. Empty: the open ones.
+	AnsweredOn    string `protobuf:"bytes,6,opt,name=answered_on,json=answeredOn,proto3" json:"answered_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1086,6 +1088,13 @@ func (x *ListInterruptsRequest) GetKind() string {
 	return ""
 }
 
+func (x *ListInterruptsRequest) GetAnsweredOn() string {
+	if x != nil {
+		return x.AnsweredOn
+	}
+	return ""
+}
+
 // ListInterruptsResponse is one page. A page may be empty and still have a successor.
 type ListInterruptsResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -1147,7 +1156,9 @@ type OpenInterrupt struct {
 	WorkflowId string                 `protobuf:"bytes,2,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
 	Status     string                 `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// The member interrupt of a RunSnapshot.
-	Interrupt     []byte `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	Interrupt []byte `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	// Unset while the question is open.
+	Answer        *InterruptAnswer `protobuf:"bytes,5,opt,name=answer,proto3" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1210,6 +1221,231 @@ func (x *OpenInterrupt) GetInterrupt() []byte {
 	return nil
 }
 
+func (x *OpenInterrupt) GetAnswer() *InterruptAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+// InterruptAnswer is the recorded answer of a question.
+type InterruptAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    string                 `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// Empty if the question ended without an answer; then outcome says how.
+	By            string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
+	Outcome       string `protobuf:"bytes,3,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Value         []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InterruptAnswer) Reset() {
+	*x = InterruptAnswer{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InterruptAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InterruptAnswer) ProtoMessage() {}
+
+func (x *InterruptAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InterruptAnswer.ProtoReflect.Descriptor instead.
+func (*InterruptAnswer) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *InterruptAnswer) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// CountInterruptsRequest names a tenant and a responder.
+type CountInterruptsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Principal     string                 `protobuf:"bytes,2,opt,name=principal,proto3" json:"principal,omitempty"`
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	Groups        []string               `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`
+	Roles         []string               `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountInterruptsRequest) Reset() {
+	*x = CountInterruptsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountInterruptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountInterruptsRequest) ProtoMessage() {}
+
+func (x *CountInterruptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountInterruptsRequest.ProtoReflect.Descriptor instead.
+func (*CountInterruptsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CountInterruptsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CountInterruptsRequest) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
+	}
+	return ""
+}
+
+func (x *CountInterruptsRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *CountInterruptsRequest) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *CountInterruptsRequest) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+// CountInterruptsResponse has the number of open questions.
+type CountInterruptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Open  int64                  `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
+	// Those that the responder may answer, and those of them that are due within an hour.
+	Answerable int64 `protobuf:"varint,2,opt,name=answerable,proto3" json:"answerable,omitempty"`
+	DueSoon    int64 `protobuf:"varint,3,opt,name=due_soon,json=dueSoon,proto3" json:"due_soon,omitempty"`
+	// All questions were counted.
+	Complete      bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountInterruptsResponse) Reset() {
+	*x = CountInterruptsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountInterruptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountInterruptsResponse) ProtoMessage() {}
+
+func (x *CountInterruptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountInterruptsResponse.ProtoReflect.Descriptor instead.
+func (*CountInterruptsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CountInterruptsResponse) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetAnswerable() int64 {
+	if x != nil {
+		return x.Answerable
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetDueSoon() int64 {
+	if x != nil {
+		return x.DueSoon
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
 // ListSubstitutionsRequest names a tenant.
 type ListSubstitutionsRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -1222,7 +1458,7 @@ type ListSubstitutionsRequest struct {
 
 func (x *ListSubstitutionsRequest) Reset() {
 	*x = ListSubstitutionsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1470,7 @@ func (x *ListSubstitutionsRequest) String() string {
 func (*ListSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[15]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1483,7 @@ func (x *ListSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{15}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListSubstitutionsRequest) GetTenant() string {
@@ -1276,7 +1512,7 @@ type ListSubstitutionsResponse struct {
 
 func (x *ListSubstitutionsResponse) Reset() {
 	*x = ListSubstitutionsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1524,7 @@ func (x *ListSubstitutionsResponse) String() string {
 func (*ListSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[16]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1537,7 @@ func (x *ListSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{16}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListSubstitutionsResponse) GetSubstitutions() []*Substitution {
@@ -1336,7 +1572,7 @@ type Substitution struct {
 
 func (x *Substitution) Reset() {
 	*x = Substitution{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1584,7 @@ func (x *Substitution) String() string {
 func (*Substitution) ProtoMessage() {}
 
 func (x *Substitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[17]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1597,7 @@ func (x *Substitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Substitution.ProtoReflect.Descriptor instead.
 func (*Substitution) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{17}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Substitution) GetOriginalProvider() string {
@@ -1438,7 +1674,7 @@ type SummarizeWorkflowsRequest struct {
 
 func (x *SummarizeWorkflowsRequest) Reset() {
 	*x = SummarizeWorkflowsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1686,7 @@ func (x *SummarizeWorkflowsRequest) String() string {
 func (*SummarizeWorkflowsRequest) ProtoMessage() {}
 
 func (x *SummarizeWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[18]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1699,7 @@ func (x *SummarizeWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{18}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SummarizeWorkflowsRequest) GetTenant() string {
@@ -1490,7 +1726,7 @@ type SummarizeWorkflowsResponse struct {
 
 func (x *SummarizeWorkflowsResponse) Reset() {
 	*x = SummarizeWorkflowsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1738,7 @@ func (x *SummarizeWorkflowsResponse) String() string {
 func (*SummarizeWorkflowsResponse) ProtoMessage() {}
 
 func (x *SummarizeWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[19]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1751,7 @@ func (x *SummarizeWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{19}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SummarizeWorkflowsResponse) GetWorkflows() []*WorkflowStatistics {
@@ -1550,7 +1786,7 @@ type WorkflowStatistics struct {
 
 func (x *WorkflowStatistics) Reset() {
 	*x = WorkflowStatistics{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1798,7 @@ func (x *WorkflowStatistics) String() string {
 func (*WorkflowStatistics) ProtoMessage() {}
 
 func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[20]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1811,7 @@ func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowStatistics.ProtoReflect.Descriptor instead.
 func (*WorkflowStatistics) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{20}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkflowStatistics) GetWorkflowId() string {
@@ -1670,7 +1906,7 @@ type GetStatisticsRequest struct {
 
 func (x *GetStatisticsRequest) Reset() {
 	*x = GetStatisticsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1918,7 @@ func (x *GetStatisticsRequest) String() string {
 func (*GetStatisticsRequest) ProtoMessage() {}
 
 func (x *GetStatisticsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[21]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1931,7 @@ func (x *GetStatisticsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatisticsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatisticsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{21}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetStatisticsRequest) GetTenant() string {
@@ -1736,7 +1972,7 @@ type GetStatisticsResponse struct {
 
 func (x *GetStatisticsResponse) Reset() {
 	*x = GetStatisticsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1984,7 @@ func (x *GetStatisticsResponse) String() string {
 func (*GetStatisticsResponse) ProtoMessage() {}
 
 func (x *GetStatisticsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[22]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1997,7 @@ func (x *GetStatisticsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatisticsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatisticsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{22}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetStatisticsResponse) GetStatistics() *v1.GetStatisticsResponse {
@@ -1783,7 +2019,7 @@ type ListAnswersRequest struct {
 
 func (x *ListAnswersRequest) Reset() {
 	*x = ListAnswersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +2031,7 @@ func (x *ListAnswersRequest) String() string {
 func (*ListAnswersRequest) ProtoMessage() {}
 
 func (x *ListAnswersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[23]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +2044,7 @@ func (x *ListAnswersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnswersRequest.ProtoReflect.Descriptor instead.
 func (*ListAnswersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{23}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListAnswersRequest) GetFilters() *ListRunsRequest {
@@ -1837,7 +2073,7 @@ type ListAnswersResponse struct {
 
 func (x *ListAnswersResponse) Reset() {
 	*x = ListAnswersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2085,7 @@ func (x *ListAnswersResponse) String() string {
 func (*ListAnswersResponse) ProtoMessage() {}
 
 func (x *ListAnswersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[24]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2098,7 @@ func (x *ListAnswersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnswersResponse.ProtoReflect.Descriptor instead.
 func (*ListAnswersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{24}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListAnswersResponse) GetAnswers() []*v1.ModelAnswer {
@@ -1894,7 +2130,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2142,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[25]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,7 +2155,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{25}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -1966,7 +2202,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2214,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2227,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -2042,7 +2278,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2290,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2303,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -2106,7 +2342,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2118,7 +2354,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2131,7 +2367,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -2179,7 +2415,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2427,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2440,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -2248,7 +2484,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2496,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2509,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -2307,7 +2543,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2319,7 +2555,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2332,7 +2568,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -2355,7 +2591,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2603,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2616,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -2427,7 +2663,7 @@ type ListOwnedRunsRequest struct {
 
 func (x *ListOwnedRunsRequest) Reset() {
 	*x = ListOwnedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2439,7 +2675,7 @@ func (x *ListOwnedRunsRequest) String() string {
 func (*ListOwnedRunsRequest) ProtoMessage() {}
 
 func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2452,7 +2688,7 @@ func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListOwnedRunsRequest) GetProcess() string {
@@ -2496,7 +2732,7 @@ type ListOwnedRunsResponse struct {
 
 func (x *ListOwnedRunsResponse) Reset() {
 	*x = ListOwnedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2744,7 @@ func (x *ListOwnedRunsResponse) String() string {
 func (*ListOwnedRunsResponse) ProtoMessage() {}
 
 func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2757,7 @@ func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
@@ -2551,7 +2787,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2799,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2812,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OwnedRun) GetTenant() string {
@@ -2620,7 +2856,7 @@ type ViewRunRequest struct {
 
 func (x *ViewRunRequest) Reset() {
 	*x = ViewRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2868,7 @@ func (x *ViewRunRequest) String() string {
 func (*ViewRunRequest) ProtoMessage() {}
 
 func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2881,7 @@ func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
 func (*ViewRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ViewRunRequest) GetTenant() string {
@@ -2679,7 +2915,7 @@ type ViewRunResponse struct {
 
 func (x *ViewRunResponse) Reset() {
 	*x = ViewRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2927,7 @@ func (x *ViewRunResponse) String() string {
 func (*ViewRunResponse) ProtoMessage() {}
 
 func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2940,7 @@ func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
 func (*ViewRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ViewRunResponse) GetView() []byte {
@@ -2731,7 +2967,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2979,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2992,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -2804,7 +3040,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2816,7 +3052,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2829,7 +3065,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -2852,7 +3088,7 @@ type ListEndedWorkflowsRequest struct {
 
 func (x *ListEndedWorkflowsRequest) Reset() {
 	*x = ListEndedWorkflowsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2864,7 +3100,7 @@ func (x *ListEndedWorkflowsRequest) String() string {
 func (*ListEndedWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2877,7 +3113,7 @@ func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListEndedWorkflowsRequest) GetAfter() *EndedWorkflow {
@@ -2905,7 +3141,7 @@ type ListEndedWorkflowsResponse struct {
 
 func (x *ListEndedWorkflowsResponse) Reset() {
 	*x = ListEndedWorkflowsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2917,7 +3153,7 @@ func (x *ListEndedWorkflowsResponse) String() string {
 func (*ListEndedWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2930,7 +3166,7 @@ func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListEndedWorkflowsResponse) GetWorkflows() []*EndedWorkflow {
@@ -2953,7 +3189,7 @@ type EndedWorkflow struct {
 
 func (x *EndedWorkflow) Reset() {
 	*x = EndedWorkflow{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3201,7 @@ func (x *EndedWorkflow) String() string {
 func (*EndedWorkflow) ProtoMessage() {}
 
 func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3214,7 @@ func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedWorkflow.ProtoReflect.Descriptor instead.
 func (*EndedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EndedWorkflow) GetTenant() string {
@@ -3019,7 +3255,7 @@ type ListEndedRunsRequest struct {
 
 func (x *ListEndedRunsRequest) Reset() {
 	*x = ListEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3267,7 @@ func (x *ListEndedRunsRequest) String() string {
 func (*ListEndedRunsRequest) ProtoMessage() {}
 
 func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3280,7 @@ func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListEndedRunsRequest) GetTenant() string {
@@ -3092,7 +3328,7 @@ type ListEndedRunsResponse struct {
 
 func (x *ListEndedRunsResponse) Reset() {
 	*x = ListEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3340,7 @@ func (x *ListEndedRunsResponse) String() string {
 func (*ListEndedRunsResponse) ProtoMessage() {}
 
 func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3353,7 @@ func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{44}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListEndedRunsResponse) GetRuns() []*EndedRun {
@@ -3138,7 +3374,7 @@ type EndedRun struct {
 
 func (x *EndedRun) Reset() {
 	*x = EndedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3386,7 @@ func (x *EndedRun) String() string {
 func (*EndedRun) ProtoMessage() {}
 
 func (x *EndedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3399,7 @@ func (x *EndedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRun.ProtoReflect.Descriptor instead.
 func (*EndedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{45}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EndedRun) GetRunId() string {
@@ -3192,7 +3428,7 @@ type CountEndedRunsRequest struct {
 
 func (x *CountEndedRunsRequest) Reset() {
 	*x = CountEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3204,7 +3440,7 @@ func (x *CountEndedRunsRequest) String() string {
 func (*CountEndedRunsRequest) ProtoMessage() {}
 
 func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3217,7 +3453,7 @@ func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{46}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CountEndedRunsRequest) GetTenant() string {
@@ -3251,7 +3487,7 @@ type CountEndedRunsResponse struct {
 
 func (x *CountEndedRunsResponse) Reset() {
 	*x = CountEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3499,7 @@ func (x *CountEndedRunsResponse) String() string {
 func (*CountEndedRunsResponse) ProtoMessage() {}
 
 func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3512,7 @@ func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{47}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CountEndedRunsResponse) GetRuns() []int64 {
@@ -3284,6 +3520,131 @@ func (x *CountEndedRunsResponse) GetRuns() []int64 {
 		return x.Runs
 	}
 	return nil
+}
+
+type GetReadModelStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReadModelStatusRequest) Reset() {
+	*x = GetReadModelStatusRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReadModelStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReadModelStatusRequest) ProtoMessage() {}
+
+func (x *GetReadModelStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReadModelStatusRequest.ProtoReflect.Descriptor instead.
+func (*GetReadModelStatusRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{51}
+}
+
+// GetReadModelStatusResponse is the status of one read model.
+type GetReadModelStatusResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last position of the run log, and the last one that the read model has.
+	End     int64 `protobuf:"varint,1,opt,name=end,proto3" json:"end,omitempty"`
+	Applied int64 `protobuf:"varint,2,opt,name=applied,proto3" json:"applied,omitempty"`
+	// Frames that could not be decoded, and rebuilds from the log, since the process started.
+	DamagedFrames int64 `protobuf:"varint,3,opt,name=damaged_frames,json=damagedFrames,proto3" json:"damaged_frames,omitempty"`
+	Rebuilds      int64 `protobuf:"varint,4,opt,name=rebuilds,proto3" json:"rebuilds,omitempty"`
+	// Open streams and waiting reads.
+	Followers int64 `protobuf:"varint,5,opt,name=followers,proto3" json:"followers,omitempty"`
+	// Why reads may be late or fail; empty: nothing is wrong.
+	Problem       string `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReadModelStatusResponse) Reset() {
+	*x = GetReadModelStatusResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReadModelStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReadModelStatusResponse) ProtoMessage() {}
+
+func (x *GetReadModelStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReadModelStatusResponse.ProtoReflect.Descriptor instead.
+func (*GetReadModelStatusResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *GetReadModelStatusResponse) GetEnd() int64 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetApplied() int64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetDamagedFrames() int64 {
+	if x != nil {
+		return x.DamagedFrames
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetRebuilds() int64 {
+	if x != nil {
+		return x.Rebuilds
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetFollowers() int64 {
+	if x != nil {
+		return x.Followers
+	}
+	return 0
+}
+
+func (x *GetReadModelStatusResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
 }
 
 var File_waybill_eventlog_v1_eventlog_proto protoreflect.FileDescriptor
@@ -3385,26 +3746,47 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x10WatchRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"F\n" +
 	"\x11WatchRunsResponse\x121\n" +
-	"\x03run\x18\x01 \x01(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x03run\"\x92\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x1f.waybill.eventlog.v1.RunSummaryR\x03run\"\xb3\x01\n" +
 	"\x15ListInterruptsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
 	"\x06cursor\x18\x03 \x01(\tR\x06cursor\x12\x1f\n" +
 	"\vworkflow_id\x18\x04 \x01(\tR\n" +
 	"workflowId\x12\x12\n" +
-	"\x04kind\x18\x05 \x01(\tR\x04kind\"}\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x1f\n" +
+	"\vanswered_on\x18\x06 \x01(\tR\n" +
+	"answeredOn\"}\n" +
 	"\x16ListInterruptsResponse\x12B\n" +
 	"\n" +
 	"interrupts\x18\x01 \x03(\v2\".waybill.eventlog.v1.OpenInterruptR\n" +
 	"interrupts\x12\x1f\n" +
 	"\vnext_cursor\x18\x02 \x01(\tR\n" +
-	"nextCursor\"}\n" +
+	"nextCursor\"\xbb\x01\n" +
 	"\rOpenInterrupt\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1c\n" +
-	"\tinterrupt\x18\x04 \x01(\fR\tinterrupt\"H\n" +
+	"\tinterrupt\x18\x04 \x01(\fR\tinterrupt\x12<\n" +
+	"\x06answer\x18\x05 \x01(\v2$.waybill.eventlog.v1.InterruptAnswerR\x06answer\"a\n" +
+	"\x0fInterruptAnswer\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\tR\x02at\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x12\x18\n" +
+	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\"\x90\x01\n" +
+	"\x16CountInterruptsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1c\n" +
+	"\tprincipal\x18\x02 \x01(\tR\tprincipal\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\x12\x16\n" +
+	"\x06groups\x18\x04 \x03(\tR\x06groups\x12\x14\n" +
+	"\x05roles\x18\x05 \x03(\tR\x05roles\"\x84\x01\n" +
+	"\x17CountInterruptsResponse\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x1e\n" +
+	"\n" +
+	"answerable\x18\x02 \x01(\x03R\n" +
+	"answerable\x12\x19\n" +
+	"\bdue_soon\x18\x03 \x01(\x03R\adueSoon\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"H\n" +
 	"\x18ListSubstitutionsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05since\x18\x02 \x01(\tR\x05since\"z\n" +
@@ -3554,13 +3936,23 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"workflowId\x12\x16\n" +
 	"\x06before\x18\x03 \x03(\tR\x06before\",\n" +
 	"\x16CountEndedRunsResponse\x12\x12\n" +
-	"\x04runs\x18\x01 \x03(\x03R\x04runs2\x90\x0e\n" +
+	"\x04runs\x18\x01 \x03(\x03R\x04runs\"\x1b\n" +
+	"\x19GetReadModelStatusRequest\"\xc3\x01\n" +
+	"\x1aGetReadModelStatusResponse\x12\x10\n" +
+	"\x03end\x18\x01 \x01(\x03R\x03end\x12\x18\n" +
+	"\aapplied\x18\x02 \x01(\x03R\aapplied\x12%\n" +
+	"\x0edamaged_frames\x18\x03 \x01(\x03R\rdamagedFrames\x12\x1a\n" +
+	"\brebuilds\x18\x04 \x01(\x03R\brebuilds\x12\x1c\n" +
+	"\tfollowers\x18\x05 \x01(\x03R\tfollowers\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem2\xf5\x0f\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
 	"\tCountRuns\x12%.waybill.eventlog.v1.CountRunsRequest\x1a&.waybill.eventlog.v1.CountRunsResponse\x12\\\n" +
 	"\tWatchRuns\x12%.waybill.eventlog.v1.WatchRunsRequest\x1a&.waybill.eventlog.v1.WatchRunsResponse0\x01\x12i\n" +
-	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12r\n" +
+	"\x0eListInterrupts\x12*.waybill.eventlog.v1.ListInterruptsRequest\x1a+.waybill.eventlog.v1.ListInterruptsResponse\x12u\n" +
+	"\x12GetReadModelStatus\x12..waybill.eventlog.v1.GetReadModelStatusRequest\x1a/.waybill.eventlog.v1.GetReadModelStatusResponse\x12l\n" +
+	"\x0fCountInterrupts\x12+.waybill.eventlog.v1.CountInterruptsRequest\x1a,.waybill.eventlog.v1.CountInterruptsResponse\x12r\n" +
 	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12u\n" +
 	"\x12SummarizeWorkflows\x12..waybill.eventlog.v1.SummarizeWorkflowsRequest\x1a/.waybill.eventlog.v1.SummarizeWorkflowsResponse\x12f\n" +
 	"\rGetStatistics\x12).waybill.eventlog.v1.GetStatisticsRequest\x1a*.waybill.eventlog.v1.GetStatisticsResponse\x12`\n" +
@@ -3589,7 +3981,7 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
 	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
@@ -3606,112 +3998,122 @@ var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
 	(*ListInterruptsRequest)(nil),      // 12: waybill.eventlog.v1.ListInterruptsRequest
 	(*ListInterruptsResponse)(nil),     // 13: waybill.eventlog.v1.ListInterruptsResponse
 	(*OpenInterrupt)(nil),              // 14: waybill.eventlog.v1.OpenInterrupt
-	(*ListSubstitutionsRequest)(nil),   // 15: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil),  // 16: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),               // 17: waybill.eventlog.v1.Substitution
-	(*SummarizeWorkflowsRequest)(nil),  // 18: waybill.eventlog.v1.SummarizeWorkflowsRequest
-	(*SummarizeWorkflowsResponse)(nil), // 19: waybill.eventlog.v1.SummarizeWorkflowsResponse
-	(*WorkflowStatistics)(nil),         // 20: waybill.eventlog.v1.WorkflowStatistics
-	(*GetStatisticsRequest)(nil),       // 21: waybill.eventlog.v1.GetStatisticsRequest
-	(*GetStatisticsResponse)(nil),      // 22: waybill.eventlog.v1.GetStatisticsResponse
-	(*ListAnswersRequest)(nil),         // 23: waybill.eventlog.v1.ListAnswersRequest
-	(*ListAnswersResponse)(nil),        // 24: waybill.eventlog.v1.ListAnswersResponse
-	(*Event)(nil),                      // 25: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),          // 26: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),         // 27: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),              // 28: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),             // 29: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),       // 30: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),      // 31: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                   // 32: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),       // 33: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),      // 34: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                   // 35: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),             // 36: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),            // 37: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),           // 38: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),          // 39: waybill.eventlog.v1.ExportRunResponse
-	(*ListEndedWorkflowsRequest)(nil),  // 40: waybill.eventlog.v1.ListEndedWorkflowsRequest
-	(*ListEndedWorkflowsResponse)(nil), // 41: waybill.eventlog.v1.ListEndedWorkflowsResponse
-	(*EndedWorkflow)(nil),              // 42: waybill.eventlog.v1.EndedWorkflow
-	(*ListEndedRunsRequest)(nil),       // 43: waybill.eventlog.v1.ListEndedRunsRequest
-	(*ListEndedRunsResponse)(nil),      // 44: waybill.eventlog.v1.ListEndedRunsResponse
-	(*EndedRun)(nil),                   // 45: waybill.eventlog.v1.EndedRun
-	(*CountEndedRunsRequest)(nil),      // 46: waybill.eventlog.v1.CountEndedRunsRequest
-	(*CountEndedRunsResponse)(nil),     // 47: waybill.eventlog.v1.CountEndedRunsResponse
-	nil,                                // 48: waybill.eventlog.v1.CountRunsResponse.CountsEntry
-	(*v1.GetStatisticsResponse)(nil),   // 49: waybill.host.v1.GetStatisticsResponse
-	(*v1.ModelAnswer)(nil),             // 50: waybill.host.v1.ModelAnswer
+	(*InterruptAnswer)(nil),            // 15: waybill.eventlog.v1.InterruptAnswer
+	(*CountInterruptsRequest)(nil),     // 16: waybill.eventlog.v1.CountInterruptsRequest
+	(*CountInterruptsResponse)(nil),    // 17: waybill.eventlog.v1.CountInterruptsResponse
+	(*ListSubstitutionsRequest)(nil),   // 18: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil),  // 19: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),               // 20: waybill.eventlog.v1.Substitution
+	(*SummarizeWorkflowsRequest)(nil),  // 21: waybill.eventlog.v1.SummarizeWorkflowsRequest
+	(*SummarizeWorkflowsResponse)(nil), // 22: waybill.eventlog.v1.SummarizeWorkflowsResponse
+	(*WorkflowStatistics)(nil),         // 23: waybill.eventlog.v1.WorkflowStatistics
+	(*GetStatisticsRequest)(nil),       // 24: waybill.eventlog.v1.GetStatisticsRequest
+	(*GetStatisticsResponse)(nil),      // 25: waybill.eventlog.v1.GetStatisticsResponse
+	(*ListAnswersRequest)(nil),         // 26: waybill.eventlog.v1.ListAnswersRequest
+	(*ListAnswersResponse)(nil),        // 27: waybill.eventlog.v1.ListAnswersResponse
+	(*Event)(nil),                      // 28: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),          // 29: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),         // 30: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),              // 31: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),             // 32: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),       // 33: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),      // 34: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                   // 35: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),       // 36: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),      // 37: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                   // 38: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),             // 39: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),            // 40: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),           // 41: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),          // 42: waybill.eventlog.v1.ExportRunResponse
+	(*ListEndedWorkflowsRequest)(nil),  // 43: waybill.eventlog.v1.ListEndedWorkflowsRequest
+	(*ListEndedWorkflowsResponse)(nil), // 44: waybill.eventlog.v1.ListEndedWorkflowsResponse
+	(*EndedWorkflow)(nil),              // 45: waybill.eventlog.v1.EndedWorkflow
+	(*ListEndedRunsRequest)(nil),       // 46: waybill.eventlog.v1.ListEndedRunsRequest
+	(*ListEndedRunsResponse)(nil),      // 47: waybill.eventlog.v1.ListEndedRunsResponse
+	(*EndedRun)(nil),                   // 48: waybill.eventlog.v1.EndedRun
+	(*CountEndedRunsRequest)(nil),      // 49: waybill.eventlog.v1.CountEndedRunsRequest
+	(*CountEndedRunsResponse)(nil),     // 50: waybill.eventlog.v1.CountEndedRunsResponse
+	(*GetReadModelStatusRequest)(nil),  // 51: waybill.eventlog.v1.GetReadModelStatusRequest
+	(*GetReadModelStatusResponse)(nil), // 52: waybill.eventlog.v1.GetReadModelStatusResponse
+	nil,                                // 53: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*v1.GetStatisticsResponse)(nil),   // 54: waybill.host.v1.GetStatisticsResponse
+	(*v1.ModelAnswer)(nil),             // 55: waybill.host.v1.ModelAnswer
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
 	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	48, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	53, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
 	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
 	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
 	7,  // 7: waybill.eventlog.v1.RunSummary.facts:type_name -> waybill.eventlog.v1.RunFacts
 	6,  // 8: waybill.eventlog.v1.WatchRunsResponse.run:type_name -> waybill.eventlog.v1.RunSummary
 	14, // 9: waybill.eventlog.v1.ListInterruptsResponse.interrupts:type_name -> waybill.eventlog.v1.OpenInterrupt
-	17, // 10: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
-	20, // 11: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
-	6,  // 12: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
-	49, // 13: waybill.eventlog.v1.GetStatisticsResponse.statistics:type_name -> waybill.host.v1.GetStatisticsResponse
-	2,  // 14: waybill.eventlog.v1.ListAnswersRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	50, // 15: waybill.eventlog.v1.ListAnswersResponse.answers:type_name -> waybill.host.v1.ModelAnswer
-	25, // 16: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	25, // 17: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	32, // 18: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	32, // 19: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	35, // 20: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
-	35, // 21: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
-	8,  // 22: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	42, // 23: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
-	42, // 24: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
-	45, // 25: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
-	45, // 26: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
-	0,  // 27: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 28: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	3,  // 29: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
-	10, // 30: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	12, // 31: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	15, // 32: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	18, // 33: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
-	21, // 34: waybill.eventlog.v1.EventLog.GetStatistics:input_type -> waybill.eventlog.v1.GetStatisticsRequest
-	23, // 35: waybill.eventlog.v1.EventLog.ListAnswers:input_type -> waybill.eventlog.v1.ListAnswersRequest
-	26, // 36: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	28, // 37: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	36, // 38: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	38, // 39: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	30, // 40: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	33, // 41: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	40, // 42: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
-	43, // 43: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
-	46, // 44: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
-	1,  // 45: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	5,  // 46: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	4,  // 47: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
-	11, // 48: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	13, // 49: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	16, // 50: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	19, // 51: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
-	22, // 52: waybill.eventlog.v1.EventLog.GetStatistics:output_type -> waybill.eventlog.v1.GetStatisticsResponse
-	24, // 53: waybill.eventlog.v1.EventLog.ListAnswers:output_type -> waybill.eventlog.v1.ListAnswersResponse
-	27, // 54: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	29, // 55: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	37, // 56: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	39, // 57: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	31, // 58: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	34, // 59: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	41, // 60: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
-	44, // 61: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
-	47, // 62: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
-	45, // [45:63] is the sub-list for method output_type
-	27, // [27:45] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	15, // 10: waybill.eventlog.v1.OpenInterrupt.answer:type_name -> waybill.eventlog.v1.InterruptAnswer
+	20, // 11: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
+	23, // 12: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
+	6,  // 13: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
+	54, // 14: waybill.eventlog.v1.GetStatisticsResponse.statistics:type_name -> waybill.host.v1.GetStatisticsResponse
+	2,  // 15: waybill.eventlog.v1.ListAnswersRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
+	55, // 16: waybill.eventlog.v1.ListAnswersResponse.answers:type_name -> waybill.host.v1.ModelAnswer
+	28, // 17: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	28, // 18: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	35, // 19: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	35, // 20: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	38, // 21: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	38, // 22: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	8,  // 23: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	45, // 24: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
+	45, // 25: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
+	48, // 26: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
+	48, // 27: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
+	0,  // 28: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 29: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 30: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 31: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 32: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	51, // 33: waybill.eventlog.v1.EventLog.GetReadModelStatus:input_type -> waybill.eventlog.v1.GetReadModelStatusRequest
+	16, // 34: waybill.eventlog.v1.EventLog.CountInterrupts:input_type -> waybill.eventlog.v1.CountInterruptsRequest
+	18, // 35: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	21, // 36: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
+	24, // 37: waybill.eventlog.v1.EventLog.GetStatistics:input_type -> waybill.eventlog.v1.GetStatisticsRequest
+	26, // 38: waybill.eventlog.v1.EventLog.ListAnswers:input_type -> waybill.eventlog.v1.ListAnswersRequest
+	29, // 39: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	31, // 40: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	39, // 41: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	41, // 42: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	33, // 43: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	36, // 44: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	43, // 45: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
+	46, // 46: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
+	49, // 47: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
+	1,  // 48: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 49: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 50: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 51: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 52: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	52, // 53: waybill.eventlog.v1.EventLog.GetReadModelStatus:output_type -> waybill.eventlog.v1.GetReadModelStatusResponse
+	17, // 54: waybill.eventlog.v1.EventLog.CountInterrupts:output_type -> waybill.eventlog.v1.CountInterruptsResponse
+	19, // 55: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	22, // 56: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
+	25, // 57: waybill.eventlog.v1.EventLog.GetStatistics:output_type -> waybill.eventlog.v1.GetStatisticsResponse
+	27, // 58: waybill.eventlog.v1.EventLog.ListAnswers:output_type -> waybill.eventlog.v1.ListAnswersResponse
+	30, // 59: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	32, // 60: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	40, // 61: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	42, // 62: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	34, // 63: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	37, // 64: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	44, // 65: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
+	47, // 66: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
+	50, // 67: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
+	48, // [48:68] is the sub-list for method output_type
+	28, // [28:48] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -3721,15 +4123,15 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[7].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[20].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[36].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[23].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,8 @@ const (
 	EventLog_CountRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/CountRuns"
 	EventLog_WatchRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/WatchRuns"
 	EventLog_ListInterrupts_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListInterrupts"
+	EventLog_GetReadModelStatus_FullMethodName = "/waybill.eventlog.v1.EventLog/GetReadModelStatus"
+	EventLog_CountInterrupts_FullMethodName    = "/waybill.eventlog.v1.EventLog/CountInterrupts"
 	EventLog_ListSubstitutions_FullMethodName  = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
 	EventLog_SummarizeWorkflows_FullMethodName = "/waybill.eventlog.v1.EventLog/SummarizeWorkflows"
 	EventLog_GetStatistics_FullMethodName      = "/waybill.eventlog.v1.EventLog/GetStatistics"
@@ -56,6 +58,10 @@ type EventLogClient interface {
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
 	// ListInterrupts lists the open interrupts of a tenant's runs.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
+	// GetReadModelStatus describes the read model, for operators.
+	GetReadModelStatus(ctx context.Context, in *GetReadModelStatusRequest, opts ...grpc.CallOption) (*GetReadModelStatusResponse, error)
+	// CountInterrupts counts the open questions of a tenant's runs.
+	CountInterrupts(ctx context.Context, in *CountInterruptsRequest, opts ...grpc.CallOption) (*CountInterruptsResponse, error)
 	// ListSubstitutions counts the models of a tenant's runs that were replaced by a fallback.
 	ListSubstitutions(ctx context.Context, in *ListSubstitutionsRequest, opts ...grpc.CallOption) (*ListSubstitutionsResponse, error)
 	// SummarizeWorkflows summarizes the latest runs of workflows.
@@ -145,6 +151,26 @@ func (c *eventLogClient) ListInterrupts(ctx context.Context, in *ListInterruptsR
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListInterruptsResponse)
 	err := c.cc.Invoke(ctx, EventLog_ListInterrupts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) GetReadModelStatus(ctx context.Context, in *GetReadModelStatusRequest, opts ...grpc.CallOption) (*GetReadModelStatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetReadModelStatusResponse)
+	err := c.cc.Invoke(ctx, EventLog_GetReadModelStatus_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) CountInterrupts(ctx context.Context, in *CountInterruptsRequest, opts ...grpc.CallOption) (*CountInterruptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountInterruptsResponse)
+	err := c.cc.Invoke(ctx, EventLog_CountInterrupts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -307,6 +333,10 @@ type EventLogServer interface {
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
 	// ListInterrupts lists the open interrupts of a tenant's runs.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
+	// GetReadModelStatus describes the read model, for operators.
+	GetReadModelStatus(context.Context, *GetReadModelStatusRequest) (*GetReadModelStatusResponse, error)
+	// CountInterrupts counts the open questions of a tenant's runs.
+	CountInterrupts(context.Context, *CountInterruptsRequest) (*CountInterruptsResponse, error)
 	// ListSubstitutions counts the models of a tenant's runs that were replaced by a fallback.
 	ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error)
 	// SummarizeWorkflows summarizes the latest runs of workflows.
@@ -357,6 +387,12 @@ func (UnimplementedEventLogServer) WatchRuns(*WatchRunsRequest, grpc.ServerStrea
 }
 func (UnimplementedEventLogServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
+}
+func (UnimplementedEventLogServer) GetReadModelStatus(context.Context, *GetReadModelStatusRequest) (*GetReadModelStatusResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetReadModelStatus not implemented")
+}
+func (UnimplementedEventLogServer) CountInterrupts(context.Context, *CountInterruptsRequest) (*CountInterruptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountInterrupts not implemented")
 }
 func (UnimplementedEventLogServer) ListSubstitutions(context.Context, *ListSubstitutionsRequest) (*ListSubstitutionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSubstitutions not implemented")
@@ -497,6 +533,42 @@ func _EventLog_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(EventLogServer).ListInterrupts(ctx, req.(*ListInterruptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_GetReadModelStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetReadModelStatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).GetReadModelStatus(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_GetReadModelStatus_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).GetReadModelStatus(ctx, req.(*GetReadModelStatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _EventLog_CountInterrupts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountInterruptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).CountInterrupts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_CountInterrupts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).CountInterrupts(ctx, req.(*CountInterruptsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -750,6 +822,14 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListInterrupts",
 			Handler:    _EventLog_ListInterrupts_Handler,
+		},
+		{
+			MethodName: "GetReadModelStatus",
+			Handler:    _EventLog_GetReadModelStatus_Handler,
+		},
+		{
+			MethodName: "CountInterrupts",
+			Handler:    _EventLog_CountInterrupts_Handler,
 		},
 		{
 			MethodName: "ListSubstitutions",

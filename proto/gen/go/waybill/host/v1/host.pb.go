@@ -1456,7 +1456,9 @@ type ListInterruptsRequest struct {
 	WorkflowId *string `protobuf:"bytes,3,opt,name=workflow_id,json=workflowId,proto3,oneof" json:"workflow_id,omitempty"`
 	Kind       *string `protobuf:"bytes,4,opt,name=kind,proto3,oneof" json:"kind,omitempty"`
 	// Only questions that the caller may answer.
-	Eligible      *bool `protobuf:"varint,5,opt,name=eligible,proto3,oneof" json:"eligible,omitempty"`
+	Eligible *bool `protobuf:"varint,5,opt,name=eligible,proto3,oneof" json:"eligible,omitempty"`
+	// A day in UTC, such as 2026-11-27: the questions that were answered on it, instead of the open ones.
+	AnsweredOn    *string `protobuf:"bytes,6,opt,name=answered_on,json=answeredOn,proto3,oneof" json:"answered_on,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1526,6 +1528,13 @@ func (x *ListInterruptsRequest) GetEligible() bool {
 	return false
 }
 
+func (x *ListInterruptsRequest) GetAnsweredOn() string {
+	if x != nil && x.AnsweredOn != nil {
+		return *x.AnsweredOn
+	}
+	return ""
+}
+
 // ListInterruptsResponse is one page of open questions, by run, newest first. A page may be empty
 // and still have a successor.
 type ListInterruptsResponse struct {
@@ -1588,7 +1597,11 @@ type OpenInterrupt struct {
 	// Status of the run.
 	Status string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	// The member interrupt of a RunSnapshot, without a token.
-	Interrupt     *v1.JsonDocument `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	Interrupt *v1.JsonDocument `protobuf:"bytes,4,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	// The caller may answer it; false once it is answered.
+	Answerable bool `protobuf:"varint,5,opt,name=answerable,proto3" json:"answerable,omitempty"`
+	// Who answered it, and when; unset while it is open.
+	Answer        *InterruptAnswer `protobuf:"bytes,6,opt,name=answer,proto3,oneof" json:"answer,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1651,6 +1664,202 @@ func (x *OpenInterrupt) GetInterrupt() *v1.JsonDocument {
 	return nil
 }
 
+func (x *OpenInterrupt) GetAnswerable() bool {
+	if x != nil {
+		return x.Answerable
+	}
+	return false
+}
+
+func (x *OpenInterrupt) GetAnswer() *InterruptAnswer {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+// InterruptAnswer is the recorded answer of a question.
+type InterruptAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	At    string                 `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// The user, voter or key; unset if the question ended without an answer.
+	By *string `protobuf:"bytes,2,opt,name=by,proto3,oneof" json:"by,omitempty"`
+	// The action of an approval, or how the question ended: such as accept, declined or timeout.
+	Action *string `protobuf:"bytes,3,opt,name=action,proto3,oneof" json:"action,omitempty"`
+	// The answer as recorded; unset if the question ended without one.
+	Value         *v1.JsonDocument `protobuf:"bytes,4,opt,name=value,proto3,oneof" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InterruptAnswer) Reset() {
+	*x = InterruptAnswer{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InterruptAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InterruptAnswer) ProtoMessage() {}
+
+func (x *InterruptAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InterruptAnswer.ProtoReflect.Descriptor instead.
+func (*InterruptAnswer) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *InterruptAnswer) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetBy() string {
+	if x != nil && x.By != nil {
+		return *x.By
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetAction() string {
+	if x != nil && x.Action != nil {
+		return *x.Action
+	}
+	return ""
+}
+
+func (x *InterruptAnswer) GetValue() *v1.JsonDocument {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+// CountInterruptsRequest counts open questions.
+type CountInterruptsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountInterruptsRequest) Reset() {
+	*x = CountInterruptsRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountInterruptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountInterruptsRequest) ProtoMessage() {}
+
+func (x *CountInterruptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountInterruptsRequest.ProtoReflect.Descriptor instead.
+func (*CountInterruptsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+}
+
+// CountInterruptsResponse has the number of open questions.
+type CountInterruptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tenant's runs.
+	Open int64 `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
+	// Those that the caller may answer.
+	Answerable int64 `protobuf:"varint,2,opt,name=answerable,proto3" json:"answerable,omitempty"`
+	// Those of them whose deadline is within an hour.
+	DueSoon int64 `protobuf:"varint,3,opt,name=due_soon,json=dueSoon,proto3" json:"due_soon,omitempty"`
+	// More runs have questions than were counted: each number is a lower bound.
+	Truncated     bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountInterruptsResponse) Reset() {
+	*x = CountInterruptsResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountInterruptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountInterruptsResponse) ProtoMessage() {}
+
+func (x *CountInterruptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountInterruptsResponse.ProtoReflect.Descriptor instead.
+func (*CountInterruptsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CountInterruptsResponse) GetOpen() int64 {
+	if x != nil {
+		return x.Open
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetAnswerable() int64 {
+	if x != nil {
+		return x.Answerable
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetDueSoon() int64 {
+	if x != nil {
+		return x.DueSoon
+	}
+	return 0
+}
+
+func (x *CountInterruptsResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
 // ListWorkflowsRequest pages through definitions.
 type ListWorkflowsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1663,7 +1872,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1884,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[23]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1897,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{23}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListWorkflowsRequest) GetLimit() int32 {
@@ -1716,7 +1925,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1937,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[24]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1950,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{24}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*WorkflowSummary {
@@ -1779,7 +1988,7 @@ type WorkflowSummary struct {
 
 func (x *WorkflowSummary) Reset() {
 	*x = WorkflowSummary{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +2000,7 @@ func (x *WorkflowSummary) String() string {
 func (*WorkflowSummary) ProtoMessage() {}
 
 func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[25]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +2013,7 @@ func (x *WorkflowSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowSummary.ProtoReflect.Descriptor instead.
 func (*WorkflowSummary) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{25}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WorkflowSummary) GetWorkflowId() string {
@@ -1875,7 +2084,7 @@ type ListWorkflowStatisticsRequest struct {
 
 func (x *ListWorkflowStatisticsRequest) Reset() {
 	*x = ListWorkflowStatisticsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1887,7 +2096,7 @@ func (x *ListWorkflowStatisticsRequest) String() string {
 func (*ListWorkflowStatisticsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowStatisticsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[26]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1900,7 +2109,7 @@ func (x *ListWorkflowStatisticsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowStatisticsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowStatisticsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{26}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListWorkflowStatisticsRequest) GetWorkflowId() []string {
@@ -1920,7 +2129,7 @@ type ListWorkflowStatisticsResponse struct {
 
 func (x *ListWorkflowStatisticsResponse) Reset() {
 	*x = ListWorkflowStatisticsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2141,7 @@ func (x *ListWorkflowStatisticsResponse) String() string {
 func (*ListWorkflowStatisticsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowStatisticsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[27]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2154,7 @@ func (x *ListWorkflowStatisticsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowStatisticsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowStatisticsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{27}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListWorkflowStatisticsResponse) GetWorkflows() []*WorkflowStatistics {
@@ -1982,7 +2191,7 @@ type WorkflowStatistics struct {
 
 func (x *WorkflowStatistics) Reset() {
 	*x = WorkflowStatistics{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2203,7 @@ func (x *WorkflowStatistics) String() string {
 func (*WorkflowStatistics) ProtoMessage() {}
 
 func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[28]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2216,7 @@ func (x *WorkflowStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowStatistics.ProtoReflect.Descriptor instead.
 func (*WorkflowStatistics) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{28}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WorkflowStatistics) GetWorkflowId() string {
@@ -2097,7 +2306,7 @@ type PutWorkflowRequest struct {
 
 func (x *PutWorkflowRequest) Reset() {
 	*x = PutWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2318,7 @@ func (x *PutWorkflowRequest) String() string {
 func (*PutWorkflowRequest) ProtoMessage() {}
 
 func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[29]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2331,7 @@ func (x *PutWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PutWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{29}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PutWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -2148,7 +2357,7 @@ type PutWorkflowResponse struct {
 
 func (x *PutWorkflowResponse) Reset() {
 	*x = PutWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2369,7 @@ func (x *PutWorkflowResponse) String() string {
 func (*PutWorkflowResponse) ProtoMessage() {}
 
 func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[30]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2382,7 @@ func (x *PutWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PutWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{30}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PutWorkflowResponse) GetWorkflowId() string {
@@ -2224,7 +2433,7 @@ type WorkflowWarning struct {
 
 func (x *WorkflowWarning) Reset() {
 	*x = WorkflowWarning{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2236,7 +2445,7 @@ func (x *WorkflowWarning) String() string {
 func (*WorkflowWarning) ProtoMessage() {}
 
 func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[31]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2249,7 +2458,7 @@ func (x *WorkflowWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowWarning.ProtoReflect.Descriptor instead.
 func (*WorkflowWarning) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{31}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WorkflowWarning) GetPath() string {
@@ -2283,7 +2492,7 @@ type ValidateWorkflowRequest struct {
 
 func (x *ValidateWorkflowRequest) Reset() {
 	*x = ValidateWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2504,7 @@ func (x *ValidateWorkflowRequest) String() string {
 func (*ValidateWorkflowRequest) ProtoMessage() {}
 
 func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[32]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2517,7 @@ func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{32}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ValidateWorkflowRequest) GetDefinition() *v1.JsonDocument {
@@ -2333,7 +2542,7 @@ type ValidateWorkflowResponse struct {
 
 func (x *ValidateWorkflowResponse) Reset() {
 	*x = ValidateWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2554,7 @@ func (x *ValidateWorkflowResponse) String() string {
 func (*ValidateWorkflowResponse) ProtoMessage() {}
 
 func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[33]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2567,7 @@ func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{33}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ValidateWorkflowResponse) GetValid() bool {
@@ -2392,7 +2601,7 @@ type ListWorkflowVersionsRequest struct {
 
 func (x *ListWorkflowVersionsRequest) Reset() {
 	*x = ListWorkflowVersionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2613,7 @@ func (x *ListWorkflowVersionsRequest) String() string {
 func (*ListWorkflowVersionsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[34]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2626,7 @@ func (x *ListWorkflowVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{34}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListWorkflowVersionsRequest) GetWorkflowId() string {
@@ -2442,7 +2651,7 @@ type ListWorkflowVersionsResponse struct {
 
 func (x *ListWorkflowVersionsResponse) Reset() {
 	*x = ListWorkflowVersionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2454,7 +2663,7 @@ func (x *ListWorkflowVersionsResponse) String() string {
 func (*ListWorkflowVersionsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[35]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2467,7 +2676,7 @@ func (x *ListWorkflowVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{35}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListWorkflowVersionsResponse) GetWorkflowId() string {
@@ -2518,7 +2727,7 @@ type WorkflowVersion struct {
 
 func (x *WorkflowVersion) Reset() {
 	*x = WorkflowVersion{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2739,7 @@ func (x *WorkflowVersion) String() string {
 func (*WorkflowVersion) ProtoMessage() {}
 
 func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[36]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2752,7 @@ func (x *WorkflowVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowVersion.ProtoReflect.Descriptor instead.
 func (*WorkflowVersion) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{36}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WorkflowVersion) GetVersion() string {
@@ -2579,7 +2788,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2800,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2813,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteWorkflowRequest) GetWorkflowId() string {
@@ -2632,7 +2841,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2644,7 +2853,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2657,7 +2866,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteWorkflowResponse) GetWorkflowId() string {
@@ -2684,7 +2893,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2905,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2918,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -2729,7 +2938,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2950,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2963,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -2776,7 +2985,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2997,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +3010,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -2828,7 +3037,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3049,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3062,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -2873,7 +3082,7 @@ type GetRunArchiveRequest struct {
 
 func (x *GetRunArchiveRequest) Reset() {
 	*x = GetRunArchiveRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +3094,7 @@ func (x *GetRunArchiveRequest) String() string {
 func (*GetRunArchiveRequest) ProtoMessage() {}
 
 func (x *GetRunArchiveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +3107,7 @@ func (x *GetRunArchiveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunArchiveRequest.ProtoReflect.Descriptor instead.
 func (*GetRunArchiveRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetRunArchiveRequest) GetRunId() string {
@@ -2918,7 +3127,7 @@ type GetRunArchiveResponse struct {
 
 func (x *GetRunArchiveResponse) Reset() {
 	*x = GetRunArchiveResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3139,7 @@ func (x *GetRunArchiveResponse) String() string {
 func (*GetRunArchiveResponse) ProtoMessage() {}
 
 func (x *GetRunArchiveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3152,7 @@ func (x *GetRunArchiveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunArchiveResponse.ProtoReflect.Descriptor instead.
 func (*GetRunArchiveResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetRunArchiveResponse) GetArchive() *v1.JsonDocument {
@@ -2976,7 +3185,7 @@ type ArchiveRunsRequest struct {
 
 func (x *ArchiveRunsRequest) Reset() {
 	*x = ArchiveRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3197,7 @@ func (x *ArchiveRunsRequest) String() string {
 func (*ArchiveRunsRequest) ProtoMessage() {}
 
 func (x *ArchiveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3210,7 @@ func (x *ArchiveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveRunsRequest.ProtoReflect.Descriptor instead.
 func (*ArchiveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ArchiveRunsRequest) GetRunIds() []string {
@@ -3068,7 +3277,7 @@ type ArchiveRunsResponse struct {
 
 func (x *ArchiveRunsResponse) Reset() {
 	*x = ArchiveRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3289,7 @@ func (x *ArchiveRunsResponse) String() string {
 func (*ArchiveRunsResponse) ProtoMessage() {}
 
 func (x *ArchiveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3302,7 @@ func (x *ArchiveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveRunsResponse.ProtoReflect.Descriptor instead.
 func (*ArchiveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ArchiveRunsResponse) GetArchived() int32 {
@@ -3130,7 +3339,7 @@ type RunNotArchived struct {
 
 func (x *RunNotArchived) Reset() {
 	*x = RunNotArchived{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3142,7 +3351,7 @@ func (x *RunNotArchived) String() string {
 func (*RunNotArchived) ProtoMessage() {}
 
 func (x *RunNotArchived) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3155,7 +3364,7 @@ func (x *RunNotArchived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunNotArchived.ProtoReflect.Descriptor instead.
 func (*RunNotArchived) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RunNotArchived) GetRunId() string {
@@ -3186,14 +3395,16 @@ type ListAuditEntriesRequest struct {
 	Limit  *int32  `protobuf:"varint,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
 	Cursor *string `protobuf:"bytes,2,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
 	// The first sequence to return; excludes a cursor.
-	FromSeq       *int64 `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3,oneof" json:"from_seq,omitempty"`
+	FromSeq *int64 `protobuf:"varint,3,opt,name=from_seq,json=fromSeq,proto3,oneof" json:"from_seq,omitempty"`
+	// The newest entries first; excludes from_seq.
+	NewestFirst   *bool `protobuf:"varint,4,opt,name=newest_first,json=newestFirst,proto3,oneof" json:"newest_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3416,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3429,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -3242,6 +3453,13 @@ func (x *ListAuditEntriesRequest) GetFromSeq() int64 {
 	return 0
 }
 
+func (x *ListAuditEntriesRequest) GetNewestFirst() bool {
+	if x != nil && x.NewestFirst != nil {
+		return *x.NewestFirst
+	}
+	return false
+}
+
 // ListAuditEntriesResponse is one page of entries, each in the form that the next entry's prevHash
 // covers.
 type ListAuditEntriesResponse struct {
@@ -3254,7 +3472,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3484,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3497,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -3307,7 +3525,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3319,7 +3537,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3332,7 +3550,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -3359,7 +3577,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3589,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3602,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -3408,7 +3626,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3420,7 +3638,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3433,7 +3651,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -3475,7 +3693,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3705,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3718,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -3532,7 +3750,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3762,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3775,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -3598,7 +3816,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3610,7 +3828,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3623,7 +3841,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -3643,7 +3861,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3655,7 +3873,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3668,7 +3886,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -3688,7 +3906,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3700,7 +3918,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3713,7 +3931,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -3732,7 +3950,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3744,7 +3962,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3757,7 +3975,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
 }
 
 // ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
@@ -3773,7 +3991,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4003,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4016,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -3832,7 +4050,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +4062,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +4075,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -3902,7 +4120,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4132,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4145,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -3962,7 +4180,7 @@ type ListModelSubstitutionsRequest struct {
 
 func (x *ListModelSubstitutionsRequest) Reset() {
 	*x = ListModelSubstitutionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3974,7 +4192,7 @@ func (x *ListModelSubstitutionsRequest) String() string {
 func (*ListModelSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3987,7 +4205,7 @@ func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListModelSubstitutionsRequest) GetSince() string {
@@ -4009,7 +4227,7 @@ type ListModelSubstitutionsResponse struct {
 
 func (x *ListModelSubstitutionsResponse) Reset() {
 	*x = ListModelSubstitutionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4021,7 +4239,7 @@ func (x *ListModelSubstitutionsResponse) String() string {
 func (*ListModelSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4034,7 +4252,7 @@ func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
@@ -4073,7 +4291,7 @@ type ModelSubstitution struct {
 
 func (x *ModelSubstitution) Reset() {
 	*x = ModelSubstitution{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4303,7 @@ func (x *ModelSubstitution) String() string {
 func (*ModelSubstitution) ProtoMessage() {}
 
 func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4316,7 @@ func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
 func (*ModelSubstitution) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ModelSubstitution) GetOriginalProvider() string {
@@ -4178,7 +4396,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4190,7 +4408,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4203,7 +4421,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
@@ -4238,7 +4456,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4468,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4481,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -4301,7 +4519,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4531,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4326,7 +4544,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -4388,7 +4606,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4400,7 +4618,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4413,7 +4631,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *RetryQuarantinedRunRequest) GetRunId() string {
@@ -4435,7 +4653,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +4665,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4460,7 +4678,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *RetryQuarantinedRunResponse) GetRunId() string {
@@ -4489,7 +4707,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4501,7 +4719,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4514,7 +4732,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EndQuarantinedRunRequest) GetRunId() string {
@@ -4542,7 +4760,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4554,7 +4772,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4567,7 +4785,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *EndQuarantinedRunResponse) GetRunId() string {
@@ -4594,7 +4812,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4606,7 +4824,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4619,7 +4837,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -4638,7 +4856,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4650,7 +4868,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4663,7 +4881,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
 }
 
 // EraseRunsRequest selects ended runs as the list of runs does.
@@ -4687,7 +4905,7 @@ type EraseRunsRequest struct {
 
 func (x *EraseRunsRequest) Reset() {
 	*x = EraseRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4699,7 +4917,7 @@ func (x *EraseRunsRequest) String() string {
 func (*EraseRunsRequest) ProtoMessage() {}
 
 func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4712,7 +4930,7 @@ func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunsRequest.ProtoReflect.Descriptor instead.
 func (*EraseRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *EraseRunsRequest) GetFilter() string {
@@ -4772,7 +4990,7 @@ type EraseRunsResponse struct {
 
 func (x *EraseRunsResponse) Reset() {
 	*x = EraseRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4784,7 +5002,7 @@ func (x *EraseRunsResponse) String() string {
 func (*EraseRunsResponse) ProtoMessage() {}
 
 func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4797,7 +5015,7 @@ func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunsResponse.ProtoReflect.Descriptor instead.
 func (*EraseRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *EraseRunsResponse) GetErased() int32 {
@@ -4834,7 +5052,7 @@ type RunNotErased struct {
 
 func (x *RunNotErased) Reset() {
 	*x = RunNotErased{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4846,7 +5064,7 @@ func (x *RunNotErased) String() string {
 func (*RunNotErased) ProtoMessage() {}
 
 func (x *RunNotErased) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4859,7 +5077,7 @@ func (x *RunNotErased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunNotErased.ProtoReflect.Descriptor instead.
 func (*RunNotErased) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *RunNotErased) GetRunId() string {
@@ -4892,7 +5110,7 @@ type EraseTenantRequest struct {
 
 func (x *EraseTenantRequest) Reset() {
 	*x = EraseTenantRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4904,7 +5122,7 @@ func (x *EraseTenantRequest) String() string {
 func (*EraseTenantRequest) ProtoMessage() {}
 
 func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4917,7 +5135,7 @@ func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
 func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
 }
 
 // EraseTenantResponse is the outcome.
@@ -4931,7 +5149,7 @@ type EraseTenantResponse struct {
 
 func (x *EraseTenantResponse) Reset() {
 	*x = EraseTenantResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4943,7 +5161,7 @@ func (x *EraseTenantResponse) String() string {
 func (*EraseTenantResponse) ProtoMessage() {}
 
 func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4956,7 +5174,7 @@ func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
 func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *EraseTenantResponse) GetWorkflows() int32 {
@@ -4978,7 +5196,7 @@ type HoldRunRequest struct {
 
 func (x *HoldRunRequest) Reset() {
 	*x = HoldRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4990,7 +5208,7 @@ func (x *HoldRunRequest) String() string {
 func (*HoldRunRequest) ProtoMessage() {}
 
 func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5003,7 +5221,7 @@ func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
 func (*HoldRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *HoldRunRequest) GetRunId() string {
@@ -5034,7 +5252,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5046,7 +5264,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5059,7 +5277,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Hold) GetRunId() string {
@@ -5100,7 +5318,7 @@ type ReleaseRunRequest struct {
 
 func (x *ReleaseRunRequest) Reset() {
 	*x = ReleaseRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5112,7 +5330,7 @@ func (x *ReleaseRunRequest) String() string {
 func (*ReleaseRunRequest) ProtoMessage() {}
 
 func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5125,7 +5343,7 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ReleaseRunRequest) GetRunId() string {
@@ -5144,7 +5362,7 @@ type ReleaseRunResponse struct {
 
 func (x *ReleaseRunResponse) Reset() {
 	*x = ReleaseRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5156,7 +5374,7 @@ func (x *ReleaseRunResponse) String() string {
 func (*ReleaseRunResponse) ProtoMessage() {}
 
 func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5169,7 +5387,7 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
 }
 
 // ListHoldsRequest pages through holds.
@@ -5185,7 +5403,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5197,7 +5415,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5210,7 +5428,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListHoldsRequest) GetLimit() int32 {
@@ -5238,7 +5456,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5250,7 +5468,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5263,7 +5481,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*Hold {
@@ -5289,7 +5507,7 @@ type GetRetentionRequest struct {
 
 func (x *GetRetentionRequest) Reset() {
 	*x = GetRetentionRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5301,7 +5519,7 @@ func (x *GetRetentionRequest) String() string {
 func (*GetRetentionRequest) ProtoMessage() {}
 
 func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5314,7 +5532,7 @@ func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
 func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
 }
 
 // GetRetentionResponse describes how long the tenant's runs are kept after their end.
@@ -5341,7 +5559,7 @@ type GetRetentionResponse struct {
 
 func (x *GetRetentionResponse) Reset() {
 	*x = GetRetentionResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5353,7 +5571,7 @@ func (x *GetRetentionResponse) String() string {
 func (*GetRetentionResponse) ProtoMessage() {}
 
 func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5366,7 +5584,7 @@ func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
 func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetRetentionResponse) GetRetention() string {
@@ -5445,7 +5663,7 @@ type RetentionAge struct {
 
 func (x *RetentionAge) Reset() {
 	*x = RetentionAge{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5457,7 +5675,7 @@ func (x *RetentionAge) String() string {
 func (*RetentionAge) ProtoMessage() {}
 
 func (x *RetentionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5470,7 +5688,7 @@ func (x *RetentionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetentionAge.ProtoReflect.Descriptor instead.
 func (*RetentionAge) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *RetentionAge) GetFromDays() int32 {
@@ -5512,7 +5730,7 @@ type WorkflowRetention struct {
 
 func (x *WorkflowRetention) Reset() {
 	*x = WorkflowRetention{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5524,7 +5742,7 @@ func (x *WorkflowRetention) String() string {
 func (*WorkflowRetention) ProtoMessage() {}
 
 func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5537,7 +5755,7 @@ func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowRetention.ProtoReflect.Descriptor instead.
 func (*WorkflowRetention) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *WorkflowRetention) GetWorkflowId() string {
@@ -5599,7 +5817,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5611,7 +5829,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5624,7 +5842,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -5660,7 +5878,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5672,7 +5890,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5685,7 +5903,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -5763,7 +5981,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5775,7 +5993,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5788,7 +6006,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -5815,7 +6033,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5827,7 +6045,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5840,7 +6058,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -5863,7 +6081,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5875,7 +6093,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5888,7 +6106,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{93}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -5922,7 +6140,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5934,7 +6152,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5947,7 +6165,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{94}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -5980,7 +6198,7 @@ type ForkNodeRequest struct {
 
 func (x *ForkNodeRequest) Reset() {
 	*x = ForkNodeRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5992,7 +6210,7 @@ func (x *ForkNodeRequest) String() string {
 func (*ForkNodeRequest) ProtoMessage() {}
 
 func (x *ForkNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6005,7 +6223,7 @@ func (x *ForkNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkNodeRequest.ProtoReflect.Descriptor instead.
 func (*ForkNodeRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{95}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ForkNodeRequest) GetRunId() string {
@@ -6073,7 +6291,7 @@ type ForkNodeResponse struct {
 
 func (x *ForkNodeResponse) Reset() {
 	*x = ForkNodeResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[96]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6085,7 +6303,7 @@ func (x *ForkNodeResponse) String() string {
 func (*ForkNodeResponse) ProtoMessage() {}
 
 func (x *ForkNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[96]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6098,7 +6316,7 @@ func (x *ForkNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkNodeResponse.ProtoReflect.Descriptor instead.
 func (*ForkNodeResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{96}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ForkNodeResponse) GetRunId() string {
@@ -6150,7 +6368,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[97]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6162,7 +6380,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[97]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6175,7 +6393,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{97}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -6212,7 +6430,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[98]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6224,7 +6442,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[98]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6237,7 +6455,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{98}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -6279,7 +6497,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[99]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6291,7 +6509,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[99]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6304,7 +6522,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{99}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -6353,7 +6571,7 @@ var File_waybill_host_v1_host_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\n" +
-	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
+	"\x1awaybill/host/v1/host.proto\x12\x0fwaybill.host.v1\x1a\x19openwop/v1/document.proto\x1a\x1dwaybill/host/v1/answers.proto\x1a waybill/host/v1/statistics.proto\x1a\x1cwaybill/host/v1/system.proto\x1a\x1dwaybill/host/v1/webhook.proto\"\xde\x01\n" +
 	"\x14PollRunEventsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12(\n" +
 	"\rlast_sequence\x18\x02 \x01(\x03H\x00R\flastSequence\x88\x01\x01\x12\x19\n" +
@@ -6520,32 +6738,56 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x06_until\"\x12\n" +
 	"\x10WatchRunsRequest\"B\n" +
 	"\x11WatchRunsResponse\x12-\n" +
-	"\x03run\x18\x01 \x01(\v2\x1b.waybill.host.v1.RunSummaryR\x03run\"\xea\x01\n" +
+	"\x03run\x18\x01 \x01(\v2\x1b.waybill.host.v1.RunSummaryR\x03run\"\xa0\x02\n" +
 	"\x15ListInterruptsRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12$\n" +
 	"\vworkflow_id\x18\x03 \x01(\tH\x02R\n" +
 	"workflowId\x88\x01\x01\x12\x17\n" +
 	"\x04kind\x18\x04 \x01(\tH\x03R\x04kind\x88\x01\x01\x12\x1f\n" +
-	"\beligible\x18\x05 \x01(\bH\x04R\beligible\x88\x01\x01B\b\n" +
+	"\beligible\x18\x05 \x01(\bH\x04R\beligible\x88\x01\x01\x12$\n" +
+	"\vanswered_on\x18\x06 \x01(\tH\x05R\n" +
+	"answeredOn\x88\x01\x01B\b\n" +
 	"\x06_limitB\t\n" +
 	"\a_cursorB\x0e\n" +
 	"\f_workflow_idB\a\n" +
 	"\x05_kindB\v\n" +
-	"\t_eligible\"\x8e\x01\n" +
+	"\t_eligibleB\x0e\n" +
+	"\f_answered_on\"\x8e\x01\n" +
 	"\x16ListInterruptsResponse\x12>\n" +
 	"\n" +
 	"interrupts\x18\x01 \x03(\v2\x1e.waybill.host.v1.OpenInterruptR\n" +
 	"interrupts\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"\x97\x01\n" +
+	"\f_next_cursor\"\x81\x02\n" +
 	"\rOpenInterrupt\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
 	"workflowId\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x126\n" +
-	"\tinterrupt\x18\x04 \x01(\v2\x18.openwop.v1.JsonDocumentR\tinterrupt\"c\n" +
+	"\tinterrupt\x18\x04 \x01(\v2\x18.openwop.v1.JsonDocumentR\tinterrupt\x12\x1e\n" +
+	"\n" +
+	"answerable\x18\x05 \x01(\bR\n" +
+	"answerable\x12=\n" +
+	"\x06answer\x18\x06 \x01(\v2 .waybill.host.v1.InterruptAnswerH\x00R\x06answer\x88\x01\x01B\t\n" +
+	"\a_answer\"\xa4\x01\n" +
+	"\x0fInterruptAnswer\x12\x0e\n" +
+	"\x02at\x18\x01 \x01(\tR\x02at\x12\x13\n" +
+	"\x02by\x18\x02 \x01(\tH\x00R\x02by\x88\x01\x01\x12\x1b\n" +
+	"\x06action\x18\x03 \x01(\tH\x01R\x06action\x88\x01\x01\x123\n" +
+	"\x05value\x18\x04 \x01(\v2\x18.openwop.v1.JsonDocumentH\x02R\x05value\x88\x01\x01B\x05\n" +
+	"\x03_byB\t\n" +
+	"\a_actionB\b\n" +
+	"\x06_value\"\x18\n" +
+	"\x16CountInterruptsRequest\"\x86\x01\n" +
+	"\x17CountInterruptsResponse\x12\x12\n" +
+	"\x04open\x18\x01 \x01(\x03R\x04open\x12\x1e\n" +
+	"\n" +
+	"answerable\x18\x02 \x01(\x03R\n" +
+	"answerable\x12\x19\n" +
+	"\bdue_soon\x18\x03 \x01(\x03R\adueSoon\x12\x1c\n" +
+	"\ttruncated\x18\x04 \x01(\bR\ttruncated\"c\n" +
 	"\x14ListWorkflowsRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01B\b\n" +
@@ -6675,14 +6917,16 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x0eRunNotArchived\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\x93\x01\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\"\xcc\x01\n" +
 	"\x17ListAuditEntriesRequest\x12\x19\n" +
 	"\x05limit\x18\x01 \x01(\x05H\x00R\x05limit\x88\x01\x01\x12\x1b\n" +
 	"\x06cursor\x18\x02 \x01(\tH\x01R\x06cursor\x88\x01\x01\x12\x1e\n" +
-	"\bfrom_seq\x18\x03 \x01(\x03H\x02R\afromSeq\x88\x01\x01B\b\n" +
+	"\bfrom_seq\x18\x03 \x01(\x03H\x02R\afromSeq\x88\x01\x01\x12&\n" +
+	"\fnewest_first\x18\x04 \x01(\bH\x03R\vnewestFirst\x88\x01\x01B\b\n" +
 	"\x06_limitB\t\n" +
 	"\a_cursorB\v\n" +
-	"\t_from_seq\"\x84\x01\n" +
+	"\t_from_seqB\x0f\n" +
+	"\r_newest_first\"\x84\x01\n" +
 	"\x18ListAuditEntriesResponse\x122\n" +
 	"\aentries\x18\x01 \x03(\v2\x18.openwop.v1.JsonDocumentR\aentries\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
@@ -6936,7 +7180,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xbf!\n" +
+	"byteOffset2\xf1#\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -6945,7 +7189,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\rBulkRetryRuns\x12%.waybill.host.v1.BulkRetryRunsRequest\x1a&.waybill.host.v1.BulkRetryRunsResponse\x12g\n" +
 	"\x10BulkAnnotateRuns\x12(.waybill.host.v1.BulkAnnotateRunsRequest\x1a).waybill.host.v1.BulkAnnotateRunsResponse\x12T\n" +
 	"\tWatchRuns\x12!.waybill.host.v1.WatchRunsRequest\x1a\".waybill.host.v1.WatchRunsResponse0\x01\x12a\n" +
-	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12v\n" +
+	"\x0eListInterrupts\x12&.waybill.host.v1.ListInterruptsRequest\x1a'.waybill.host.v1.ListInterruptsResponse\x12d\n" +
+	"\x0fCountInterrupts\x12'.waybill.host.v1.CountInterruptsRequest\x1a(.waybill.host.v1.CountInterruptsResponse\x12v\n" +
 	"\x15ListModelCapabilities\x12-.waybill.host.v1.ListModelCapabilitiesRequest\x1a..waybill.host.v1.ListModelCapabilitiesResponse\x12y\n" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12y\n" +
@@ -6966,7 +7211,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x10ListAuditEntries\x12(.waybill.host.v1.ListAuditEntriesRequest\x1a).waybill.host.v1.ListAuditEntriesResponse\x12[\n" +
 	"\fListWebhooks\x12$.waybill.host.v1.ListWebhooksRequest\x1a%.waybill.host.v1.ListWebhooksResponse\x12p\n" +
 	"\x13RotateWebhookSecret\x12+.waybill.host.v1.RotateWebhookSecretRequest\x1a,.waybill.host.v1.RotateWebhookSecretResponse\x12v\n" +
-	"\x15ListWebhookDeliveries\x12-.waybill.host.v1.ListWebhookDeliveriesRequest\x1a..waybill.host.v1.ListWebhookDeliveriesResponse\x12p\n" +
+	"\x15ListWebhookDeliveries\x12-.waybill.host.v1.ListWebhookDeliveriesRequest\x1a..waybill.host.v1.ListWebhookDeliveriesResponse\x12v\n" +
+	"\x15RedeliverWebhookEvent\x12-.waybill.host.v1.RedeliverWebhookEventRequest\x1a..waybill.host.v1.RedeliverWebhookEventResponse\x12p\n" +
 	"\x13ListQuarantinedRuns\x12+.waybill.host.v1.ListQuarantinedRunsRequest\x1a,.waybill.host.v1.ListQuarantinedRunsResponse\x12p\n" +
 	"\x13RetryQuarantinedRun\x12+.waybill.host.v1.RetryQuarantinedRunRequest\x1a,.waybill.host.v1.RetryQuarantinedRunResponse\x12j\n" +
 	"\x11EndQuarantinedRun\x12).waybill.host.v1.EndQuarantinedRunRequest\x1a*.waybill.host.v1.EndQuarantinedRunResponse\x12R\n" +
@@ -6977,7 +7223,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"ReleaseRun\x12\".waybill.host.v1.ReleaseRunRequest\x1a#.waybill.host.v1.ReleaseRunResponse\x12R\n" +
 	"\tListHolds\x12!.waybill.host.v1.ListHoldsRequest\x1a\".waybill.host.v1.ListHoldsResponse\x12X\n" +
 	"\vEraseTenant\x12#.waybill.host.v1.EraseTenantRequest\x1a$.waybill.host.v1.EraseTenantResponse\x12[\n" +
-	"\fGetRetention\x12$.waybill.host.v1.GetRetentionRequest\x1a%.waybill.host.v1.GetRetentionResponse\x12X\n" +
+	"\fGetRetention\x12$.waybill.host.v1.GetRetentionRequest\x1a%.waybill.host.v1.GetRetentionResponse\x12R\n" +
+	"\tGetSystem\x12!.waybill.host.v1.GetSystemRequest\x1a\".waybill.host.v1.GetSystemResponse\x12X\n" +
 	"\vGetRunOwner\x12#.waybill.host.v1.GetRunOwnerRequest\x1a$.waybill.host.v1.GetRunOwnerResponse\x12U\n" +
 	"\n" +
 	"GetRunView\x12\".waybill.host.v1.GetRunViewRequest\x1a#.waybill.host.v1.GetRunViewResponse\x12[\n" +
@@ -6999,7 +7246,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -7024,240 +7271,255 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ListInterruptsRequest)(nil),          // 20: waybill.host.v1.ListInterruptsRequest
 	(*ListInterruptsResponse)(nil),         // 21: waybill.host.v1.ListInterruptsResponse
 	(*OpenInterrupt)(nil),                  // 22: waybill.host.v1.OpenInterrupt
-	(*ListWorkflowsRequest)(nil),           // 23: waybill.host.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),          // 24: waybill.host.v1.ListWorkflowsResponse
-	(*WorkflowSummary)(nil),                // 25: waybill.host.v1.WorkflowSummary
-	(*ListWorkflowStatisticsRequest)(nil),  // 26: waybill.host.v1.ListWorkflowStatisticsRequest
-	(*ListWorkflowStatisticsResponse)(nil), // 27: waybill.host.v1.ListWorkflowStatisticsResponse
-	(*WorkflowStatistics)(nil),             // 28: waybill.host.v1.WorkflowStatistics
-	(*PutWorkflowRequest)(nil),             // 29: waybill.host.v1.PutWorkflowRequest
-	(*PutWorkflowResponse)(nil),            // 30: waybill.host.v1.PutWorkflowResponse
-	(*WorkflowWarning)(nil),                // 31: waybill.host.v1.WorkflowWarning
-	(*ValidateWorkflowRequest)(nil),        // 32: waybill.host.v1.ValidateWorkflowRequest
-	(*ValidateWorkflowResponse)(nil),       // 33: waybill.host.v1.ValidateWorkflowResponse
-	(*ListWorkflowVersionsRequest)(nil),    // 34: waybill.host.v1.ListWorkflowVersionsRequest
-	(*ListWorkflowVersionsResponse)(nil),   // 35: waybill.host.v1.ListWorkflowVersionsResponse
-	(*WorkflowVersion)(nil),                // 36: waybill.host.v1.WorkflowVersion
-	(*DeleteWorkflowRequest)(nil),          // 37: waybill.host.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),         // 38: waybill.host.v1.DeleteWorkflowResponse
-	(*GetEnvelopeSchemaRequest)(nil),       // 39: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),      // 40: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),          // 41: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),         // 42: waybill.host.v1.GetDebugBundleResponse
-	(*GetRunArchiveRequest)(nil),           // 43: waybill.host.v1.GetRunArchiveRequest
-	(*GetRunArchiveResponse)(nil),          // 44: waybill.host.v1.GetRunArchiveResponse
-	(*ArchiveRunsRequest)(nil),             // 45: waybill.host.v1.ArchiveRunsRequest
-	(*ArchiveRunsResponse)(nil),            // 46: waybill.host.v1.ArchiveRunsResponse
-	(*RunNotArchived)(nil),                 // 47: waybill.host.v1.RunNotArchived
-	(*ListAuditEntriesRequest)(nil),        // 48: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),       // 49: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),                // 50: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),               // 51: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),        // 52: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),               // 53: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),               // 54: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),       // 55: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),         // 56: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),        // 57: waybill.host.v1.ListAnnotationsResponse
-	(*ListModelCapabilitiesRequest)(nil),   // 58: waybill.host.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil),  // 59: waybill.host.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),                // 60: waybill.host.v1.ModelCapability
-	(*CapableModel)(nil),                   // 61: waybill.host.v1.CapableModel
-	(*ListModelSubstitutionsRequest)(nil),  // 62: waybill.host.v1.ListModelSubstitutionsRequest
-	(*ListModelSubstitutionsResponse)(nil), // 63: waybill.host.v1.ListModelSubstitutionsResponse
-	(*ModelSubstitution)(nil),              // 64: waybill.host.v1.ModelSubstitution
-	(*ListQuarantinedRunsRequest)(nil),     // 65: waybill.host.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),    // 66: waybill.host.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                 // 67: waybill.host.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),     // 68: waybill.host.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),    // 69: waybill.host.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),       // 70: waybill.host.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),      // 71: waybill.host.v1.EndQuarantinedRunResponse
-	(*DeleteRunRequest)(nil),               // 72: waybill.host.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),              // 73: waybill.host.v1.DeleteRunResponse
-	(*EraseRunsRequest)(nil),               // 74: waybill.host.v1.EraseRunsRequest
-	(*EraseRunsResponse)(nil),              // 75: waybill.host.v1.EraseRunsResponse
-	(*RunNotErased)(nil),                   // 76: waybill.host.v1.RunNotErased
-	(*EraseTenantRequest)(nil),             // 77: waybill.host.v1.EraseTenantRequest
-	(*EraseTenantResponse)(nil),            // 78: waybill.host.v1.EraseTenantResponse
-	(*HoldRunRequest)(nil),                 // 79: waybill.host.v1.HoldRunRequest
-	(*Hold)(nil),                           // 80: waybill.host.v1.Hold
-	(*ReleaseRunRequest)(nil),              // 81: waybill.host.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),             // 82: waybill.host.v1.ReleaseRunResponse
-	(*ListHoldsRequest)(nil),               // 83: waybill.host.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),              // 84: waybill.host.v1.ListHoldsResponse
-	(*GetRetentionRequest)(nil),            // 85: waybill.host.v1.GetRetentionRequest
-	(*GetRetentionResponse)(nil),           // 86: waybill.host.v1.GetRetentionResponse
-	(*RetentionAge)(nil),                   // 87: waybill.host.v1.RetentionAge
-	(*WorkflowRetention)(nil),              // 88: waybill.host.v1.WorkflowRetention
-	(*GetRunOwnerRequest)(nil),             // 89: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 90: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 91: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 92: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 93: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 94: waybill.host.v1.GetNodeInputResponse
-	(*ForkNodeRequest)(nil),                // 95: waybill.host.v1.ForkNodeRequest
-	(*ForkNodeResponse)(nil),               // 96: waybill.host.v1.ForkNodeResponse
-	(*ReadAnswerRequest)(nil),              // 97: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 98: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 99: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 100: openwop.v1.JsonDocument
-	(*GetStatisticsRequest)(nil),           // 101: waybill.host.v1.GetStatisticsRequest
-	(*ListAnswersRequest)(nil),             // 102: waybill.host.v1.ListAnswersRequest
-	(*ListWebhooksRequest)(nil),            // 103: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 104: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 105: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*GetStatisticsResponse)(nil),          // 106: waybill.host.v1.GetStatisticsResponse
-	(*ListAnswersResponse)(nil),            // 107: waybill.host.v1.ListAnswersResponse
-	(*ListWebhooksResponse)(nil),           // 108: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 109: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 110: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*InterruptAnswer)(nil),                // 23: waybill.host.v1.InterruptAnswer
+	(*CountInterruptsRequest)(nil),         // 24: waybill.host.v1.CountInterruptsRequest
+	(*CountInterruptsResponse)(nil),        // 25: waybill.host.v1.CountInterruptsResponse
+	(*ListWorkflowsRequest)(nil),           // 26: waybill.host.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),          // 27: waybill.host.v1.ListWorkflowsResponse
+	(*WorkflowSummary)(nil),                // 28: waybill.host.v1.WorkflowSummary
+	(*ListWorkflowStatisticsRequest)(nil),  // 29: waybill.host.v1.ListWorkflowStatisticsRequest
+	(*ListWorkflowStatisticsResponse)(nil), // 30: waybill.host.v1.ListWorkflowStatisticsResponse
+	(*WorkflowStatistics)(nil),             // 31: waybill.host.v1.WorkflowStatistics
+	(*PutWorkflowRequest)(nil),             // 32: waybill.host.v1.PutWorkflowRequest
+	(*PutWorkflowResponse)(nil),            // 33: waybill.host.v1.PutWorkflowResponse
+	(*WorkflowWarning)(nil),                // 34: waybill.host.v1.WorkflowWarning
+	(*ValidateWorkflowRequest)(nil),        // 35: waybill.host.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil),       // 36: waybill.host.v1.ValidateWorkflowResponse
+	(*ListWorkflowVersionsRequest)(nil),    // 37: waybill.host.v1.ListWorkflowVersionsRequest
+	(*ListWorkflowVersionsResponse)(nil),   // 38: waybill.host.v1.ListWorkflowVersionsResponse
+	(*WorkflowVersion)(nil),                // 39: waybill.host.v1.WorkflowVersion
+	(*DeleteWorkflowRequest)(nil),          // 40: waybill.host.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),         // 41: waybill.host.v1.DeleteWorkflowResponse
+	(*GetEnvelopeSchemaRequest)(nil),       // 42: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),      // 43: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),          // 44: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),         // 45: waybill.host.v1.GetDebugBundleResponse
+	(*GetRunArchiveRequest)(nil),           // 46: waybill.host.v1.GetRunArchiveRequest
+	(*GetRunArchiveResponse)(nil),          // 47: waybill.host.v1.GetRunArchiveResponse
+	(*ArchiveRunsRequest)(nil),             // 48: waybill.host.v1.ArchiveRunsRequest
+	(*ArchiveRunsResponse)(nil),            // 49: waybill.host.v1.ArchiveRunsResponse
+	(*RunNotArchived)(nil),                 // 50: waybill.host.v1.RunNotArchived
+	(*ListAuditEntriesRequest)(nil),        // 51: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 52: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 53: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 54: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 55: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 56: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 57: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 58: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 59: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 60: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 61: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 62: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 63: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 64: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 65: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 66: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 67: waybill.host.v1.ModelSubstitution
+	(*ListQuarantinedRunsRequest)(nil),     // 68: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 69: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 70: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 71: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 72: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 73: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 74: waybill.host.v1.EndQuarantinedRunResponse
+	(*DeleteRunRequest)(nil),               // 75: waybill.host.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),              // 76: waybill.host.v1.DeleteRunResponse
+	(*EraseRunsRequest)(nil),               // 77: waybill.host.v1.EraseRunsRequest
+	(*EraseRunsResponse)(nil),              // 78: waybill.host.v1.EraseRunsResponse
+	(*RunNotErased)(nil),                   // 79: waybill.host.v1.RunNotErased
+	(*EraseTenantRequest)(nil),             // 80: waybill.host.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),            // 81: waybill.host.v1.EraseTenantResponse
+	(*HoldRunRequest)(nil),                 // 82: waybill.host.v1.HoldRunRequest
+	(*Hold)(nil),                           // 83: waybill.host.v1.Hold
+	(*ReleaseRunRequest)(nil),              // 84: waybill.host.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),             // 85: waybill.host.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),               // 86: waybill.host.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),              // 87: waybill.host.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),            // 88: waybill.host.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),           // 89: waybill.host.v1.GetRetentionResponse
+	(*RetentionAge)(nil),                   // 90: waybill.host.v1.RetentionAge
+	(*WorkflowRetention)(nil),              // 91: waybill.host.v1.WorkflowRetention
+	(*GetRunOwnerRequest)(nil),             // 92: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 93: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 94: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 95: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 96: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 97: waybill.host.v1.GetNodeInputResponse
+	(*ForkNodeRequest)(nil),                // 98: waybill.host.v1.ForkNodeRequest
+	(*ForkNodeResponse)(nil),               // 99: waybill.host.v1.ForkNodeResponse
+	(*ReadAnswerRequest)(nil),              // 100: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 101: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 102: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 103: openwop.v1.JsonDocument
+	(*GetStatisticsRequest)(nil),           // 104: waybill.host.v1.GetStatisticsRequest
+	(*ListAnswersRequest)(nil),             // 105: waybill.host.v1.ListAnswersRequest
+	(*ListWebhooksRequest)(nil),            // 106: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 107: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 108: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*RedeliverWebhookEventRequest)(nil),   // 109: waybill.host.v1.RedeliverWebhookEventRequest
+	(*GetSystemRequest)(nil),               // 110: waybill.host.v1.GetSystemRequest
+	(*GetStatisticsResponse)(nil),          // 111: waybill.host.v1.GetStatisticsResponse
+	(*ListAnswersResponse)(nil),            // 112: waybill.host.v1.ListAnswersResponse
+	(*ListWebhooksResponse)(nil),           // 113: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 114: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 115: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*RedeliverWebhookEventResponse)(nil),  // 116: waybill.host.v1.RedeliverWebhookEventResponse
+	(*GetSystemResponse)(nil),              // 117: waybill.host.v1.GetSystemResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	100, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	103, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
 	5,   // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
-	54,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	57,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
 	12,  // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	12,  // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	12,  // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
 	13,  // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
 	15,  // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
 	16,  // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	67,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	70,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
 	17,  // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
 	15,  // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
 	22,  // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	100, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
-	25,  // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	28,  // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
-	15,  // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	100, // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31,  // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	100, // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31,  // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	31,  // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	36,  // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	100, // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	100, // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	100, // 25: waybill.host.v1.GetRunArchiveResponse.archive:type_name -> openwop.v1.JsonDocument
-	47,  // 26: waybill.host.v1.ArchiveRunsResponse.refused:type_name -> waybill.host.v1.RunNotArchived
-	100, // 27: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	100, // 28: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	53,  // 29: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	54,  // 30: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	100, // 31: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	100, // 32: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	60,  // 33: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	61,  // 34: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	64,  // 35: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	67,  // 36: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	76,  // 37: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
-	80,  // 38: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
-	87,  // 39: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
-	88,  // 40: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
-	17,  // 41: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	67,  // 42: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	100, // 43: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	100, // 44: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	100, // 45: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
-	100, // 46: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
-	100, // 47: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
-	100, // 48: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
-	99,  // 49: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	100, // 50: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,   // 51: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,   // 52: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,   // 53: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,   // 54: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,   // 55: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,   // 56: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	18,  // 57: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	20,  // 58: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	58,  // 59: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	62,  // 60: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	23,  // 61: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	26,  // 62: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	101, // 63: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
-	102, // 64: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
-	29,  // 65: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	32,  // 66: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	34,  // 67: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	37,  // 68: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	39,  // 69: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	41,  // 70: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	43,  // 71: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
-	45,  // 72: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
-	50,  // 73: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	52,  // 74: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	56,  // 75: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	48,  // 76: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	103, // 77: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	104, // 78: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	105, // 79: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	65,  // 80: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	68,  // 81: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	70,  // 82: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	72,  // 83: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	74,  // 84: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	79,  // 85: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	81,  // 86: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	83,  // 87: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	77,  // 88: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	85,  // 89: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	89,  // 90: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	91,  // 91: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	93,  // 92: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	95,  // 93: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
-	97,  // 94: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,   // 95: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14,  // 96: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,   // 97: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,   // 98: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10,  // 99: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11,  // 100: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19,  // 101: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21,  // 102: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	59,  // 103: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	63,  // 104: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	24,  // 105: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	27,  // 106: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	106, // 107: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
-	107, // 108: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
-	30,  // 109: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	33,  // 110: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	35,  // 111: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	38,  // 112: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	40,  // 113: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	42,  // 114: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	44,  // 115: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
-	46,  // 116: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
-	51,  // 117: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	55,  // 118: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	57,  // 119: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	49,  // 120: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	108, // 121: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	109, // 122: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	110, // 123: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	66,  // 124: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	69,  // 125: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	71,  // 126: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	73,  // 127: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	75,  // 128: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	80,  // 129: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	82,  // 130: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	84,  // 131: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	78,  // 132: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	86,  // 133: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	90,  // 134: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	92,  // 135: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	94,  // 136: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	96,  // 137: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
-	98,  // 138: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	95,  // [95:139] is the sub-list for method output_type
-	51,  // [51:95] is the sub-list for method input_type
-	51,  // [51:51] is the sub-list for extension type_name
-	51,  // [51:51] is the sub-list for extension extendee
-	0,   // [0:51] is the sub-list for field type_name
+	103, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	23,  // 14: waybill.host.v1.OpenInterrupt.answer:type_name -> waybill.host.v1.InterruptAnswer
+	103, // 15: waybill.host.v1.InterruptAnswer.value:type_name -> openwop.v1.JsonDocument
+	28,  // 16: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	31,  // 17: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
+	15,  // 18: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
+	103, // 19: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	34,  // 20: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	103, // 21: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	34,  // 22: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	34,  // 23: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	39,  // 24: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	103, // 25: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	103, // 26: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	103, // 27: waybill.host.v1.GetRunArchiveResponse.archive:type_name -> openwop.v1.JsonDocument
+	50,  // 28: waybill.host.v1.ArchiveRunsResponse.refused:type_name -> waybill.host.v1.RunNotArchived
+	103, // 29: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	103, // 30: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	56,  // 31: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	57,  // 32: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	103, // 33: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	103, // 34: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	63,  // 35: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	64,  // 36: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	67,  // 37: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	70,  // 38: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	79,  // 39: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	83,  // 40: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	90,  // 41: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	91,  // 42: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	17,  // 43: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	70,  // 44: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	103, // 45: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	103, // 46: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	103, // 47: waybill.host.v1.ForkNodeRequest.config:type_name -> openwop.v1.JsonDocument
+	103, // 48: waybill.host.v1.ForkNodeRequest.inputs:type_name -> openwop.v1.JsonDocument
+	103, // 49: waybill.host.v1.ForkNodeRequest.outputs:type_name -> openwop.v1.JsonDocument
+	103, // 50: waybill.host.v1.ForkNodeRequest.run_options_overlay:type_name -> openwop.v1.JsonDocument
+	102, // 51: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	103, // 52: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,   // 53: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,   // 54: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,   // 55: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,   // 56: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,   // 57: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,   // 58: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	18,  // 59: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	20,  // 60: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	24,  // 61: waybill.host.v1.Host.CountInterrupts:input_type -> waybill.host.v1.CountInterruptsRequest
+	61,  // 62: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	65,  // 63: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	26,  // 64: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	29,  // 65: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	104, // 66: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
+	105, // 67: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
+	32,  // 68: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	35,  // 69: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	37,  // 70: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	40,  // 71: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	42,  // 72: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	44,  // 73: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	46,  // 74: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
+	48,  // 75: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
+	53,  // 76: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	55,  // 77: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	59,  // 78: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	51,  // 79: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	106, // 80: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	107, // 81: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	108, // 82: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	109, // 83: waybill.host.v1.Host.RedeliverWebhookEvent:input_type -> waybill.host.v1.RedeliverWebhookEventRequest
+	68,  // 84: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	71,  // 85: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	73,  // 86: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	75,  // 87: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	77,  // 88: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	82,  // 89: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	84,  // 90: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	86,  // 91: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	80,  // 92: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	88,  // 93: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	110, // 94: waybill.host.v1.Host.GetSystem:input_type -> waybill.host.v1.GetSystemRequest
+	92,  // 95: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	94,  // 96: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	96,  // 97: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	98,  // 98: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
+	100, // 99: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 100: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 101: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 102: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 103: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 104: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 105: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 106: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 107: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	25,  // 108: waybill.host.v1.Host.CountInterrupts:output_type -> waybill.host.v1.CountInterruptsResponse
+	62,  // 109: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	66,  // 110: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	27,  // 111: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	30,  // 112: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	111, // 113: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
+	112, // 114: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
+	33,  // 115: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	36,  // 116: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	38,  // 117: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	41,  // 118: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	43,  // 119: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	45,  // 120: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	47,  // 121: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
+	49,  // 122: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
+	54,  // 123: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	58,  // 124: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	60,  // 125: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	52,  // 126: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	113, // 127: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	114, // 128: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	115, // 129: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	116, // 130: waybill.host.v1.Host.RedeliverWebhookEvent:output_type -> waybill.host.v1.RedeliverWebhookEventResponse
+	69,  // 131: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	72,  // 132: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	74,  // 133: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	76,  // 134: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	78,  // 135: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	83,  // 136: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	85,  // 137: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	87,  // 138: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	81,  // 139: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	89,  // 140: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	117, // 141: waybill.host.v1.Host.GetSystem:output_type -> waybill.host.v1.GetSystemResponse
+	93,  // 142: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	95,  // 143: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	97,  // 144: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	99,  // 145: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
+	101, // 146: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	100, // [100:147] is the sub-list for method output_type
+	53,  // [53:100] is the sub-list for method input_type
+	53,  // [53:53] is the sub-list for extension type_name
+	53,  // [53:53] is the sub-list for extension extendee
+	0,   // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -7267,6 +7529,7 @@ func file_waybill_host_v1_host_proto_init() {
 	}
 	file_waybill_host_v1_answers_proto_init()
 	file_waybill_host_v1_statistics_proto_init()
+	file_waybill_host_v1_system_proto_init()
 	file_waybill_host_v1_webhook_proto_init()
 	file_waybill_host_v1_host_proto_msgTypes[0].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[1].OneofWrappers = []any{}
@@ -7280,41 +7543,43 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[17].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[20].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[21].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[22].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[23].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[24].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[25].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[26].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[27].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[28].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[37].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[41].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[45].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[31].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[38].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[40].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[49].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[51].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[52].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[53].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[54].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[62].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[55].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[56].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[57].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[65].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[66].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[67].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[68].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[69].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[70].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[74].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[75].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[83].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[84].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[73].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[77].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[78].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[86].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[87].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[90].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[91].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[93].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[95].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[94].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[96].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[98].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   100,
+			NumMessages:   103,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	Host_BulkAnnotateRuns_FullMethodName       = "/waybill.host.v1.Host/BulkAnnotateRuns"
 	Host_WatchRuns_FullMethodName              = "/waybill.host.v1.Host/WatchRuns"
 	Host_ListInterrupts_FullMethodName         = "/waybill.host.v1.Host/ListInterrupts"
+	Host_CountInterrupts_FullMethodName        = "/waybill.host.v1.Host/CountInterrupts"
 	Host_ListModelCapabilities_FullMethodName  = "/waybill.host.v1.Host/ListModelCapabilities"
 	Host_ListModelSubstitutions_FullMethodName = "/waybill.host.v1.Host/ListModelSubstitutions"
 	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
@@ -48,6 +49,7 @@ const (
 	Host_ListWebhooks_FullMethodName           = "/waybill.host.v1.Host/ListWebhooks"
 	Host_RotateWebhookSecret_FullMethodName    = "/waybill.host.v1.Host/RotateWebhookSecret"
 	Host_ListWebhookDeliveries_FullMethodName  = "/waybill.host.v1.Host/ListWebhookDeliveries"
+	Host_RedeliverWebhookEvent_FullMethodName  = "/waybill.host.v1.Host/RedeliverWebhookEvent"
 	Host_ListQuarantinedRuns_FullMethodName    = "/waybill.host.v1.Host/ListQuarantinedRuns"
 	Host_RetryQuarantinedRun_FullMethodName    = "/waybill.host.v1.Host/RetryQuarantinedRun"
 	Host_EndQuarantinedRun_FullMethodName      = "/waybill.host.v1.Host/EndQuarantinedRun"
@@ -58,6 +60,7 @@ const (
 	Host_ListHolds_FullMethodName              = "/waybill.host.v1.Host/ListHolds"
 	Host_EraseTenant_FullMethodName            = "/waybill.host.v1.Host/EraseTenant"
 	Host_GetRetention_FullMethodName           = "/waybill.host.v1.Host/GetRetention"
+	Host_GetSystem_FullMethodName              = "/waybill.host.v1.Host/GetSystem"
 	Host_GetRunOwner_FullMethodName            = "/waybill.host.v1.Host/GetRunOwner"
 	Host_GetRunView_FullMethodName             = "/waybill.host.v1.Host/GetRunView"
 	Host_GetNodeInput_FullMethodName           = "/waybill.host.v1.Host/GetNodeInput"
@@ -88,8 +91,11 @@ type HostClient interface {
 	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
 	// runs:read.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
-	// ListInterrupts lists the open interrupts of runs. Scope approvals:respond.
+	// ListInterrupts lists the open interrupts of runs, or those answered on a day. Scope
+	// approvals:respond.
 	ListInterrupts(ctx context.Context, in *ListInterruptsRequest, opts ...grpc.CallOption) (*ListInterruptsResponse, error)
+	// CountInterrupts counts the open interrupts of runs. Scope approvals:respond.
+	CountInterrupts(ctx context.Context, in *CountInterruptsRequest, opts ...grpc.CallOption) (*CountInterruptsResponse, error)
 	// ListModelCapabilities lists model capabilities, the node types that require them and the models
 	// that have them. Scope manifest:read.
 	ListModelCapabilities(ctx context.Context, in *ListModelCapabilitiesRequest, opts ...grpc.CallOption) (*ListModelCapabilitiesResponse, error)
@@ -129,7 +135,8 @@ type HostClient interface {
 	CreateAnnotation(ctx context.Context, in *CreateAnnotationRequest, opts ...grpc.CallOption) (*CreateAnnotationResponse, error)
 	// ListAnnotations lists the annotations of a run. Scope runs:read.
 	ListAnnotations(ctx context.Context, in *ListAnnotationsRequest, opts ...grpc.CallOption) (*ListAnnotationsResponse, error)
-	// ListAuditEntries lists the tenant's audit log, oldest first. Scope audit:read.
+	// ListAuditEntries lists the tenant's audit log, oldest first unless the request says otherwise.
+	// Scope audit:read.
 	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
 	// ListWebhooks lists webhooks by id, without their secrets. Scope webhooks:manage.
 	ListWebhooks(ctx context.Context, in *ListWebhooksRequest, opts ...grpc.CallOption) (*ListWebhooksResponse, error)
@@ -137,6 +144,8 @@ type HostClient interface {
 	RotateWebhookSecret(ctx context.Context, in *RotateWebhookSecretRequest, opts ...grpc.CallOption) (*RotateWebhookSecretResponse, error)
 	// ListWebhookDeliveries lists a webhook's undelivered events. Scope webhooks:manage.
 	ListWebhookDeliveries(ctx context.Context, in *ListWebhookDeliveriesRequest, opts ...grpc.CallOption) (*ListWebhookDeliveriesResponse, error)
+	// RedeliverWebhookEvent sends a failed delivery once more. Scope webhooks:manage.
+	RedeliverWebhookEvent(ctx context.Context, in *RedeliverWebhookEventRequest, opts ...grpc.CallOption) (*RedeliverWebhookEventResponse, error)
 	// ListQuarantinedRuns lists runs that cannot be loaded or continued, by id. Scope runs:read.
 	ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error)
 	// RetryQuarantinedRun puts a quarantined run back into the queue. Scope runs:cancel.
@@ -158,6 +167,8 @@ type HostClient interface {
 	EraseTenant(ctx context.Context, in *EraseTenantRequest, opts ...grpc.CallOption) (*EraseTenantResponse, error)
 	// GetRetention describes how long runs are kept, and what is erased next. Scope runs:read.
 	GetRetention(ctx context.Context, in *GetRetentionRequest, opts ...grpc.CallOption) (*GetRetentionResponse, error)
+	// GetSystem describes the whole installation, for its operators. Scope system:read.
+	GetSystem(ctx context.Context, in *GetSystemRequest, opts ...grpc.CallOption) (*GetSystemResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error)
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
@@ -264,6 +275,16 @@ func (c *hostClient) ListInterrupts(ctx context.Context, in *ListInterruptsReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListInterruptsResponse)
 	err := c.cc.Invoke(ctx, Host_ListInterrupts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) CountInterrupts(ctx context.Context, in *CountInterruptsRequest, opts ...grpc.CallOption) (*CountInterruptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountInterruptsResponse)
+	err := c.cc.Invoke(ctx, Host_CountInterrupts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -480,6 +501,16 @@ func (c *hostClient) ListWebhookDeliveries(ctx context.Context, in *ListWebhookD
 	return out, nil
 }
 
+func (c *hostClient) RedeliverWebhookEvent(ctx context.Context, in *RedeliverWebhookEventRequest, opts ...grpc.CallOption) (*RedeliverWebhookEventResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RedeliverWebhookEventResponse)
+	err := c.cc.Invoke(ctx, Host_RedeliverWebhookEvent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) ListQuarantinedRuns(ctx context.Context, in *ListQuarantinedRunsRequest, opts ...grpc.CallOption) (*ListQuarantinedRunsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListQuarantinedRunsResponse)
@@ -580,6 +611,16 @@ func (c *hostClient) GetRetention(ctx context.Context, in *GetRetentionRequest, 
 	return out, nil
 }
 
+func (c *hostClient) GetSystem(ctx context.Context, in *GetSystemRequest, opts ...grpc.CallOption) (*GetSystemResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSystemResponse)
+	err := c.cc.Invoke(ctx, Host_GetSystem_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostClient) GetRunOwner(ctx context.Context, in *GetRunOwnerRequest, opts ...grpc.CallOption) (*GetRunOwnerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetRunOwnerResponse)
@@ -653,8 +694,11 @@ type HostServer interface {
 	// WatchRuns streams the list row of each run that changes, until the caller disconnects. Scope
 	// runs:read.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error
-	// ListInterrupts lists the open interrupts of runs. Scope approvals:respond.
+	// ListInterrupts lists the open interrupts of runs, or those answered on a day. Scope
+	// approvals:respond.
 	ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error)
+	// CountInterrupts counts the open interrupts of runs. Scope approvals:respond.
+	CountInterrupts(context.Context, *CountInterruptsRequest) (*CountInterruptsResponse, error)
 	// ListModelCapabilities lists model capabilities, the node types that require them and the models
 	// that have them. Scope manifest:read.
 	ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error)
@@ -694,7 +738,8 @@ type HostServer interface {
 	CreateAnnotation(context.Context, *CreateAnnotationRequest) (*CreateAnnotationResponse, error)
 	// ListAnnotations lists the annotations of a run. Scope runs:read.
 	ListAnnotations(context.Context, *ListAnnotationsRequest) (*ListAnnotationsResponse, error)
-	// ListAuditEntries lists the tenant's audit log, oldest first. Scope audit:read.
+	// ListAuditEntries lists the tenant's audit log, oldest first unless the request says otherwise.
+	// Scope audit:read.
 	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
 	// ListWebhooks lists webhooks by id, without their secrets. Scope webhooks:manage.
 	ListWebhooks(context.Context, *ListWebhooksRequest) (*ListWebhooksResponse, error)
@@ -702,6 +747,8 @@ type HostServer interface {
 	RotateWebhookSecret(context.Context, *RotateWebhookSecretRequest) (*RotateWebhookSecretResponse, error)
 	// ListWebhookDeliveries lists a webhook's undelivered events. Scope webhooks:manage.
 	ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error)
+	// RedeliverWebhookEvent sends a failed delivery once more. Scope webhooks:manage.
+	RedeliverWebhookEvent(context.Context, *RedeliverWebhookEventRequest) (*RedeliverWebhookEventResponse, error)
 	// ListQuarantinedRuns lists runs that cannot be loaded or continued, by id. Scope runs:read.
 	ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error)
 	// RetryQuarantinedRun puts a quarantined run back into the queue. Scope runs:cancel.
@@ -723,6 +770,8 @@ type HostServer interface {
 	EraseTenant(context.Context, *EraseTenantRequest) (*EraseTenantResponse, error)
 	// GetRetention describes how long runs are kept, and what is erased next. Scope runs:read.
 	GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error)
+	// GetSystem describes the whole installation, for its operators. Scope system:read.
+	GetSystem(context.Context, *GetSystemRequest) (*GetSystemResponse, error)
 	// GetRunOwner returns the owner of a run. Scope runs:read.
 	GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error)
 	// GetRunView returns the model answers of a run, its timeline, and its tokens and cost, folded
@@ -769,6 +818,9 @@ func (UnimplementedHostServer) WatchRuns(*WatchRunsRequest, grpc.ServerStreaming
 }
 func (UnimplementedHostServer) ListInterrupts(context.Context, *ListInterruptsRequest) (*ListInterruptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListInterrupts not implemented")
+}
+func (UnimplementedHostServer) CountInterrupts(context.Context, *CountInterruptsRequest) (*CountInterruptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountInterrupts not implemented")
 }
 func (UnimplementedHostServer) ListModelCapabilities(context.Context, *ListModelCapabilitiesRequest) (*ListModelCapabilitiesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListModelCapabilities not implemented")
@@ -833,6 +885,9 @@ func (UnimplementedHostServer) RotateWebhookSecret(context.Context, *RotateWebho
 func (UnimplementedHostServer) ListWebhookDeliveries(context.Context, *ListWebhookDeliveriesRequest) (*ListWebhookDeliveriesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWebhookDeliveries not implemented")
 }
+func (UnimplementedHostServer) RedeliverWebhookEvent(context.Context, *RedeliverWebhookEventRequest) (*RedeliverWebhookEventResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RedeliverWebhookEvent not implemented")
+}
 func (UnimplementedHostServer) ListQuarantinedRuns(context.Context, *ListQuarantinedRunsRequest) (*ListQuarantinedRunsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListQuarantinedRuns not implemented")
 }
@@ -862,6 +917,9 @@ func (UnimplementedHostServer) EraseTenant(context.Context, *EraseTenantRequest)
 }
 func (UnimplementedHostServer) GetRetention(context.Context, *GetRetentionRequest) (*GetRetentionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRetention not implemented")
+}
+func (UnimplementedHostServer) GetSystem(context.Context, *GetSystemRequest) (*GetSystemResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSystem not implemented")
 }
 func (UnimplementedHostServer) GetRunOwner(context.Context, *GetRunOwnerRequest) (*GetRunOwnerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRunOwner not implemented")
@@ -1032,6 +1090,24 @@ func _Host_ListInterrupts_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListInterrupts(ctx, req.(*ListInterruptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_CountInterrupts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountInterruptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).CountInterrupts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_CountInterrupts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).CountInterrupts(ctx, req.(*CountInterruptsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1414,6 +1490,24 @@ func _Host_ListWebhookDeliveries_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_RedeliverWebhookEvent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RedeliverWebhookEventRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).RedeliverWebhookEvent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_RedeliverWebhookEvent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).RedeliverWebhookEvent(ctx, req.(*RedeliverWebhookEventRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_ListQuarantinedRuns_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListQuarantinedRunsRequest)
 	if err := dec(in); err != nil {
@@ -1594,6 +1688,24 @@ func _Host_GetRetention_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_GetSystem_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSystemRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).GetSystem(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_GetSystem_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).GetSystem(ctx, req.(*GetSystemRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Host_GetRunOwner_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetRunOwnerRequest)
 	if err := dec(in); err != nil {
@@ -1720,6 +1832,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Host_ListInterrupts_Handler,
 		},
 		{
+			MethodName: "CountInterrupts",
+			Handler:    _Host_CountInterrupts_Handler,
+		},
+		{
 			MethodName: "ListModelCapabilities",
 			Handler:    _Host_ListModelCapabilities_Handler,
 		},
@@ -1804,6 +1920,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Host_ListWebhookDeliveries_Handler,
 		},
 		{
+			MethodName: "RedeliverWebhookEvent",
+			Handler:    _Host_RedeliverWebhookEvent_Handler,
+		},
+		{
 			MethodName: "ListQuarantinedRuns",
 			Handler:    _Host_ListQuarantinedRuns_Handler,
 		},
@@ -1842,6 +1962,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetRetention",
 			Handler:    _Host_GetRetention_Handler,
+		},
+		{
+			MethodName: "GetSystem",
+			Handler:    _Host_GetSystem_Handler,
 		},
 		{
 			MethodName: "GetRunOwner",

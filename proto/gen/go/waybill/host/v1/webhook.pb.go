@@ -634,6 +634,122 @@ func (x *WebhookDelivery) GetNextAttemptAt() string {
 	return ""
 }
 
+// RedeliverWebhookEventRequest names a failed delivery.
+type RedeliverWebhookEventRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WebhookId     string                 `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
+	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Sequence      int32                  `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedeliverWebhookEventRequest) Reset() {
+	*x = RedeliverWebhookEventRequest{}
+	mi := &file_waybill_host_v1_webhook_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedeliverWebhookEventRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedeliverWebhookEventRequest) ProtoMessage() {}
+
+func (x *RedeliverWebhookEventRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_webhook_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedeliverWebhookEventRequest.ProtoReflect.Descriptor instead.
+func (*RedeliverWebhookEventRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_webhook_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RedeliverWebhookEventRequest) GetWebhookId() string {
+	if x != nil {
+		return x.WebhookId
+	}
+	return ""
+}
+
+func (x *RedeliverWebhookEventRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *RedeliverWebhookEventRequest) GetSequence() int32 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+// RedeliverWebhookEventResponse is the outcome of the attempt.
+type RedeliverWebhookEventResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The receiver accepted the event, or it needs no delivery any more.
+	Delivered bool `protobuf:"varint,1,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	// Why it was not delivered.
+	Reason        *string `protobuf:"bytes,2,opt,name=reason,proto3,oneof" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RedeliverWebhookEventResponse) Reset() {
+	*x = RedeliverWebhookEventResponse{}
+	mi := &file_waybill_host_v1_webhook_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RedeliverWebhookEventResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RedeliverWebhookEventResponse) ProtoMessage() {}
+
+func (x *RedeliverWebhookEventResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_webhook_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RedeliverWebhookEventResponse.ProtoReflect.Descriptor instead.
+func (*RedeliverWebhookEventResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_webhook_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *RedeliverWebhookEventResponse) GetDelivered() bool {
+	if x != nil {
+		return x.Delivered
+	}
+	return false
+}
+
+func (x *RedeliverWebhookEventResponse) GetReason() string {
+	if x != nil && x.Reason != nil {
+		return *x.Reason
+	}
+	return ""
+}
+
 var File_waybill_host_v1_webhook_proto protoreflect.FileDescriptor
 
 const file_waybill_host_v1_webhook_proto_rawDesc = "" +
@@ -715,7 +831,16 @@ const file_waybill_host_v1_webhook_proto_rawDesc = "" +
 	"\a_reasonB\f\n" +
 	"\n" +
 	"_failed_atB\x12\n" +
-	"\x10_next_attempt_atB\xba\x01\n" +
+	"\x10_next_attempt_at\"p\n" +
+	"\x1cRedeliverWebhookEventRequest\x12\x1d\n" +
+	"\n" +
+	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1a\n" +
+	"\bsequence\x18\x03 \x01(\x05R\bsequence\"e\n" +
+	"\x1dRedeliverWebhookEventResponse\x12\x1c\n" +
+	"\tdelivered\x18\x01 \x01(\bR\tdelivered\x12\x1b\n" +
+	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01B\t\n" +
+	"\a_reasonB\xba\x01\n" +
 	"\x13com.waybill.host.v1B\fWebhookProtoP\x01Z7waybill.dev/waybill/proto/gen/go/waybill/host/v1;hostv1\xa2\x02\x03WHX\xaa\x02\x0fWaybill.Host.V1\xca\x02\x0fWaybill\\Host\\V1\xe2\x02\x1bWaybill\\Host\\V1\\GPBMetadata\xea\x02\x11Waybill::Host::V1b\x06proto3"
 
 var (
@@ -730,7 +855,7 @@ func file_waybill_host_v1_webhook_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_webhook_proto_rawDescData
 }
 
-var file_waybill_host_v1_webhook_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_waybill_host_v1_webhook_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_waybill_host_v1_webhook_proto_goTypes = []any{
 	(*ListWebhooksRequest)(nil),           // 0: waybill.host.v1.ListWebhooksRequest
 	(*ListWebhooksResponse)(nil),          // 1: waybill.host.v1.ListWebhooksResponse
@@ -740,6 +865,8 @@ var file_waybill_host_v1_webhook_proto_goTypes = []any{
 	(*ListWebhookDeliveriesRequest)(nil),  // 5: waybill.host.v1.ListWebhookDeliveriesRequest
 	(*ListWebhookDeliveriesResponse)(nil), // 6: waybill.host.v1.ListWebhookDeliveriesResponse
 	(*WebhookDelivery)(nil),               // 7: waybill.host.v1.WebhookDelivery
+	(*RedeliverWebhookEventRequest)(nil),  // 8: waybill.host.v1.RedeliverWebhookEventRequest
+	(*RedeliverWebhookEventResponse)(nil), // 9: waybill.host.v1.RedeliverWebhookEventResponse
 }
 var file_waybill_host_v1_webhook_proto_depIdxs = []int32{
 	2, // 0: waybill.host.v1.ListWebhooksResponse.webhooks:type_name -> waybill.host.v1.Webhook
@@ -764,13 +891,14 @@ func file_waybill_host_v1_webhook_proto_init() {
 	file_waybill_host_v1_webhook_proto_msgTypes[5].OneofWrappers = []any{}
 	file_waybill_host_v1_webhook_proto_msgTypes[6].OneofWrappers = []any{}
 	file_waybill_host_v1_webhook_proto_msgTypes[7].OneofWrappers = []any{}
+	file_waybill_host_v1_webhook_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_webhook_proto_rawDesc), len(file_waybill_host_v1_webhook_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,32 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { dateTime, dayTime } from "./time";
+import { setZone } from "./zone";
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: new Date("2026-11-27T22:30:00.000Z") });
+  setZone("utc");
+});
+afterEach(() => {
+  setZone("local");
+  vi.useRealTimers();
+});
+
+test("a time has its day unless it is today", () => {
+  expect(dayTime("2026-11-27T23:05:09.000Z")).toBe("23:05:09 UTC");
+  expect(dayTime("2026-11-28T00:05:09.000Z")).toBe("tomorrow, 00:05 UTC");
+  expect(dayTime("2026-11-26T23:59:59.000Z")).toBe("yesterday, 23:59 UTC");
+  expect(dayTime("2026-12-24T18:00:00.000Z")).toBe("24 Dec 2026, 18:00 UTC");
+  expect(dayTime("soon")).toBe("soon");
+});
+
+test("a date and time has its zone", () => {
+  expect(dateTime("2026-11-27T23:05:09.120Z")).toBe("27 Nov 2026, 23:05:09 UTC");
+  expect(dateTime("")).toBe("");
+});
+
+test("the zone of the browser is the default, and is named", () => {
+  setZone("local");
+  const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(new Date()).find((p) => p.type === "timeZoneName")?.value;
+  expect(dateTime("2026-11-27T12:05:09.000Z")).toMatch(new RegExp(`^2[678] Nov 2026, \\d\\d:05:09 ${zone?.replace("+", "\\+")}$`));
+  expect(dayTime("2026-12-24T18:00:00.000Z")).not.toContain("UTC");
+});
