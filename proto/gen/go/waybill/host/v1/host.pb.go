@@ -2567,6 +2567,210 @@ func (x *WorkflowVersion) GetCurrent() bool {
 	return false
 }
 
+// DiffWorkflowRequest names two versions of a workflow.
+type DiffWorkflowRequest struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	From       string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// Unset: the current version.
+	To            *string `protobuf:"bytes,3,opt,name=to,proto3,oneof" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffWorkflowRequest) Reset() {
+	*x = DiffWorkflowRequest{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffWorkflowRequest) ProtoMessage() {}
+
+func (x *DiffWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*DiffWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *DiffWorkflowRequest) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *DiffWorkflowRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *DiffWorkflowRequest) GetTo() string {
+	if x != nil && x.To != nil {
+		return *x.To
+	}
+	return ""
+}
+
+// DiffWorkflowResponse lists the differences by path.
+type DiffWorkflowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WorkflowId    string                 `protobuf:"bytes,1,opt,name=workflow_id,json=workflowId,proto3" json:"workflow_id,omitempty"`
+	From          string                 `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	Changes       []*WorkflowChange      `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffWorkflowResponse) Reset() {
+	*x = DiffWorkflowResponse{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffWorkflowResponse) ProtoMessage() {}
+
+func (x *DiffWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*DiffWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *DiffWorkflowResponse) GetWorkflowId() string {
+	if x != nil {
+		return x.WorkflowId
+	}
+	return ""
+}
+
+func (x *DiffWorkflowResponse) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *DiffWorkflowResponse) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *DiffWorkflowResponse) GetChanges() []*WorkflowChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// WorkflowChange is a difference of two definitions.
+type WorkflowChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// add, remove or replace.
+	Op string `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
+	// A path in which nodes, edges, triggers and variables have their id or name.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The value of the first version; unset if it has none.
+	Old *v1.JsonDocument `protobuf:"bytes,3,opt,name=old,proto3" json:"old,omitempty"`
+	// The value of the second version; unset if it has none.
+	New           *v1.JsonDocument `protobuf:"bytes,4,opt,name=new,proto3" json:"new,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkflowChange) Reset() {
+	*x = WorkflowChange{}
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkflowChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkflowChange) ProtoMessage() {}
+
+func (x *WorkflowChange) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkflowChange.ProtoReflect.Descriptor instead.
+func (*WorkflowChange) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *WorkflowChange) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *WorkflowChange) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WorkflowChange) GetOld() *v1.JsonDocument {
+	if x != nil {
+		return x.Old
+	}
+	return nil
+}
+
+func (x *WorkflowChange) GetNew() *v1.JsonDocument {
+	if x != nil {
+		return x.New
+	}
+	return nil
+}
+
 // DeleteWorkflowRequest names a workflow and optionally one version that is not the current one.
 type DeleteWorkflowRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -2579,7 +2783,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2795,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[37]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2808,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{37}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DeleteWorkflowRequest) GetWorkflowId() string {
@@ -2632,7 +2836,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2644,7 +2848,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[38]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2657,7 +2861,7 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{38}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DeleteWorkflowResponse) GetWorkflowId() string {
@@ -2684,7 +2888,7 @@ type GetEnvelopeSchemaRequest struct {
 
 func (x *GetEnvelopeSchemaRequest) Reset() {
 	*x = GetEnvelopeSchemaRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2900,7 @@ func (x *GetEnvelopeSchemaRequest) String() string {
 func (*GetEnvelopeSchemaRequest) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[39]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2913,7 @@ func (x *GetEnvelopeSchemaRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaRequest.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{39}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetEnvelopeSchemaRequest) GetFile() string {
@@ -2729,7 +2933,7 @@ type GetEnvelopeSchemaResponse struct {
 
 func (x *GetEnvelopeSchemaResponse) Reset() {
 	*x = GetEnvelopeSchemaResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2945,7 @@ func (x *GetEnvelopeSchemaResponse) String() string {
 func (*GetEnvelopeSchemaResponse) ProtoMessage() {}
 
 func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[40]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2958,7 @@ func (x *GetEnvelopeSchemaResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetEnvelopeSchemaResponse.ProtoReflect.Descriptor instead.
 func (*GetEnvelopeSchemaResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{40}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetEnvelopeSchemaResponse) GetSchema() *v1.JsonDocument {
@@ -2776,7 +2980,7 @@ type GetDebugBundleRequest struct {
 
 func (x *GetDebugBundleRequest) Reset() {
 	*x = GetDebugBundleRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2992,7 @@ func (x *GetDebugBundleRequest) String() string {
 func (*GetDebugBundleRequest) ProtoMessage() {}
 
 func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[41]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +3005,7 @@ func (x *GetDebugBundleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleRequest.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{41}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetDebugBundleRequest) GetRunId() string {
@@ -2828,7 +3032,7 @@ type GetDebugBundleResponse struct {
 
 func (x *GetDebugBundleResponse) Reset() {
 	*x = GetDebugBundleResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3044,7 @@ func (x *GetDebugBundleResponse) String() string {
 func (*GetDebugBundleResponse) ProtoMessage() {}
 
 func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[42]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3057,7 @@ func (x *GetDebugBundleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDebugBundleResponse.ProtoReflect.Descriptor instead.
 func (*GetDebugBundleResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{42}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetDebugBundleResponse) GetBundle() *v1.JsonDocument {
@@ -2877,7 +3081,7 @@ type ListAuditEntriesRequest struct {
 
 func (x *ListAuditEntriesRequest) Reset() {
 	*x = ListAuditEntriesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2889,7 +3093,7 @@ func (x *ListAuditEntriesRequest) String() string {
 func (*ListAuditEntriesRequest) ProtoMessage() {}
 
 func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[43]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2902,7 +3106,7 @@ func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{43}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListAuditEntriesRequest) GetLimit() int32 {
@@ -2938,7 +3142,7 @@ type ListAuditEntriesResponse struct {
 
 func (x *ListAuditEntriesResponse) Reset() {
 	*x = ListAuditEntriesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2950,7 +3154,7 @@ func (x *ListAuditEntriesResponse) String() string {
 func (*ListAuditEntriesResponse) ProtoMessage() {}
 
 func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[44]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2963,7 +3167,7 @@ func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{44}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListAuditEntriesResponse) GetEntries() []*v1.JsonDocument {
@@ -2991,7 +3195,7 @@ type DiffRunsRequest struct {
 
 func (x *DiffRunsRequest) Reset() {
 	*x = DiffRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3207,7 @@ func (x *DiffRunsRequest) String() string {
 func (*DiffRunsRequest) ProtoMessage() {}
 
 func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[45]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3220,7 @@ func (x *DiffRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsRequest.ProtoReflect.Descriptor instead.
 func (*DiffRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{45}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DiffRunsRequest) GetRunId() string {
@@ -3043,7 +3247,7 @@ type DiffRunsResponse struct {
 
 func (x *DiffRunsResponse) Reset() {
 	*x = DiffRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3259,7 @@ func (x *DiffRunsResponse) String() string {
 func (*DiffRunsResponse) ProtoMessage() {}
 
 func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[46]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3272,7 @@ func (x *DiffRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRunsResponse.ProtoReflect.Descriptor instead.
 func (*DiffRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{46}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DiffRunsResponse) GetDiff() *v1.JsonDocument {
@@ -3092,7 +3296,7 @@ type CreateAnnotationRequest struct {
 
 func (x *CreateAnnotationRequest) Reset() {
 	*x = CreateAnnotationRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3308,7 @@ func (x *CreateAnnotationRequest) String() string {
 func (*CreateAnnotationRequest) ProtoMessage() {}
 
 func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[47]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3321,7 @@ func (x *CreateAnnotationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{47}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CreateAnnotationRequest) GetRunId() string {
@@ -3159,7 +3363,7 @@ type AnnotationTarget struct {
 
 func (x *AnnotationTarget) Reset() {
 	*x = AnnotationTarget{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3171,7 +3375,7 @@ func (x *AnnotationTarget) String() string {
 func (*AnnotationTarget) ProtoMessage() {}
 
 func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[48]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3184,7 +3388,7 @@ func (x *AnnotationTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationTarget.ProtoReflect.Descriptor instead.
 func (*AnnotationTarget) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{48}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *AnnotationTarget) GetEventId() string {
@@ -3216,7 +3420,7 @@ type AnnotationSignal struct {
 
 func (x *AnnotationSignal) Reset() {
 	*x = AnnotationSignal{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3432,7 @@ func (x *AnnotationSignal) String() string {
 func (*AnnotationSignal) ProtoMessage() {}
 
 func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[49]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3445,7 @@ func (x *AnnotationSignal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnnotationSignal.ProtoReflect.Descriptor instead.
 func (*AnnotationSignal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{49}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AnnotationSignal) GetKind() string {
@@ -3282,7 +3486,7 @@ type CreateAnnotationResponse struct {
 
 func (x *CreateAnnotationResponse) Reset() {
 	*x = CreateAnnotationResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3294,7 +3498,7 @@ func (x *CreateAnnotationResponse) String() string {
 func (*CreateAnnotationResponse) ProtoMessage() {}
 
 func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[50]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3307,7 +3511,7 @@ func (x *CreateAnnotationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAnnotationResponse.ProtoReflect.Descriptor instead.
 func (*CreateAnnotationResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{50}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CreateAnnotationResponse) GetAnnotation() *v1.JsonDocument {
@@ -3327,7 +3531,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3339,7 +3543,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[51]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3352,7 +3556,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{51}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListAnnotationsRequest) GetRunId() string {
@@ -3372,7 +3576,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3588,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[52]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3601,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{52}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*v1.JsonDocument {
@@ -3416,7 +3620,7 @@ type ListModelCapabilitiesRequest struct {
 
 func (x *ListModelCapabilitiesRequest) Reset() {
 	*x = ListModelCapabilitiesRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3428,7 +3632,7 @@ func (x *ListModelCapabilitiesRequest) String() string {
 func (*ListModelCapabilitiesRequest) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[53]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3441,7 +3645,7 @@ func (x *ListModelCapabilitiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesRequest.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{53}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
 }
 
 // ListModelCapabilitiesResponse lists the protocol's capabilities first, then the host's own ones
@@ -3457,7 +3661,7 @@ type ListModelCapabilitiesResponse struct {
 
 func (x *ListModelCapabilitiesResponse) Reset() {
 	*x = ListModelCapabilitiesResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3673,7 @@ func (x *ListModelCapabilitiesResponse) String() string {
 func (*ListModelCapabilitiesResponse) ProtoMessage() {}
 
 func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[54]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3686,7 @@ func (x *ListModelCapabilitiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelCapabilitiesResponse.ProtoReflect.Descriptor instead.
 func (*ListModelCapabilitiesResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{54}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListModelCapabilitiesResponse) GetCapabilities() []*ModelCapability {
@@ -3516,7 +3720,7 @@ type ModelCapability struct {
 
 func (x *ModelCapability) Reset() {
 	*x = ModelCapability{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3732,7 @@ func (x *ModelCapability) String() string {
 func (*ModelCapability) ProtoMessage() {}
 
 func (x *ModelCapability) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[55]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3745,7 @@ func (x *ModelCapability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelCapability.ProtoReflect.Descriptor instead.
 func (*ModelCapability) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{55}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ModelCapability) GetId() string {
@@ -3586,7 +3790,7 @@ type CapableModel struct {
 
 func (x *CapableModel) Reset() {
 	*x = CapableModel{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3802,7 @@ func (x *CapableModel) String() string {
 func (*CapableModel) ProtoMessage() {}
 
 func (x *CapableModel) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[56]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3815,7 @@ func (x *CapableModel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CapableModel.ProtoReflect.Descriptor instead.
 func (*CapableModel) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{56}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CapableModel) GetProvider() string {
@@ -3646,7 +3850,7 @@ type ListModelSubstitutionsRequest struct {
 
 func (x *ListModelSubstitutionsRequest) Reset() {
 	*x = ListModelSubstitutionsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3658,7 +3862,7 @@ func (x *ListModelSubstitutionsRequest) String() string {
 func (*ListModelSubstitutionsRequest) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[57]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3671,7 +3875,7 @@ func (x *ListModelSubstitutionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{57}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListModelSubstitutionsRequest) GetSince() string {
@@ -3693,7 +3897,7 @@ type ListModelSubstitutionsResponse struct {
 
 func (x *ListModelSubstitutionsResponse) Reset() {
 	*x = ListModelSubstitutionsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3705,7 +3909,7 @@ func (x *ListModelSubstitutionsResponse) String() string {
 func (*ListModelSubstitutionsResponse) ProtoMessage() {}
 
 func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[58]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3718,7 +3922,7 @@ func (x *ListModelSubstitutionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelSubstitutionsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelSubstitutionsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{58}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListModelSubstitutionsResponse) GetSubstitutions() []*ModelSubstitution {
@@ -3757,7 +3961,7 @@ type ModelSubstitution struct {
 
 func (x *ModelSubstitution) Reset() {
 	*x = ModelSubstitution{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3973,7 @@ func (x *ModelSubstitution) String() string {
 func (*ModelSubstitution) ProtoMessage() {}
 
 func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[59]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3986,7 @@ func (x *ModelSubstitution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelSubstitution.ProtoReflect.Descriptor instead.
 func (*ModelSubstitution) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{59}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ModelSubstitution) GetOriginalProvider() string {
@@ -3862,7 +4066,7 @@ type ListQuarantinedRunsRequest struct {
 
 func (x *ListQuarantinedRunsRequest) Reset() {
 	*x = ListQuarantinedRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +4078,7 @@ func (x *ListQuarantinedRunsRequest) String() string {
 func (*ListQuarantinedRunsRequest) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[60]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +4091,7 @@ func (x *ListQuarantinedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{60}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListQuarantinedRunsRequest) GetLimit() int32 {
@@ -3922,7 +4126,7 @@ type ListQuarantinedRunsResponse struct {
 
 func (x *ListQuarantinedRunsResponse) Reset() {
 	*x = ListQuarantinedRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3934,7 +4138,7 @@ func (x *ListQuarantinedRunsResponse) String() string {
 func (*ListQuarantinedRunsResponse) ProtoMessage() {}
 
 func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[61]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3947,7 +4151,7 @@ func (x *ListQuarantinedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuarantinedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListQuarantinedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{61}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListQuarantinedRunsResponse) GetRuns() []*QuarantinedRun {
@@ -3985,7 +4189,7 @@ type QuarantinedRun struct {
 
 func (x *QuarantinedRun) Reset() {
 	*x = QuarantinedRun{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3997,7 +4201,7 @@ func (x *QuarantinedRun) String() string {
 func (*QuarantinedRun) ProtoMessage() {}
 
 func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[62]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4010,7 +4214,7 @@ func (x *QuarantinedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantinedRun.ProtoReflect.Descriptor instead.
 func (*QuarantinedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{62}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *QuarantinedRun) GetRunId() string {
@@ -4072,7 +4276,7 @@ type RetryQuarantinedRunRequest struct {
 
 func (x *RetryQuarantinedRunRequest) Reset() {
 	*x = RetryQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4288,7 @@ func (x *RetryQuarantinedRunRequest) String() string {
 func (*RetryQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[63]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4301,7 @@ func (x *RetryQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{63}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RetryQuarantinedRunRequest) GetRunId() string {
@@ -4119,7 +4323,7 @@ type RetryQuarantinedRunResponse struct {
 
 func (x *RetryQuarantinedRunResponse) Reset() {
 	*x = RetryQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4335,7 @@ func (x *RetryQuarantinedRunResponse) String() string {
 func (*RetryQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[64]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4348,7 @@ func (x *RetryQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*RetryQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{64}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *RetryQuarantinedRunResponse) GetRunId() string {
@@ -4173,7 +4377,7 @@ type EndQuarantinedRunRequest struct {
 
 func (x *EndQuarantinedRunRequest) Reset() {
 	*x = EndQuarantinedRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4185,7 +4389,7 @@ func (x *EndQuarantinedRunRequest) String() string {
 func (*EndQuarantinedRunRequest) ProtoMessage() {}
 
 func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[65]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4198,7 +4402,7 @@ func (x *EndQuarantinedRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunRequest.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{65}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *EndQuarantinedRunRequest) GetRunId() string {
@@ -4226,7 +4430,7 @@ type EndQuarantinedRunResponse struct {
 
 func (x *EndQuarantinedRunResponse) Reset() {
 	*x = EndQuarantinedRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4442,7 @@ func (x *EndQuarantinedRunResponse) String() string {
 func (*EndQuarantinedRunResponse) ProtoMessage() {}
 
 func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[66]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4455,7 @@ func (x *EndQuarantinedRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndQuarantinedRunResponse.ProtoReflect.Descriptor instead.
 func (*EndQuarantinedRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{66}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *EndQuarantinedRunResponse) GetRunId() string {
@@ -4278,7 +4482,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4290,7 +4494,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[67]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4303,7 +4507,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{67}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DeleteRunRequest) GetRunId() string {
@@ -4322,7 +4526,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4334,7 +4538,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[68]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4347,7 +4551,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{68}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
 }
 
 // EraseRunsRequest selects ended runs as the list of runs does.
@@ -4371,7 +4575,7 @@ type EraseRunsRequest struct {
 
 func (x *EraseRunsRequest) Reset() {
 	*x = EraseRunsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4587,7 @@ func (x *EraseRunsRequest) String() string {
 func (*EraseRunsRequest) ProtoMessage() {}
 
 func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[69]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4600,7 @@ func (x *EraseRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunsRequest.ProtoReflect.Descriptor instead.
 func (*EraseRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{69}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *EraseRunsRequest) GetFilter() string {
@@ -4456,7 +4660,7 @@ type EraseRunsResponse struct {
 
 func (x *EraseRunsResponse) Reset() {
 	*x = EraseRunsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4672,7 @@ func (x *EraseRunsResponse) String() string {
 func (*EraseRunsResponse) ProtoMessage() {}
 
 func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[70]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4685,7 @@ func (x *EraseRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseRunsResponse.ProtoReflect.Descriptor instead.
 func (*EraseRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{70}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *EraseRunsResponse) GetErased() int32 {
@@ -4518,7 +4722,7 @@ type RunNotErased struct {
 
 func (x *RunNotErased) Reset() {
 	*x = RunNotErased{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4530,7 +4734,7 @@ func (x *RunNotErased) String() string {
 func (*RunNotErased) ProtoMessage() {}
 
 func (x *RunNotErased) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[71]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4543,7 +4747,7 @@ func (x *RunNotErased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunNotErased.ProtoReflect.Descriptor instead.
 func (*RunNotErased) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{71}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *RunNotErased) GetRunId() string {
@@ -4576,7 +4780,7 @@ type EraseTenantRequest struct {
 
 func (x *EraseTenantRequest) Reset() {
 	*x = EraseTenantRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4792,7 @@ func (x *EraseTenantRequest) String() string {
 func (*EraseTenantRequest) ProtoMessage() {}
 
 func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[72]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4805,7 @@ func (x *EraseTenantRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantRequest.ProtoReflect.Descriptor instead.
 func (*EraseTenantRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{72}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
 }
 
 // EraseTenantResponse is the outcome.
@@ -4615,7 +4819,7 @@ type EraseTenantResponse struct {
 
 func (x *EraseTenantResponse) Reset() {
 	*x = EraseTenantResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4627,7 +4831,7 @@ func (x *EraseTenantResponse) String() string {
 func (*EraseTenantResponse) ProtoMessage() {}
 
 func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[73]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4640,7 +4844,7 @@ func (x *EraseTenantResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EraseTenantResponse.ProtoReflect.Descriptor instead.
 func (*EraseTenantResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{73}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EraseTenantResponse) GetWorkflows() int32 {
@@ -4662,7 +4866,7 @@ type HoldRunRequest struct {
 
 func (x *HoldRunRequest) Reset() {
 	*x = HoldRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4878,7 @@ func (x *HoldRunRequest) String() string {
 func (*HoldRunRequest) ProtoMessage() {}
 
 func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[74]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4891,7 @@ func (x *HoldRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldRunRequest.ProtoReflect.Descriptor instead.
 func (*HoldRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{74}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *HoldRunRequest) GetRunId() string {
@@ -4718,7 +4922,7 @@ type Hold struct {
 
 func (x *Hold) Reset() {
 	*x = Hold{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4730,7 +4934,7 @@ func (x *Hold) String() string {
 func (*Hold) ProtoMessage() {}
 
 func (x *Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[75]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4743,7 +4947,7 @@ func (x *Hold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hold.ProtoReflect.Descriptor instead.
 func (*Hold) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{75}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Hold) GetRunId() string {
@@ -4784,7 +4988,7 @@ type ReleaseRunRequest struct {
 
 func (x *ReleaseRunRequest) Reset() {
 	*x = ReleaseRunRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4796,7 +5000,7 @@ func (x *ReleaseRunRequest) String() string {
 func (*ReleaseRunRequest) ProtoMessage() {}
 
 func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[76]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4809,7 +5013,7 @@ func (x *ReleaseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{76}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ReleaseRunRequest) GetRunId() string {
@@ -4828,7 +5032,7 @@ type ReleaseRunResponse struct {
 
 func (x *ReleaseRunResponse) Reset() {
 	*x = ReleaseRunResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +5044,7 @@ func (x *ReleaseRunResponse) String() string {
 func (*ReleaseRunResponse) ProtoMessage() {}
 
 func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[77]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +5057,7 @@ func (x *ReleaseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRunResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{77}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
 }
 
 // ListHoldsRequest pages through holds.
@@ -4869,7 +5073,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4881,7 +5085,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[78]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4894,7 +5098,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{78}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListHoldsRequest) GetLimit() int32 {
@@ -4922,7 +5126,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4934,7 +5138,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[79]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4947,7 +5151,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{79}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*Hold {
@@ -4973,7 +5177,7 @@ type GetRetentionRequest struct {
 
 func (x *GetRetentionRequest) Reset() {
 	*x = GetRetentionRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4985,7 +5189,7 @@ func (x *GetRetentionRequest) String() string {
 func (*GetRetentionRequest) ProtoMessage() {}
 
 func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[80]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4998,7 +5202,7 @@ func (x *GetRetentionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionRequest.ProtoReflect.Descriptor instead.
 func (*GetRetentionRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{80}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
 }
 
 // GetRetentionResponse describes how long the tenant's runs are kept after their end.
@@ -5025,7 +5229,7 @@ type GetRetentionResponse struct {
 
 func (x *GetRetentionResponse) Reset() {
 	*x = GetRetentionResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5037,7 +5241,7 @@ func (x *GetRetentionResponse) String() string {
 func (*GetRetentionResponse) ProtoMessage() {}
 
 func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[81]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5050,7 +5254,7 @@ func (x *GetRetentionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRetentionResponse.ProtoReflect.Descriptor instead.
 func (*GetRetentionResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{81}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *GetRetentionResponse) GetRetention() string {
@@ -5129,7 +5333,7 @@ type RetentionAge struct {
 
 func (x *RetentionAge) Reset() {
 	*x = RetentionAge{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5141,7 +5345,7 @@ func (x *RetentionAge) String() string {
 func (*RetentionAge) ProtoMessage() {}
 
 func (x *RetentionAge) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[82]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5154,7 +5358,7 @@ func (x *RetentionAge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetentionAge.ProtoReflect.Descriptor instead.
 func (*RetentionAge) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{82}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *RetentionAge) GetFromDays() int32 {
@@ -5196,7 +5400,7 @@ type WorkflowRetention struct {
 
 func (x *WorkflowRetention) Reset() {
 	*x = WorkflowRetention{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5208,7 +5412,7 @@ func (x *WorkflowRetention) String() string {
 func (*WorkflowRetention) ProtoMessage() {}
 
 func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[83]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5221,7 +5425,7 @@ func (x *WorkflowRetention) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowRetention.ProtoReflect.Descriptor instead.
 func (*WorkflowRetention) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{83}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *WorkflowRetention) GetWorkflowId() string {
@@ -5283,7 +5487,7 @@ type GetRunOwnerRequest struct {
 
 func (x *GetRunOwnerRequest) Reset() {
 	*x = GetRunOwnerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5295,7 +5499,7 @@ func (x *GetRunOwnerRequest) String() string {
 func (*GetRunOwnerRequest) ProtoMessage() {}
 
 func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[84]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5308,7 +5512,7 @@ func (x *GetRunOwnerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerRequest.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{84}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GetRunOwnerRequest) GetRunId() string {
@@ -5344,7 +5548,7 @@ type GetRunOwnerResponse struct {
 
 func (x *GetRunOwnerResponse) Reset() {
 	*x = GetRunOwnerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5356,7 +5560,7 @@ func (x *GetRunOwnerResponse) String() string {
 func (*GetRunOwnerResponse) ProtoMessage() {}
 
 func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[85]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5369,7 +5573,7 @@ func (x *GetRunOwnerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunOwnerResponse.ProtoReflect.Descriptor instead.
 func (*GetRunOwnerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{85}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *GetRunOwnerResponse) GetRunId() string {
@@ -5447,7 +5651,7 @@ type GetRunViewRequest struct {
 
 func (x *GetRunViewRequest) Reset() {
 	*x = GetRunViewRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5459,7 +5663,7 @@ func (x *GetRunViewRequest) String() string {
 func (*GetRunViewRequest) ProtoMessage() {}
 
 func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[86]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5472,7 +5676,7 @@ func (x *GetRunViewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewRequest.ProtoReflect.Descriptor instead.
 func (*GetRunViewRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{86}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *GetRunViewRequest) GetRunId() string {
@@ -5499,7 +5703,7 @@ type GetRunViewResponse struct {
 
 func (x *GetRunViewResponse) Reset() {
 	*x = GetRunViewResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5511,7 +5715,7 @@ func (x *GetRunViewResponse) String() string {
 func (*GetRunViewResponse) ProtoMessage() {}
 
 func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[87]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5524,7 +5728,7 @@ func (x *GetRunViewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunViewResponse.ProtoReflect.Descriptor instead.
 func (*GetRunViewResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{87}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *GetRunViewResponse) GetView() *v1.JsonDocument {
@@ -5547,7 +5751,7 @@ type GetNodeInputRequest struct {
 
 func (x *GetNodeInputRequest) Reset() {
 	*x = GetNodeInputRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +5763,7 @@ func (x *GetNodeInputRequest) String() string {
 func (*GetNodeInputRequest) ProtoMessage() {}
 
 func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[88]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +5776,7 @@ func (x *GetNodeInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputRequest.ProtoReflect.Descriptor instead.
 func (*GetNodeInputRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{88}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *GetNodeInputRequest) GetRunId() string {
@@ -5606,7 +5810,7 @@ type GetNodeInputResponse struct {
 
 func (x *GetNodeInputResponse) Reset() {
 	*x = GetNodeInputResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5618,7 +5822,7 @@ func (x *GetNodeInputResponse) String() string {
 func (*GetNodeInputResponse) ProtoMessage() {}
 
 func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[89]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5631,7 +5835,7 @@ func (x *GetNodeInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodeInputResponse.ProtoReflect.Descriptor instead.
 func (*GetNodeInputResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{89}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *GetNodeInputResponse) GetInput() *v1.JsonDocument {
@@ -5655,7 +5859,7 @@ type ReadAnswerRequest struct {
 
 func (x *ReadAnswerRequest) Reset() {
 	*x = ReadAnswerRequest{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5667,7 +5871,7 @@ func (x *ReadAnswerRequest) String() string {
 func (*ReadAnswerRequest) ProtoMessage() {}
 
 func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[90]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5680,7 +5884,7 @@ func (x *ReadAnswerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerRequest.ProtoReflect.Descriptor instead.
 func (*ReadAnswerRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{90}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ReadAnswerRequest) GetText() string {
@@ -5717,7 +5921,7 @@ type ReadAnswerResponse struct {
 
 func (x *ReadAnswerResponse) Reset() {
 	*x = ReadAnswerResponse{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5729,7 +5933,7 @@ func (x *ReadAnswerResponse) String() string {
 func (*ReadAnswerResponse) ProtoMessage() {}
 
 func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[91]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5742,7 +5946,7 @@ func (x *ReadAnswerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadAnswerResponse.ProtoReflect.Descriptor instead.
 func (*ReadAnswerResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{91}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ReadAnswerResponse) GetDocuments() []*AnswerDocument {
@@ -5784,7 +5988,7 @@ type AnswerDocument struct {
 
 func (x *AnswerDocument) Reset() {
 	*x = AnswerDocument{}
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5796,7 +6000,7 @@ func (x *AnswerDocument) String() string {
 func (*AnswerDocument) ProtoMessage() {}
 
 func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_host_proto_msgTypes[92]
+	mi := &file_waybill_host_v1_host_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5809,7 +6013,7 @@ func (x *AnswerDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerDocument.ProtoReflect.Descriptor instead.
 func (*AnswerDocument) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{92}
+	return file_waybill_host_v1_host_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *AnswerDocument) GetDocument() *v1.JsonDocument {
@@ -6130,7 +6334,24 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x0fWorkflowVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\tR\x06digest\x12\x18\n" +
-	"\acurrent\x18\x03 \x01(\bR\acurrent\"c\n" +
+	"\acurrent\x18\x03 \x01(\bR\acurrent\"f\n" +
+	"\x13DiffWorkflowRequest\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x13\n" +
+	"\x02to\x18\x03 \x01(\tH\x00R\x02to\x88\x01\x01B\x05\n" +
+	"\x03_to\"\x96\x01\n" +
+	"\x14DiffWorkflowResponse\x12\x1f\n" +
+	"\vworkflow_id\x18\x01 \x01(\tR\n" +
+	"workflowId\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\x129\n" +
+	"\achanges\x18\x04 \x03(\v2\x1f.waybill.host.v1.WorkflowChangeR\achanges\"\x8c\x01\n" +
+	"\x0eWorkflowChange\x12\x0e\n" +
+	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12*\n" +
+	"\x03old\x18\x03 \x01(\v2\x18.openwop.v1.JsonDocumentR\x03old\x12*\n" +
+	"\x03new\x18\x04 \x01(\v2\x18.openwop.v1.JsonDocumentR\x03new\"c\n" +
 	"\x15DeleteWorkflowRequest\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x12\x1d\n" +
@@ -6391,7 +6612,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xfa\x1d\n" +
+	"byteOffset2\xd7\x1e\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -6407,7 +6628,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12g\n" +
 	"\x10ValidateWorkflow\x12(.waybill.host.v1.ValidateWorkflowRequest\x1a).waybill.host.v1.ValidateWorkflowResponse\x12s\n" +
-	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12a\n" +
+	"\x14ListWorkflowVersions\x12,.waybill.host.v1.ListWorkflowVersionsRequest\x1a-.waybill.host.v1.ListWorkflowVersionsResponse\x12[\n" +
+	"\fDiffWorkflow\x12$.waybill.host.v1.DiffWorkflowRequest\x1a%.waybill.host.v1.DiffWorkflowResponse\x12a\n" +
 	"\x0eDeleteWorkflow\x12&.waybill.host.v1.DeleteWorkflowRequest\x1a'.waybill.host.v1.DeleteWorkflowResponse\x12j\n" +
 	"\x11GetEnvelopeSchema\x12).waybill.host.v1.GetEnvelopeSchemaRequest\x1a*.waybill.host.v1.GetEnvelopeSchemaResponse\x12a\n" +
 	"\x0eGetDebugBundle\x12&.waybill.host.v1.GetDebugBundleRequest\x1a'.waybill.host.v1.GetDebugBundleResponse\x12O\n" +
@@ -6449,7 +6671,7 @@ func file_waybill_host_v1_host_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_host_proto_rawDescData
 }
 
-var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 93)
+var file_waybill_host_v1_host_proto_msgTypes = make([]protoimpl.MessageInfo, 96)
 var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*PollRunEventsRequest)(nil),           // 0: waybill.host.v1.PollRunEventsRequest
 	(*PollRunEventsResponse)(nil),          // 1: waybill.host.v1.PollRunEventsResponse
@@ -6488,199 +6710,207 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*ListWorkflowVersionsRequest)(nil),    // 34: waybill.host.v1.ListWorkflowVersionsRequest
 	(*ListWorkflowVersionsResponse)(nil),   // 35: waybill.host.v1.ListWorkflowVersionsResponse
 	(*WorkflowVersion)(nil),                // 36: waybill.host.v1.WorkflowVersion
-	(*DeleteWorkflowRequest)(nil),          // 37: waybill.host.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),         // 38: waybill.host.v1.DeleteWorkflowResponse
-	(*GetEnvelopeSchemaRequest)(nil),       // 39: waybill.host.v1.GetEnvelopeSchemaRequest
-	(*GetEnvelopeSchemaResponse)(nil),      // 40: waybill.host.v1.GetEnvelopeSchemaResponse
-	(*GetDebugBundleRequest)(nil),          // 41: waybill.host.v1.GetDebugBundleRequest
-	(*GetDebugBundleResponse)(nil),         // 42: waybill.host.v1.GetDebugBundleResponse
-	(*ListAuditEntriesRequest)(nil),        // 43: waybill.host.v1.ListAuditEntriesRequest
-	(*ListAuditEntriesResponse)(nil),       // 44: waybill.host.v1.ListAuditEntriesResponse
-	(*DiffRunsRequest)(nil),                // 45: waybill.host.v1.DiffRunsRequest
-	(*DiffRunsResponse)(nil),               // 46: waybill.host.v1.DiffRunsResponse
-	(*CreateAnnotationRequest)(nil),        // 47: waybill.host.v1.CreateAnnotationRequest
-	(*AnnotationTarget)(nil),               // 48: waybill.host.v1.AnnotationTarget
-	(*AnnotationSignal)(nil),               // 49: waybill.host.v1.AnnotationSignal
-	(*CreateAnnotationResponse)(nil),       // 50: waybill.host.v1.CreateAnnotationResponse
-	(*ListAnnotationsRequest)(nil),         // 51: waybill.host.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil),        // 52: waybill.host.v1.ListAnnotationsResponse
-	(*ListModelCapabilitiesRequest)(nil),   // 53: waybill.host.v1.ListModelCapabilitiesRequest
-	(*ListModelCapabilitiesResponse)(nil),  // 54: waybill.host.v1.ListModelCapabilitiesResponse
-	(*ModelCapability)(nil),                // 55: waybill.host.v1.ModelCapability
-	(*CapableModel)(nil),                   // 56: waybill.host.v1.CapableModel
-	(*ListModelSubstitutionsRequest)(nil),  // 57: waybill.host.v1.ListModelSubstitutionsRequest
-	(*ListModelSubstitutionsResponse)(nil), // 58: waybill.host.v1.ListModelSubstitutionsResponse
-	(*ModelSubstitution)(nil),              // 59: waybill.host.v1.ModelSubstitution
-	(*ListQuarantinedRunsRequest)(nil),     // 60: waybill.host.v1.ListQuarantinedRunsRequest
-	(*ListQuarantinedRunsResponse)(nil),    // 61: waybill.host.v1.ListQuarantinedRunsResponse
-	(*QuarantinedRun)(nil),                 // 62: waybill.host.v1.QuarantinedRun
-	(*RetryQuarantinedRunRequest)(nil),     // 63: waybill.host.v1.RetryQuarantinedRunRequest
-	(*RetryQuarantinedRunResponse)(nil),    // 64: waybill.host.v1.RetryQuarantinedRunResponse
-	(*EndQuarantinedRunRequest)(nil),       // 65: waybill.host.v1.EndQuarantinedRunRequest
-	(*EndQuarantinedRunResponse)(nil),      // 66: waybill.host.v1.EndQuarantinedRunResponse
-	(*DeleteRunRequest)(nil),               // 67: waybill.host.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),              // 68: waybill.host.v1.DeleteRunResponse
-	(*EraseRunsRequest)(nil),               // 69: waybill.host.v1.EraseRunsRequest
-	(*EraseRunsResponse)(nil),              // 70: waybill.host.v1.EraseRunsResponse
-	(*RunNotErased)(nil),                   // 71: waybill.host.v1.RunNotErased
-	(*EraseTenantRequest)(nil),             // 72: waybill.host.v1.EraseTenantRequest
-	(*EraseTenantResponse)(nil),            // 73: waybill.host.v1.EraseTenantResponse
-	(*HoldRunRequest)(nil),                 // 74: waybill.host.v1.HoldRunRequest
-	(*Hold)(nil),                           // 75: waybill.host.v1.Hold
-	(*ReleaseRunRequest)(nil),              // 76: waybill.host.v1.ReleaseRunRequest
-	(*ReleaseRunResponse)(nil),             // 77: waybill.host.v1.ReleaseRunResponse
-	(*ListHoldsRequest)(nil),               // 78: waybill.host.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),              // 79: waybill.host.v1.ListHoldsResponse
-	(*GetRetentionRequest)(nil),            // 80: waybill.host.v1.GetRetentionRequest
-	(*GetRetentionResponse)(nil),           // 81: waybill.host.v1.GetRetentionResponse
-	(*RetentionAge)(nil),                   // 82: waybill.host.v1.RetentionAge
-	(*WorkflowRetention)(nil),              // 83: waybill.host.v1.WorkflowRetention
-	(*GetRunOwnerRequest)(nil),             // 84: waybill.host.v1.GetRunOwnerRequest
-	(*GetRunOwnerResponse)(nil),            // 85: waybill.host.v1.GetRunOwnerResponse
-	(*GetRunViewRequest)(nil),              // 86: waybill.host.v1.GetRunViewRequest
-	(*GetRunViewResponse)(nil),             // 87: waybill.host.v1.GetRunViewResponse
-	(*GetNodeInputRequest)(nil),            // 88: waybill.host.v1.GetNodeInputRequest
-	(*GetNodeInputResponse)(nil),           // 89: waybill.host.v1.GetNodeInputResponse
-	(*ReadAnswerRequest)(nil),              // 90: waybill.host.v1.ReadAnswerRequest
-	(*ReadAnswerResponse)(nil),             // 91: waybill.host.v1.ReadAnswerResponse
-	(*AnswerDocument)(nil),                 // 92: waybill.host.v1.AnswerDocument
-	(*v1.JsonDocument)(nil),                // 93: openwop.v1.JsonDocument
-	(*ListWebhooksRequest)(nil),            // 94: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 95: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 96: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*ListWebhooksResponse)(nil),           // 97: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 98: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 99: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*DiffWorkflowRequest)(nil),            // 37: waybill.host.v1.DiffWorkflowRequest
+	(*DiffWorkflowResponse)(nil),           // 38: waybill.host.v1.DiffWorkflowResponse
+	(*WorkflowChange)(nil),                 // 39: waybill.host.v1.WorkflowChange
+	(*DeleteWorkflowRequest)(nil),          // 40: waybill.host.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),         // 41: waybill.host.v1.DeleteWorkflowResponse
+	(*GetEnvelopeSchemaRequest)(nil),       // 42: waybill.host.v1.GetEnvelopeSchemaRequest
+	(*GetEnvelopeSchemaResponse)(nil),      // 43: waybill.host.v1.GetEnvelopeSchemaResponse
+	(*GetDebugBundleRequest)(nil),          // 44: waybill.host.v1.GetDebugBundleRequest
+	(*GetDebugBundleResponse)(nil),         // 45: waybill.host.v1.GetDebugBundleResponse
+	(*ListAuditEntriesRequest)(nil),        // 46: waybill.host.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil),       // 47: waybill.host.v1.ListAuditEntriesResponse
+	(*DiffRunsRequest)(nil),                // 48: waybill.host.v1.DiffRunsRequest
+	(*DiffRunsResponse)(nil),               // 49: waybill.host.v1.DiffRunsResponse
+	(*CreateAnnotationRequest)(nil),        // 50: waybill.host.v1.CreateAnnotationRequest
+	(*AnnotationTarget)(nil),               // 51: waybill.host.v1.AnnotationTarget
+	(*AnnotationSignal)(nil),               // 52: waybill.host.v1.AnnotationSignal
+	(*CreateAnnotationResponse)(nil),       // 53: waybill.host.v1.CreateAnnotationResponse
+	(*ListAnnotationsRequest)(nil),         // 54: waybill.host.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil),        // 55: waybill.host.v1.ListAnnotationsResponse
+	(*ListModelCapabilitiesRequest)(nil),   // 56: waybill.host.v1.ListModelCapabilitiesRequest
+	(*ListModelCapabilitiesResponse)(nil),  // 57: waybill.host.v1.ListModelCapabilitiesResponse
+	(*ModelCapability)(nil),                // 58: waybill.host.v1.ModelCapability
+	(*CapableModel)(nil),                   // 59: waybill.host.v1.CapableModel
+	(*ListModelSubstitutionsRequest)(nil),  // 60: waybill.host.v1.ListModelSubstitutionsRequest
+	(*ListModelSubstitutionsResponse)(nil), // 61: waybill.host.v1.ListModelSubstitutionsResponse
+	(*ModelSubstitution)(nil),              // 62: waybill.host.v1.ModelSubstitution
+	(*ListQuarantinedRunsRequest)(nil),     // 63: waybill.host.v1.ListQuarantinedRunsRequest
+	(*ListQuarantinedRunsResponse)(nil),    // 64: waybill.host.v1.ListQuarantinedRunsResponse
+	(*QuarantinedRun)(nil),                 // 65: waybill.host.v1.QuarantinedRun
+	(*RetryQuarantinedRunRequest)(nil),     // 66: waybill.host.v1.RetryQuarantinedRunRequest
+	(*RetryQuarantinedRunResponse)(nil),    // 67: waybill.host.v1.RetryQuarantinedRunResponse
+	(*EndQuarantinedRunRequest)(nil),       // 68: waybill.host.v1.EndQuarantinedRunRequest
+	(*EndQuarantinedRunResponse)(nil),      // 69: waybill.host.v1.EndQuarantinedRunResponse
+	(*DeleteRunRequest)(nil),               // 70: waybill.host.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),              // 71: waybill.host.v1.DeleteRunResponse
+	(*EraseRunsRequest)(nil),               // 72: waybill.host.v1.EraseRunsRequest
+	(*EraseRunsResponse)(nil),              // 73: waybill.host.v1.EraseRunsResponse
+	(*RunNotErased)(nil),                   // 74: waybill.host.v1.RunNotErased
+	(*EraseTenantRequest)(nil),             // 75: waybill.host.v1.EraseTenantRequest
+	(*EraseTenantResponse)(nil),            // 76: waybill.host.v1.EraseTenantResponse
+	(*HoldRunRequest)(nil),                 // 77: waybill.host.v1.HoldRunRequest
+	(*Hold)(nil),                           // 78: waybill.host.v1.Hold
+	(*ReleaseRunRequest)(nil),              // 79: waybill.host.v1.ReleaseRunRequest
+	(*ReleaseRunResponse)(nil),             // 80: waybill.host.v1.ReleaseRunResponse
+	(*ListHoldsRequest)(nil),               // 81: waybill.host.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),              // 82: waybill.host.v1.ListHoldsResponse
+	(*GetRetentionRequest)(nil),            // 83: waybill.host.v1.GetRetentionRequest
+	(*GetRetentionResponse)(nil),           // 84: waybill.host.v1.GetRetentionResponse
+	(*RetentionAge)(nil),                   // 85: waybill.host.v1.RetentionAge
+	(*WorkflowRetention)(nil),              // 86: waybill.host.v1.WorkflowRetention
+	(*GetRunOwnerRequest)(nil),             // 87: waybill.host.v1.GetRunOwnerRequest
+	(*GetRunOwnerResponse)(nil),            // 88: waybill.host.v1.GetRunOwnerResponse
+	(*GetRunViewRequest)(nil),              // 89: waybill.host.v1.GetRunViewRequest
+	(*GetRunViewResponse)(nil),             // 90: waybill.host.v1.GetRunViewResponse
+	(*GetNodeInputRequest)(nil),            // 91: waybill.host.v1.GetNodeInputRequest
+	(*GetNodeInputResponse)(nil),           // 92: waybill.host.v1.GetNodeInputResponse
+	(*ReadAnswerRequest)(nil),              // 93: waybill.host.v1.ReadAnswerRequest
+	(*ReadAnswerResponse)(nil),             // 94: waybill.host.v1.ReadAnswerResponse
+	(*AnswerDocument)(nil),                 // 95: waybill.host.v1.AnswerDocument
+	(*v1.JsonDocument)(nil),                // 96: openwop.v1.JsonDocument
+	(*ListWebhooksRequest)(nil),            // 97: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 98: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 99: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*ListWebhooksResponse)(nil),           // 100: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 101: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 102: waybill.host.v1.ListWebhookDeliveriesResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
-	93, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
-	5,  // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
-	49, // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	12, // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	12, // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	12, // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
-	13, // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
-	15, // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
-	16, // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
-	62, // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	17, // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
-	15, // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
-	22, // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
-	93, // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
-	25, // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
-	28, // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
-	15, // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
-	93, // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31, // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	93, // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
-	31, // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
-	31, // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
-	36, // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
-	93, // 23: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
-	93, // 24: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
-	93, // 25: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
-	93, // 26: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
-	48, // 27: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
-	49, // 28: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
-	93, // 29: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
-	93, // 30: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
-	55, // 31: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
-	56, // 32: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
-	59, // 33: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
-	62, // 34: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
-	71, // 35: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
-	75, // 36: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
-	82, // 37: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
-	83, // 38: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
-	17, // 39: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
-	62, // 40: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
-	93, // 41: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
-	93, // 42: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
-	92, // 43: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
-	93, // 44: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
-	0,  // 45: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
-	2,  // 46: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
-	3,  // 47: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
-	6,  // 48: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
-	7,  // 49: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
-	8,  // 50: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
-	18, // 51: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
-	20, // 52: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
-	53, // 53: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
-	57, // 54: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
-	23, // 55: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
-	26, // 56: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
-	29, // 57: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	32, // 58: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	34, // 59: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	37, // 60: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	39, // 61: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	41, // 62: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	45, // 63: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	47, // 64: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	51, // 65: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	43, // 66: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	94, // 67: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	95, // 68: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	96, // 69: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	60, // 70: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	63, // 71: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	65, // 72: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	67, // 73: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	69, // 74: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	74, // 75: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	76, // 76: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	78, // 77: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	72, // 78: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	80, // 79: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	84, // 80: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	86, // 81: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	88, // 82: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	90, // 83: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,  // 84: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14, // 85: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,  // 86: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,  // 87: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10, // 88: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11, // 89: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19, // 90: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21, // 91: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	54, // 92: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	58, // 93: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	24, // 94: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	27, // 95: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	30, // 96: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	33, // 97: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	35, // 98: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	38, // 99: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	40, // 100: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	42, // 101: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	46, // 102: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	50, // 103: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	52, // 104: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	44, // 105: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	97, // 106: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	98, // 107: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	99, // 108: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	61, // 109: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	64, // 110: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	66, // 111: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	68, // 112: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	70, // 113: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	75, // 114: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	77, // 115: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	79, // 116: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	73, // 117: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	81, // 118: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	85, // 119: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	87, // 120: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	89, // 121: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	91, // 122: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	84, // [84:123] is the sub-list for method output_type
-	45, // [45:84] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	96,  // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
+	5,   // 1: waybill.host.v1.CountRunsResponse.counts:type_name -> waybill.host.v1.RunCount
+	52,  // 2: waybill.host.v1.BulkAnnotateRunsRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	12,  // 3: waybill.host.v1.BulkDeleteRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	12,  // 4: waybill.host.v1.BulkRetryRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	12,  // 5: waybill.host.v1.BulkAnnotateRunsResponse.results:type_name -> waybill.host.v1.BulkRunResult
+	13,  // 6: waybill.host.v1.BulkRunResult.error:type_name -> waybill.host.v1.BulkRunError
+	15,  // 7: waybill.host.v1.ListRunsResponse.runs:type_name -> waybill.host.v1.RunSummary
+	16,  // 8: waybill.host.v1.RunSummary.waits:type_name -> waybill.host.v1.RunWait
+	65,  // 9: waybill.host.v1.RunSummary.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	17,  // 10: waybill.host.v1.RunWait.limit:type_name -> waybill.host.v1.RunLimit
+	15,  // 11: waybill.host.v1.WatchRunsResponse.run:type_name -> waybill.host.v1.RunSummary
+	22,  // 12: waybill.host.v1.ListInterruptsResponse.interrupts:type_name -> waybill.host.v1.OpenInterrupt
+	96,  // 13: waybill.host.v1.OpenInterrupt.interrupt:type_name -> openwop.v1.JsonDocument
+	25,  // 14: waybill.host.v1.ListWorkflowsResponse.workflows:type_name -> waybill.host.v1.WorkflowSummary
+	28,  // 15: waybill.host.v1.ListWorkflowStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowStatistics
+	15,  // 16: waybill.host.v1.WorkflowStatistics.latest:type_name -> waybill.host.v1.RunSummary
+	96,  // 17: waybill.host.v1.PutWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	31,  // 18: waybill.host.v1.PutWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	96,  // 19: waybill.host.v1.ValidateWorkflowRequest.definition:type_name -> openwop.v1.JsonDocument
+	31,  // 20: waybill.host.v1.ValidateWorkflowResponse.problems:type_name -> waybill.host.v1.WorkflowWarning
+	31,  // 21: waybill.host.v1.ValidateWorkflowResponse.warnings:type_name -> waybill.host.v1.WorkflowWarning
+	36,  // 22: waybill.host.v1.ListWorkflowVersionsResponse.versions:type_name -> waybill.host.v1.WorkflowVersion
+	39,  // 23: waybill.host.v1.DiffWorkflowResponse.changes:type_name -> waybill.host.v1.WorkflowChange
+	96,  // 24: waybill.host.v1.WorkflowChange.old:type_name -> openwop.v1.JsonDocument
+	96,  // 25: waybill.host.v1.WorkflowChange.new:type_name -> openwop.v1.JsonDocument
+	96,  // 26: waybill.host.v1.GetEnvelopeSchemaResponse.schema:type_name -> openwop.v1.JsonDocument
+	96,  // 27: waybill.host.v1.GetDebugBundleResponse.bundle:type_name -> openwop.v1.JsonDocument
+	96,  // 28: waybill.host.v1.ListAuditEntriesResponse.entries:type_name -> openwop.v1.JsonDocument
+	96,  // 29: waybill.host.v1.DiffRunsResponse.diff:type_name -> openwop.v1.JsonDocument
+	51,  // 30: waybill.host.v1.CreateAnnotationRequest.target:type_name -> waybill.host.v1.AnnotationTarget
+	52,  // 31: waybill.host.v1.CreateAnnotationRequest.signal:type_name -> waybill.host.v1.AnnotationSignal
+	96,  // 32: waybill.host.v1.CreateAnnotationResponse.annotation:type_name -> openwop.v1.JsonDocument
+	96,  // 33: waybill.host.v1.ListAnnotationsResponse.annotations:type_name -> openwop.v1.JsonDocument
+	58,  // 34: waybill.host.v1.ListModelCapabilitiesResponse.capabilities:type_name -> waybill.host.v1.ModelCapability
+	59,  // 35: waybill.host.v1.ModelCapability.models:type_name -> waybill.host.v1.CapableModel
+	62,  // 36: waybill.host.v1.ListModelSubstitutionsResponse.substitutions:type_name -> waybill.host.v1.ModelSubstitution
+	65,  // 37: waybill.host.v1.ListQuarantinedRunsResponse.runs:type_name -> waybill.host.v1.QuarantinedRun
+	74,  // 38: waybill.host.v1.EraseRunsResponse.refused:type_name -> waybill.host.v1.RunNotErased
+	78,  // 39: waybill.host.v1.ListHoldsResponse.holds:type_name -> waybill.host.v1.Hold
+	85,  // 40: waybill.host.v1.GetRetentionResponse.ages:type_name -> waybill.host.v1.RetentionAge
+	86,  // 41: waybill.host.v1.GetRetentionResponse.workflows:type_name -> waybill.host.v1.WorkflowRetention
+	17,  // 42: waybill.host.v1.GetRunOwnerResponse.limit:type_name -> waybill.host.v1.RunLimit
+	65,  // 43: waybill.host.v1.GetRunOwnerResponse.quarantine:type_name -> waybill.host.v1.QuarantinedRun
+	96,  // 44: waybill.host.v1.GetRunViewResponse.view:type_name -> openwop.v1.JsonDocument
+	96,  // 45: waybill.host.v1.GetNodeInputResponse.input:type_name -> openwop.v1.JsonDocument
+	95,  // 46: waybill.host.v1.ReadAnswerResponse.documents:type_name -> waybill.host.v1.AnswerDocument
+	96,  // 47: waybill.host.v1.AnswerDocument.document:type_name -> openwop.v1.JsonDocument
+	0,   // 48: waybill.host.v1.Host.PollRunEvents:input_type -> waybill.host.v1.PollRunEventsRequest
+	2,   // 49: waybill.host.v1.Host.ListRuns:input_type -> waybill.host.v1.ListRunsRequest
+	3,   // 50: waybill.host.v1.Host.CountRuns:input_type -> waybill.host.v1.CountRunsRequest
+	6,   // 51: waybill.host.v1.Host.BulkDeleteRuns:input_type -> waybill.host.v1.BulkDeleteRunsRequest
+	7,   // 52: waybill.host.v1.Host.BulkRetryRuns:input_type -> waybill.host.v1.BulkRetryRunsRequest
+	8,   // 53: waybill.host.v1.Host.BulkAnnotateRuns:input_type -> waybill.host.v1.BulkAnnotateRunsRequest
+	18,  // 54: waybill.host.v1.Host.WatchRuns:input_type -> waybill.host.v1.WatchRunsRequest
+	20,  // 55: waybill.host.v1.Host.ListInterrupts:input_type -> waybill.host.v1.ListInterruptsRequest
+	56,  // 56: waybill.host.v1.Host.ListModelCapabilities:input_type -> waybill.host.v1.ListModelCapabilitiesRequest
+	60,  // 57: waybill.host.v1.Host.ListModelSubstitutions:input_type -> waybill.host.v1.ListModelSubstitutionsRequest
+	23,  // 58: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
+	26,  // 59: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
+	29,  // 60: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	32,  // 61: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	34,  // 62: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	37,  // 63: waybill.host.v1.Host.DiffWorkflow:input_type -> waybill.host.v1.DiffWorkflowRequest
+	40,  // 64: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	42,  // 65: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	44,  // 66: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	48,  // 67: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	50,  // 68: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	54,  // 69: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	46,  // 70: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	97,  // 71: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	98,  // 72: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	99,  // 73: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	63,  // 74: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	66,  // 75: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	68,  // 76: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	70,  // 77: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	72,  // 78: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	77,  // 79: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	79,  // 80: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	81,  // 81: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	75,  // 82: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	83,  // 83: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	87,  // 84: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	89,  // 85: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	91,  // 86: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	93,  // 87: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 88: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 89: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 90: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 91: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 92: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 93: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 94: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 95: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	57,  // 96: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	61,  // 97: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	24,  // 98: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	27,  // 99: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	30,  // 100: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	33,  // 101: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	35,  // 102: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	38,  // 103: waybill.host.v1.Host.DiffWorkflow:output_type -> waybill.host.v1.DiffWorkflowResponse
+	41,  // 104: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	43,  // 105: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	45,  // 106: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	49,  // 107: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	53,  // 108: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	55,  // 109: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	47,  // 110: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	100, // 111: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	101, // 112: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	102, // 113: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	64,  // 114: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	67,  // 115: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	69,  // 116: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	71,  // 117: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	73,  // 118: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	78,  // 119: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	80,  // 120: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	82,  // 121: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	76,  // 122: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	84,  // 123: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	88,  // 124: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	90,  // 125: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	92,  // 126: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	94,  // 127: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	88,  // [88:128] is the sub-list for method output_type
+	48,  // [48:88] is the sub-list for method input_type
+	48,  // [48:48] is the sub-list for extension type_name
+	48,  // [48:48] is the sub-list for extension extendee
+	0,   // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_host_proto_init() }
@@ -6707,32 +6937,33 @@ func file_waybill_host_v1_host_proto_init() {
 	file_waybill_host_v1_host_proto_msgTypes[28].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[35].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[37].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[41].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[43].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[40].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[44].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[46].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[47].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[48].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[49].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[57].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[50].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[51].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[52].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[60].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[61].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[62].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[63].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[64].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[65].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[69].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[70].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[78].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[79].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[68].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[72].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[73].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[81].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[82].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[85].OneofWrappers = []any{}
-	file_waybill_host_v1_host_proto_msgTypes[86].OneofWrappers = []any{}
 	file_waybill_host_v1_host_proto_msgTypes[88].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[89].OneofWrappers = []any{}
+	file_waybill_host_v1_host_proto_msgTypes[91].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_host_proto_rawDesc), len(file_waybill_host_v1_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   93,
+			NumMessages:   96,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
