@@ -57,9 +57,12 @@ const (
 	hashed = "assets/"
 )
 
-// asset is a file in its stored encodings: file name extension to bytes, "" for the unencoded form.
+// asset is a file in its stored encodings: file name extension to path, "" for the unencoded form.
+// The files stay in the binary until they are read, so that an idle host has none in memory.
 type asset struct {
-	forms map[string][]byte
+	tree  fs.FS
+	forms map[string]string
+	text  []byte // the unencoded form if it is not a file
 	tag   string // names the content
 	mime  string
 	cache string
@@ -88,18 +91,14 @@ func newHandler(tree fs.FS, base string) (*Handler, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		b, err := fs.ReadFile(tree, name)
-		if err != nil {
-			return err
-		}
-		h.add(name, b)
+		h.add(tree, name)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("console: %w", err)
 	}
 	for name, a := range h.assets {
-		if err := a.seal(name); err != nil {
+		if err := a.seal(); err != nil {
 			return nil, fmt.Errorf("console: %s: %w", name, err)
 		}
 	}
@@ -107,15 +106,15 @@ func newHandler(tree fs.FS, base string) (*Handler, error) {
 }
 
 // add adds a file: NAME, NAME.br or NAME.gz.
-func (h *Handler) add(name string, b []byte) {
-	form := path.Ext(name)
+func (h *Handler) add(tree fs.FS, file string) {
+	form := path.Ext(file)
 	if form != brotli && form != gzipped {
 		form = ""
 	}
-	name = strings.TrimSuffix(name, form)
+	name := strings.TrimSuffix(file, form)
 	a := h.assets[name]
 	if a == nil {
-		a = &asset{forms: map[string][]byte{}, mime: types[path.Ext(name)], cache: "no-cache"}
+		a = &asset{tree: tree, forms: map[string]string{}, mime: types[path.Ext(name)], cache: "no-cache"}
 		if strings.HasPrefix(name, hashed) {
 			a.cache = "public, max-age=31536000, immutable"
 		}
@@ -124,31 +123,49 @@ func (h *Handler) add(name string, b []byte) {
 		}
 		h.assets[name] = a
 	}
-	a.forms[form] = b
+	a.forms[form] = file
 }
 
-// seal sets the content tag. A missing unencoded form is decompressed from gzip on first use, so
-// the binary does not contain it.
-func (a *asset) seal(name string) error {
-	plain, err := a.plain()
+// seal sets the content tag from a stored form: what decompresses to something else has other bytes.
+func (a *asset) seal() error {
+	_, isPlain := a.forms[""]
+	_, isGzipped := a.forms[gzipped]
+	if !isPlain && !isGzipped {
+		return errors.New("there is no form of it but brotli; add the one of gzip")
+	}
+	form := gzipped
+	if isPlain {
+		form = ""
+	}
+	stored, err := fs.ReadFile(a.tree, a.forms[form])
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(plain)
-	a.tag = base64.RawURLEncoding.EncodeToString(sum[:12])
-	if name == indexName {
-		a.forms = map[string][]byte{"": plain}
+	if form == gzipped {
+		if _, err := gzip.NewReader(bytes.NewReader(stored)); err != nil {
+			return err
+		}
 	}
+	a.mark(stored)
 	return nil
 }
 
-func (a *asset) plain() ([]byte, error) {
-	if b, ok := a.forms[""]; ok {
-		return b, nil
+func (a *asset) mark(content []byte) {
+	sum := sha256.Sum256(content)
+	a.tag = base64.RawURLEncoding.EncodeToString(sum[:12])
+}
+
+// read returns a form. A missing unencoded form is decompressed, so the binary does not contain it.
+func (a *asset) read(form string) ([]byte, error) {
+	if form == "" && a.text != nil {
+		return a.text, nil
 	}
-	b, ok := a.forms[gzipped]
-	if !ok {
-		return nil, errors.New("there is no form of it but brotli; add the one of gzip")
+	if file, ok := a.forms[form]; ok {
+		return fs.ReadFile(a.tree, file)
+	}
+	b, err := fs.ReadFile(a.tree, a.forms[gzipped])
+	if err != nil {
+		return nil, err
 	}
 	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
@@ -167,15 +184,21 @@ func (h *Handler) fillIndex() error {
 	if a == nil {
 		return errors.New("console: there is no " + indexName)
 	}
-	text := string(a.forms[""])
+	plain, err := a.read("")
+	if err != nil {
+		return fmt.Errorf("console: %s: %w", indexName, err)
+	}
+	text := string(plain)
 	if !strings.Contains(text, baseMark) {
 		return fmt.Errorf("console: %s lacks %s>", indexName, baseMark)
 	}
 	text = strings.Replace(text, baseMark, `<meta name="waybill-base" content="`+h.base+`/"`, 1)
 	text = strings.ReplaceAll(text, `="./`, `="`+h.base+`/console/`)
-	a.forms[""] = []byte(text)
+	a.text = []byte(text)
+	a.forms = nil // they lack the base path
 	a.cache = "no-store"
-	return a.seal(indexName)
+	a.mark(a.text)
+	return nil
 }
 
 // ServeHTTP serves a page or an asset.
@@ -202,13 +225,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve sends the smallest encoding that the client accepts.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request) {
 	form := a.choose(r.Header.Get("Accept-Encoding"))
-	body := a.forms[form]
-	if form == "" {
-		var err error
-		if body, err = a.plain(); err != nil {
-			http.Error(w, "the file cannot be read", http.StatusInternalServerError)
-			return
-		}
+	body, err := a.read(form)
+	if err != nil {
+		http.Error(w, "the file cannot be read", http.StatusInternalServerError)
+		return
 	}
 	head := w.Header()
 	head.Set("Content-Type", a.mime)

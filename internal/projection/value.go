@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // kinds is a set of JSON types.
@@ -84,7 +86,7 @@ func readNext(d *json.Decoder) *value {
 
 // pointer encodes one step of a JSON pointer (RFC 6901).
 func pointer(token string) string {
-	return "/" + strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
+	return "/" + jsonpointer.Escape(token)
 }
 
 // get returns the first member with a name; nil if there is none.

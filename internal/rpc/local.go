@@ -17,9 +17,12 @@ import (
 // passes the same interceptors on both sides as over a network: messages are copied, deadlines and
 // metadata are passed on, errors travel as statuses. Only HTTP/2 is omitted.
 type Local struct {
-	grpc.ClientConnInterface
+	methods map[string]unaryMethod // by full name
+	chain   grpc.UnaryServerInterceptor
+	cloner  cloner
+	streams grpc.ClientConnInterface
+	channel *inprocgrpc.Channel // of streams
 
-	channel *inprocgrpc.Channel
 	serving chan struct{}   // closed when calls are accepted
 	life    context.Context //nolint:containedctx // ends when no more calls are accepted
 	end     context.CancelFunc
@@ -29,16 +32,30 @@ type Local struct {
 
 // NewLocal returns a server with the interceptors of NewServer. Calls wait until it serves.
 func NewLocal(log *slog.Logger, unary []grpc.UnaryServerInterceptor, stream []grpc.StreamServerInterceptor) *Local {
-	l := &Local{channel: (&inprocgrpc.Channel{}).WithCloner(cloner{}), serving: make(chan struct{})}
+	l := &Local{
+		methods: map[string]unaryMethod{},
+		chain:   chainUnary(append([]grpc.UnaryServerInterceptor{unaryErrors(log, true)}, unary...)),
+		channel: (&inprocgrpc.Channel{}).WithCloner(cloner{}),
+		serving: make(chan struct{}),
+	}
 	l.life, l.end = context.WithCancel(context.Background())
-	l.channel.WithServerUnaryInterceptor(chainUnary(append([]grpc.UnaryServerInterceptor{l.unary, unaryErrors(log, true)}, unary...)))
 	l.channel.WithServerStreamInterceptor(chainStream(append([]grpc.StreamServerInterceptor{l.stream, streamErrors(log, true)}, stream...)))
-	l.ClientConnInterface = grpchan.InterceptClientConn(l.channel, clientUnary, clientStream)
+	l.streams = grpchan.InterceptClientConn(l.channel, nil, clientStream)
 	return l
 }
 
 // RegisterService registers a service's handlers, before Serve.
-func (l *Local) RegisterService(d *grpc.ServiceDesc, impl any) { l.channel.RegisterService(d, impl) }
+func (l *Local) RegisterService(d *grpc.ServiceDesc, impl any) {
+	l.channel.RegisterService(d, impl)
+	for _, m := range d.Methods {
+		l.methods["/"+d.ServiceName+"/"+m.MethodName] = unaryMethod{impl: impl, handle: m.Handler}
+	}
+}
+
+// NewStream implements grpc.ClientConnInterface.
+func (l *Local) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return l.streams.NewStream(ctx, d, method, opts...)
+}
 
 // Serve accepts calls until ctx ends. Then it cancels those in progress and returns when their
 // handlers have returned.
@@ -71,16 +88,6 @@ func (l *Local) begin(ctx context.Context) (_ context.Context, done func(), err 
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(l.life, cancel)
 	return ctx, func() { stop(); cancel(); l.calls.Done() }, nil
-}
-
-func (l *Local) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	ctx, done, err := l.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	resp, err := next(ctx, req)
-	return resp, l.ended(err)
 }
 
 func (l *Local) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {

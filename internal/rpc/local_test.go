@@ -2,6 +2,7 @@ package rpc_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"sync"
@@ -191,6 +192,40 @@ func TestCall_EndsWithTheCallersContext(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 		})
 	}
+}
+
+// talkative answers with metadata, and with an error.
+type talkative struct{ redactorv1.UnimplementedRedactorServer }
+
+func (talkative) Redact(ctx context.Context, _ *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
+	if err := errors.Join(
+		grpc.SetHeader(ctx, metadata.Pairs("h", "1")), grpc.SetHeader(ctx, metadata.Pairs("h", "2")), grpc.SetTrailer(ctx, metadata.Pairs("t", "3")),
+	); err != nil {
+		return nil, err
+	}
+	return nil, fault.New(fault.NotFound, "no such thing")
+}
+
+func TestCall_MetadataArrivesWithAnError(t *testing.T) {
+	t.Parallel()
+	for name, connect := range transports {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var header, trailer metadata.MD
+			_, err := redactorv1.NewRedactorClient(connect(t, talkative{})).
+				Redact(t.Context(), &redactorv1.RedactRequest{}, grpc.Header(&header), grpc.Trailer(&trailer))
+			require.Equal(t, fault.NotFound, fault.CodeOf(err))
+			require.Equal(t, []string{"1", "2"}, header.Get("h"))
+			require.Equal(t, []string{"3"}, trailer.Get("t"))
+		})
+	}
+}
+
+func TestLocal_RefusesAMethodThatItDoesNotServe(t *testing.T) {
+	t.Parallel()
+	conn, _ := local(t, waiter{})
+	err := conn.Invoke(t.Context(), "/waybill.redactor.v1.Redactor/None", &redactorv1.RedactRequest{}, &redactorv1.RedactResponse{})
+	require.Equal(t, fault.NotFound, fault.CodeOf(err))
 }
 
 // Measures one call, locally and over an in-memory network.

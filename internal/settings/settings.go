@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/suggest"
@@ -130,5 +131,5 @@ func (f *File) Err() error {
 
 // Path is the JSON pointer of a member.
 func Path(parent, member string) string {
-	return parent + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(member)
+	return parent + "/" + jsonpointer.Escape(member)
 }

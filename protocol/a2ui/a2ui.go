@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -135,7 +136,7 @@ func (s *Surface) CheckSubmit(values []byte) []Problem {
 	}
 	var out []Problem
 	bad := func(id, format string, args ...any) {
-		out = append(out, Problem{Path: "/" + escape.Replace(id), Message: fmt.Sprintf(format, args...)})
+		out = append(out, Problem{Path: "/" + jsonpointer.Escape(id), Message: fmt.Sprintf(format, args...)})
 	}
 	fields := map[string]*Component{}
 	for i := range s.Components {
@@ -166,9 +167,6 @@ func (s *Surface) CheckSubmit(values []byte) []Problem {
 }
 
 func isNull(raw json.RawMessage) bool { return string(raw) == "null" }
-
-// escape encodes a name as a JSON pointer token.
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 // check validates one present value; empty means valid.
 func (c *Component) check(raw json.RawMessage) string {

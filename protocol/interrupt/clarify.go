@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
@@ -71,7 +72,7 @@ func (d *clarificationData) judge(answers map[string]json.RawMessage) (wrong []w
 	asked := map[string]bool{}
 	for _, q := range d.Questions {
 		asked[q.ID] = true
-		path := answersPath + "/" + escape.Replace(q.ID)
+		path := answersPath + "/" + jsonpointer.Escape(q.ID)
 		answer, given := answers[q.ID]
 		if !given || q.Schema == nil && string(answer) == "null" {
 			wrong = append(wrong, workflow.Problem{Path: path, Rule: workflow.RuleRequired, Message: "the question has no answer; every question requires one"})
@@ -87,7 +88,7 @@ func (d *clarificationData) judge(answers map[string]json.RawMessage) (wrong []w
 	}
 	slices.Sort(others)
 	for _, id := range others {
-		wrong = append(wrong, workflow.Problem{Path: answersPath + "/" + escape.Replace(id), Rule: workflow.RuleReference, Message: "no question has this id"})
+		wrong = append(wrong, workflow.Problem{Path: answersPath + "/" + jsonpointer.Escape(id), Rule: workflow.RuleReference, Message: "no question has this id"})
 	}
 	return wrong
 }

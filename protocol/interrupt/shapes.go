@@ -63,6 +63,3 @@ func schemaProblem(path string, doc json.RawMessage) []workflow.Problem {
 	}
 	return []workflow.Problem{p}
 }
-
-// escape encodes a name as a JSON pointer token.
-var escape = strings.NewReplacer("~", "~0", "/", "~1")

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 )
 
@@ -279,7 +280,7 @@ func (l *loader) compare() {
 	}
 	for i, p := range l.packs {
 		for _, name := range sortedNames(l.needs[i]) {
-			label, at := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), "/dependencies/"+escape(name)
+			label, at := fmt.Sprintf("%s (folder %s)", p.Name, p.Folder), "/dependencies/"+jsonpointer.Escape(name)
 			if other := byName[name]; other != nil {
 				l.checkVersion(label, at, "there is "+name, other.Version, l.needs[i][name])
 				continue

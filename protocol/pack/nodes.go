@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/workflow"
@@ -86,7 +87,7 @@ func (n *Node) sensitive() map[string]bool {
 
 // implement sets how the host implements the node.
 func (t *NodeType) implement(pack fs.FS, how made, n Node, manifestAt string, h Host) (found []Problem) {
-	at := "/nodes/" + escape(t.TypeID)
+	at := "/nodes/" + jsonpointer.Escape(t.TypeID)
 	if !h.Any && !slices.Contains(h.Types, how.Base) {
 		found = append(found, Problem{OwnFile, at + "/base", fmt.Sprintf("want a node type of this host: one of %v", h.Types)})
 	}
@@ -98,7 +99,7 @@ func (t *NodeType) implement(pack fs.FS, how made, n Node, manifestAt string, h 
 		if _, ok := within(how.ConfigRefs[name]); !ok {
 			continue // reported already
 		}
-		doc, wrong := readJSON(pack, OwnFile, at+"/configRefs/"+escape(name), how.ConfigRefs[name])
+		doc, wrong := readJSON(pack, OwnFile, at+"/configRefs/"+jsonpointer.Escape(name), how.ConfigRefs[name])
 		found = append(found, wrong...)
 		if t.Defaults == nil {
 			t.Defaults = map[string]json.RawMessage{}

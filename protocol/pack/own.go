@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -112,12 +113,12 @@ func (o *own) check(m *Manifest) []Problem {
 		files[name] = true
 	}
 	for _, id := range slices.Sorted(maps.Keys(o.Nodes)) {
-		at := "/nodes/" + escape(id)
+		at := "/nodes/" + jsonpointer.Escape(id)
 		if m != nil && !slices.ContainsFunc(m.Nodes, func(n Node) bool { return n.TypeID == id }) {
 			add(at, "want the typeId of one of the nodes in "+File)
 		}
 		for _, name := range slices.Sorted(maps.Keys(o.Nodes[id].ConfigRefs)) {
-			ref := at + "/configRefs/" + escape(name)
+			ref := at + "/configRefs/" + jsonpointer.Escape(name)
 			if _, ok := within(o.Nodes[id].ConfigRefs[name]); !ok {
 				add(ref, wantPath)
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -50,7 +51,7 @@ var modelCapability = regexp.MustCompile(`^([a-z][a-z0-9-]*|x-host-[a-z][a-z0-9-
 // unmetPeers returns the peer dependencies that a host does not satisfy, sorted.
 func (m *Manifest) unmetPeers(h Host) (missing []unmet, wrong []Problem) {
 	for _, key := range sortedNames(m.PeerDependencies) {
-		at := "/peerDependencies/" + escape(key)
+		at := "/peerDependencies/" + jsonpointer.Escape(key)
 		models, family, ok := readPeer(key, m.PeerDependencies[key])
 		if !ok {
 			wrong = append(wrong, Problem{File, at, "want \"supported\" for a capability of the host, or the ids of model capabilities, such as \"vision-input\", under aiProviders.modelCapabilities"})
@@ -100,8 +101,5 @@ func readPeer(key string, value json.RawMessage) (models []string, family string
 	}
 	return nil, "", false
 }
-
-// escape encodes a reference token of a JSON pointer (RFC 6901 §3).
-func escape(token string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(token) }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -196,19 +196,6 @@ func fragment(location string) string {
 	return frag
 }
 
-// pointerOf encodes a JSON pointer (RFC 6901).
-func pointerOf(tokens ...string) string {
-	var b strings.Builder
-	for _, t := range tokens {
-		b.WriteByte('/')
-		if strings.ContainsAny(t, "~/") { // rare
-			t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
-		}
-		b.WriteString(t)
-	}
-	return b.String()
-}
-
 // sortedKeys lists the members of an object in a fixed order.
 func sortedKeys(m map[string]any) []string {
 	keys := make([]string, 0, len(m))

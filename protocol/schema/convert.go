@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -222,7 +223,7 @@ func (c *converter) onlyReference(o *members, at place) {
 	for _, name := range o.names() {
 		if name != "$ref" && name != "nullable" && !isAnnotation(name) {
 			o.drop(name)
-			c.note(at.old+pointerOf(name), "ignored next to $ref, as the draft says")
+			c.note(at.old+jsonpointer.Of(name), "ignored next to $ref, as the draft says")
 		}
 	}
 }
@@ -323,8 +324,8 @@ func (c *converter) children(o *members, inside, outside place, d draft, tuple b
 			at = outside
 		}
 		return c.schema(value, place{
-			old: at.old + pointerOf(append([]string{sourceName(keyword, d, tuple)}, name...)...),
-			now: at.now + pointerOf(append([]string{keyword}, name...)...),
+			old: at.old + jsonpointer.Of(append([]string{sourceName(keyword, d, tuple)}, name...)...),
+			now: at.now + jsonpointer.Of(append([]string{keyword}, name...)...),
 		}, d)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/suggest"
 )
 
@@ -100,7 +101,7 @@ func (s *Schema) members(v Violation) []string {
 // lookup returns the value at a JSON pointer; nil if there is none.
 func lookup(doc json.RawMessage, pointer string) json.RawMessage {
 	for _, token := range strings.Split(pointer, "/")[1:] {
-		token = unescape(token)
+		token = jsonpointer.Unescape(token)
 		var object map[string]json.RawMessage
 		var list []json.RawMessage
 		switch {
@@ -132,7 +133,5 @@ func index(token string) int {
 }
 
 func lastToken(pointer string) string {
-	return unescape(pointer[strings.LastIndexByte(pointer, '/')+1:])
+	return jsonpointer.Unescape(pointer[strings.LastIndexByte(pointer, '/')+1:])
 }
-
-func unescape(token string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(token) }

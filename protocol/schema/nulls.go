@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -82,7 +83,7 @@ func withoutNulls(doc []byte, at string, drop func(path string) bool) (out []byt
 func withoutNullMembers(doc []byte, at string, drop func(path string) bool) (out []byte, dropped bool) {
 	out = []byte("{")
 	ok := strictjson.Each(doc, func(name, value []byte) {
-		path := at + pointerOf(string(name))
+		path := at + jsonpointer.Of(string(name))
 		if string(value) == "null" && drop(path) {
 			dropped = true
 			return

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // Numbers are compared exactly, as fractions of big integers. A few bytes such as 1e999999999 would
@@ -48,13 +50,13 @@ func firstHugeNumber(v any) (path string, found bool) {
 	case []any:
 		for i, item := range v {
 			if path, found := firstHugeNumber(item); found {
-				return pointerOf(strconv.Itoa(i)) + path, true
+				return jsonpointer.Of(strconv.Itoa(i)) + path, true
 			}
 		}
 	case map[string]any:
 		for _, name := range sortedKeys(v) {
 			if path, found := firstHugeNumber(v[name]); found {
-				return pointerOf(name) + path, true
+				return jsonpointer.Of(name) + path, true
 			}
 		}
 	}

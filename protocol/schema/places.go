@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // Validators disagree about a reference to a value that is not a schema position, such as an
@@ -87,7 +89,7 @@ func stands(from map[string]any, pointer string) (value, schema bool) {
 	schema = true
 	for token := range strings.SplitSeq(pointer[1:], "/") {
 		if strings.ContainsRune(token, '~') {
-			token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+			token = jsonpointer.Unescape(token)
 		}
 		var there bool
 		switch w := v.(type) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // The keywords that hold subschemas, from the vocabularies of 2020-12 and the older spellings
@@ -46,7 +48,7 @@ func (p *position) pointer(below ...string) string {
 		i--
 		tokens[i] = q.keyword
 	}
-	return pointerOf(append(tokens, below...)...)
+	return jsonpointer.Of(append(tokens, below...)...)
 }
 
 // child returns the position reached from p through a keyword.

@@ -2,7 +2,8 @@ package strictjson
 
 import (
 	"fmt"
-	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // The rules of an Error. Programs switch on these, never on the reason.
@@ -53,14 +54,6 @@ func (e *Error) Error() string {
 
 // under returns e with its path below the given member name or index.
 func (e *Error) under(token string) *Error {
-	e.Path = "/" + escapePointer(token) + e.Path
+	e.Path = "/" + jsonpointer.Escape(token) + e.Path
 	return e
-}
-
-// escapePointer encodes a reference token of a JSON pointer (RFC 6901 §3).
-func escapePointer(token string) string {
-	if !strings.ContainsAny(token, "~/") {
-		return token
-	}
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // Position is a place in a document, counted from 1. Columns count characters.
@@ -71,7 +73,7 @@ func (l *locator) value(pointer string) error {
 				return err
 			}
 			text, _ := name.(string)
-			below := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(text)
+			below := pointer + "/" + jsonpointer.Escape(text)
 			l.at[below] = offset
 			if err := l.value(below); err != nil {
 				return err

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // The operations of changes.
@@ -61,7 +62,7 @@ func compareAt(path string, before, after json.RawMessage, out *[]Change) {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			compareAt(path+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), a[name], b[name], out)
+			compareAt(path+"/"+jsonpointer.Escape(name), a[name], b[name], out)
 		}
 	}
 }

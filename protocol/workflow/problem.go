@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 )
 
@@ -114,7 +115,7 @@ func pointer(tokens ...any) string {
 		case int:
 			b.WriteString(strconv.Itoa(t))
 		case string:
-			b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(t))
+			b.WriteString(jsonpointer.Escape(t))
 		}
 	}
 	return b.String()

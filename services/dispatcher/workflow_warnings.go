@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/lint"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -74,17 +74,12 @@ func undeclaredInputs(child *workflow.Definition, c node.SubWorkflow, at string)
 	for _, name := range slices.Sorted(maps.Keys(c.Inputs)) {
 		if !slices.ContainsFunc(child.Variables, func(v workflow.Variable) bool { return v.Name == name }) {
 			out = append(out, workflow.Problem{
-				Path: at + escapePointer(name), Rule: workflow.RuleReference,
+				Path: at + jsonpointer.Escape(name), Rule: workflow.RuleReference,
 				Message: fmt.Sprintf("workflow %s declares no variable of this name, so it gets no value; declare it there", child.ID),
 			})
 		}
 	}
 	return out
-}
-
-// escapePointer encodes a name as a token of a JSON pointer.
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 // unmaskable warns about a definition whose runs are rejected because its sensitive values cannot

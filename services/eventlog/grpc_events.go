@@ -59,6 +59,9 @@ const askLogAfter = 50 * time.Millisecond
 // onItsWay reports whether the caller has all stored events of a live run, so that it waits for a
 // future event and the log need not be checked.
 func (s *Service) onItsWay(ctx context.Context, q pageQuery) bool {
+	if q.after < 0 { // it has none, and the run may be too new to be in the store
+		return false
+	}
 	if !subject.Token(q.key.Tenant) || !subject.Token(q.key.RunID) {
 		return false
 	}

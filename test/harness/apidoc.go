@@ -18,6 +18,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // Description is an OpenAPI or AsyncAPI document of a host. It is stricter than for clients: a member
@@ -347,12 +349,10 @@ func (d *Description) Validate(at []string, doc []byte) error {
 	return nil
 }
 
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
-
 func (d *Description) schema(at []string) (*jsonschema.Schema, error) {
 	place := ""
 	for _, token := range at {
-		place += "/" + url.PathEscape(pointer.Replace(token))
+		place += "/" + url.PathEscape(jsonpointer.Escape(token))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // difference is a path at which two discovery documents differ. An absent value is null.
@@ -57,7 +59,7 @@ func walk(out map[string]json.RawMessage, at string, v any) error {
 			out[at] = json.RawMessage("{}")
 		}
 		for name, x := range v {
-			if err := walk(out, at+"/"+escape(name), x); err != nil {
+			if err := walk(out, at+"/"+jsonpointer.Escape(name), x); err != nil {
 				return err
 			}
 		}
@@ -69,7 +71,7 @@ func walk(out map[string]json.RawMessage, at string, v any) error {
 		for i, x := range v {
 			name := strconv.Itoa(i)
 			if text, ok := x.(string); ok {
-				out[at+"/"+escape(text)] = json.RawMessage("true")
+				out[at+"/"+jsonpointer.Escape(text)] = json.RawMessage("true")
 				continue
 			}
 			if err := walk(out, at+"/"+name, x); err != nil {
@@ -82,9 +84,4 @@ func walk(out map[string]json.RawMessage, at string, v any) error {
 		out[at] = b
 		return err
 	}
-}
-
-// escape encodes a name as a token of a JSON pointer (RFC 6901).
-func escape(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

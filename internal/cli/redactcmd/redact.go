@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/internal/cli/term"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/redactor"
 	"waybill.dev/waybill/services/redactor/redact"
@@ -225,7 +226,7 @@ func (r *redaction) inJSON(before, after *json.Decoder, at string) error {
 					return err
 				}
 				name := fmt.Sprint(is)
-				child = at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+				child = at + "/" + jsonpointer.Escape(name)
 				added(fmt.Sprint(was), name, func(rule string, _ int) { r.note(rule, child+" (the name)") })
 			}
 			if err := r.inJSON(before, after, child); err != nil {

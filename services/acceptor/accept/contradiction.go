@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -49,7 +49,7 @@ func findContradiction(at string, part json.RawMessage) (path string, found bool
 // findInMembers is findContradiction for the parts of a schema.
 func findInMembers(at string, members map[string]json.RawMessage) (path string, found bool) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		below, find := at+"/"+escapePointer.Replace(name), findContradiction
+		below, find := at+"/"+jsonpointer.Escape(name), findContradiction
 		switch {
 		case slices.Contains(plainValues, name):
 			continue
@@ -67,15 +67,12 @@ func findInMembers(at string, members map[string]json.RawMessage) (path string, 
 func findInNamed(at string, part json.RawMessage) (path string, found bool) {
 	named := strictjson.Object(part)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
-		if path, found := findContradiction(at+"/"+escapePointer.Replace(name), named[name]); found {
+		if path, found := findContradiction(at+"/"+jsonpointer.Escape(name), named[name]); found {
 			return path, true
 		}
 	}
 	return "", false
 }
-
-// escapePointer escapes a member's name in a JSON pointer (RFC 6901).
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // a constant
 
 // rejectsAll reports whether the keywords of one schema, without its parts, reject every value: a lower
 // limit above the upper one, choices that no keyword allows, members that must be there and cannot.

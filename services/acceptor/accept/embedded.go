@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/dataurl"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/wire"
 )
@@ -179,7 +180,7 @@ func mapTexts(raw json.RawMessage, path string, f func(path, text string) string
 		members := 0
 		if strictjson.Each(raw, func(name, value []byte) {
 			members++
-			w.Raw(string(name), mapTexts(value, path+"/"+pointerToken.Replace(string(name)), f))
+			w.Raw(string(name), mapTexts(value, path+"/"+jsonpointer.Escape(string(name)), f))
 		}) && members > 0 {
 			return w.Close()
 		}
@@ -195,6 +196,3 @@ func mapTexts(raw json.RawMessage, path string, f func(path, text string) string
 	}
 	return raw
 }
-
-// pointerToken encodes a member's name in a JSON pointer (RFC 6901 §3).
-var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")

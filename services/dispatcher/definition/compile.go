@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
 )
@@ -81,15 +82,10 @@ func (f *Flow) compilePorts(n *workflow.Node, path string) (found []workflow.Pro
 		}
 		f.ports[n.ID][port] = &compiled{p, err}
 		if err != nil {
-			found = append(found, newProblem(path+escapePointer(port)+"/expression", err))
+			found = append(found, newProblem(path+jsonpointer.Escape(port)+"/expression", err))
 		}
 	}
 	return found
-}
-
-// escapePointer escapes a name for a JSON pointer.
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 // conditionPath returns the path of the invalid member.

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // maxPlaces limits the paths in an error.
@@ -55,7 +55,7 @@ func differences(at string, a, b any) []string {
 				renamed = true
 				continue
 			}
-			out = append(out, differences(at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), v, other)...)
+			out = append(out, differences(at+"/"+jsonpointer.Escape(name), v, other)...)
 		}
 		if renamed {
 			out = append(out, at+"/")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -87,7 +88,7 @@ func (l *linter) checkNoEffect(n *workflow.Node, t node.Type, at string) {
 	}
 	for port := range n.OutputSensitivity {
 		if t.Outputs != nil && !slices.Contains(t.Outputs, port) {
-			l.warn(at+"/outputSensitivity/"+escape(port), RulePort, "nodes of type %s have no output port %s%s", n.TypeID, port, meant(port, t.Outputs))
+			l.warn(at+"/outputSensitivity/"+jsonpointer.Escape(port), RulePort, "nodes of type %s have no output port %s%s", n.TypeID, port, meant(port, t.Outputs))
 		}
 	}
 }

@@ -206,9 +206,6 @@ func (l *linter) checkNode(i int) {
 	}
 }
 
-// escape encodes a name as a token of a JSON pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
-
 // meant returns a suggestion, as the end of a message; empty if no known name is close.
 func meant(name string, known []string) string {
 	if near := near(name, known); near != "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
@@ -113,7 +114,7 @@ func (l *linter) checkUnreadPorts(m modelNode) {
 // portPath returns the place that fills a port.
 func (l *linter) portPath(i int, port string) string {
 	if _, own := l.def.Nodes[i].Inputs[port]; own {
-		return fmt.Sprintf("/nodes/%d/inputs/%s", i, escape(port))
+		return fmt.Sprintf("/nodes/%d/inputs/%s", i, jsonpointer.Escape(port))
 	}
 	for k, e := range l.def.Edges {
 		if e.TargetNodeID == l.def.Nodes[i].ID && e.TargetInput == port {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
@@ -109,7 +110,7 @@ func (l *linter) checkDocumentPlaceholders(i int, path string, doc json.RawMessa
 		l.checkPlaceholders(i, path, text)
 	} else if json.Unmarshal(doc, &object) == nil {
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			l.checkDocumentPlaceholders(i, path+"/"+escape(name), object[name])
+			l.checkDocumentPlaceholders(i, path+"/"+jsonpointer.Escape(name), object[name])
 		}
 	} else if json.Unmarshal(doc, &list) == nil {
 		for _, v := range list {
@@ -249,7 +250,7 @@ func (l *linter) checkMappings(config json.RawMessage, at string) {
 	}
 	for _, to := range slices.Sorted(maps.Keys(c.Inputs)) {
 		if from := c.Inputs[to]; !l.variables[from] {
-			l.warn(at+"/config/inputMapping/"+escape(to), RuleName, "nothing declares or sets the variable %s of this workflow%s; the child gets no value", from, meant(from, l.variableNames()))
+			l.warn(at+"/config/inputMapping/"+jsonpointer.Escape(to), RuleName, "nothing declares or sets the variable %s of this workflow%s; the child gets no value", from, meant(from, l.variableNames()))
 		}
 	}
 }

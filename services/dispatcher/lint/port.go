@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/expr"
@@ -55,7 +56,7 @@ func (l *linter) checkInputs(n *workflow.Node, t node.Type, at string) {
 		}
 	}
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {
-		pv, path := n.Inputs[port], at+"/inputs/"+escape(port)
+		pv, path := n.Inputs[port], at+"/inputs/"+jsonpointer.Escape(port)
 		want := typesIn[t.Executes()][port]
 		switch pv.Type {
 		case workflow.PortStatic:

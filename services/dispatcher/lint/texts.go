@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
@@ -40,7 +41,7 @@ func (l *linter) checkStatics(n *workflow.Node, at string) {
 		}
 		for _, used := range placeholders(text) {
 			if l.variables[used] {
-				l.warn(at+"/inputs/"+escape(name)+"/value", RuleName, "{{%s}} stays as it is: placeholders are not replaced here; use the type variable or expression", used)
+				l.warn(at+"/inputs/"+jsonpointer.Escape(name)+"/value", RuleName, "{{%s}} stays as it is: placeholders are not replaced here; use the type variable or expression", used)
 				break
 			}
 		}

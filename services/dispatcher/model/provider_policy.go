@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"waybill.dev/waybill/internal/settings"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -69,10 +70,10 @@ func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(file.Tenants)) {
 		if tenant != wildcard && !subject.Token(tenant) {
-			found = append(found, strictjson.Problem{Path: "/tenants/" + escapePointer(tenant), Message: "want the name of a tenant or *"})
+			found = append(found, strictjson.Problem{Path: "/tenants/" + jsonpointer.Escape(tenant), Message: "want the name of a tenant or *"})
 		}
 		for _, provider := range slices.Sorted(maps.Keys(file.Tenants[tenant])) {
-			at := "/tenants/" + escapePointer(tenant) + "/" + escapePointer(provider)
+			at := "/tenants/" + jsonpointer.Escape(tenant) + "/" + jsonpointer.Escape(provider)
 			if provider != wildcard {
 				if message := known.Check(at, provider, "provider", "* is all others"); message != "" {
 					found = append(found, strictjson.Problem{Path: at, Message: message})
@@ -91,11 +92,6 @@ func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 }
 
 const policyForm = `want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}`
-
-// escapePointer escapes a name for a JSON pointer.
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
 
 // validate finds contradictions in a rule; at is the path of its allowedModels.
 func (r PolicyRule) validate(at string) strictjson.Problems {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"waybill.dev/waybill/protocol/interrupt"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
@@ -213,7 +214,7 @@ func unknownMembers(config json.RawMessage, known []string) []workflow.Problem {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if !slices.Contains(known, name) && !strings.HasPrefix(name, "x-") {
 			out = append(out, workflow.Problem{
-				Path: "/" + escapePointer(name), Rule: workflow.RuleUnknownMember, Message: schema.UnknownMember(name, known, members),
+				Path: "/" + jsonpointer.Escape(name), Rule: workflow.RuleUnknownMember, Message: schema.UnknownMember(name, known, members),
 			})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
@@ -221,7 +222,7 @@ func (w *warnings) checkNode(i int) {
 	}
 	before := w.ancestors(n.ID)
 	for _, port := range slices.Sorted(maps.Keys(n.Inputs)) {
-		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+escapePointer(port)
+		pv, path := n.Inputs[port], nodePath(i)+"/inputs/"+jsonpointer.Escape(port)
 		switch pv.Type {
 		case workflow.PortConnection:
 			w.checkBefore(path+"/nodeId", pv.NodeID, before)

@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -19,10 +18,6 @@ const (
 // lint collects the problems of a config that its schema cannot express. Members of another type than
 // the schema's are reported by the schema.
 type lint struct{ found []workflow.Problem }
-
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
 
 func (l *lint) add(path, rule, message string) {
 	l.found = append(l.found, workflow.Problem{Path: path, Rule: rule, Message: message})

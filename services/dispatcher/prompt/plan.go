@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -163,7 +164,7 @@ func hasText(raw json.RawMessage) bool { return !isMissing(raw) && string(raw) !
 func (t *Template) checkOverrides(s slot) (found []Problem) {
 	slots := t.slots()
 	for _, name := range slices.Sorted(maps.Keys(s.ref.Overrides)) {
-		at := s.path + "/variableOverrides/" + escapePointer(name)
+		at := s.path + "/variableOverrides/" + jsonpointer.Escape(name)
 		i := slices.IndexFunc(slots, func(v Variable) bool { return v.Name == name })
 		switch raw := s.ref.Overrides[name]; {
 		case i < 0:
@@ -173,9 +174,4 @@ func (t *Template) checkOverrides(s slot) (found []Problem) {
 		}
 	}
 	return found
-}
-
-// escapePointer escapes a name for a JSON pointer.
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

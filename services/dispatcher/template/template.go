@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/untrusted"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -77,7 +78,7 @@ func (t *Template) fillValue(path string, v any) (any, *wire.NodeError) {
 		return t.fillString(path, v)
 	case map[string]any:
 		for _, name := range sortedKeys(v) { // sorted, so that the first problem is always the same
-			if v[name], bad = t.fillValue(path+"/"+pointer.Replace(name), v[name]); bad != nil {
+			if v[name], bad = t.fillValue(path+"/"+jsonpointer.Escape(name), v[name]); bad != nil {
 				return nil, bad
 			}
 		}
@@ -90,9 +91,6 @@ func (t *Template) fillValue(path string, v any) (any, *wire.NodeError) {
 	}
 	return v, nil
 }
-
-// pointer escapes a member name for a JSON pointer.
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
 func sortedKeys(m map[string]any) []string {
 	names := make([]string, 0, len(m))

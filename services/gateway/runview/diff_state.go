@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // ValueDiff is a difference of the states. A side without a value is omitted.
@@ -80,11 +82,8 @@ func (c *Comparer) member(pointer, name string, a, b map[string]any) {
 	if strings.HasPrefix(pointer, "/nodeStates/") && strings.Count(pointer, "/") == 2 && name == "since" {
 		return // a time
 	}
-	c.value(pointer+"/"+escape.Replace(name), member(a, name), member(b, name))
+	c.value(pointer+"/"+jsonpointer.Escape(name), member(a, name), member(b, name))
 }
-
-// escape encodes a member name for a JSON pointer (RFC 6901).
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func render(v any) json.RawMessage {
 	if _, none := v.(absent); none {

@@ -11,6 +11,7 @@ import (
 
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -57,10 +58,10 @@ func decodeMessage(body []byte, at string, m protoreflect.Message, skip []string
 		name := string(text)
 		f := fields.ByJSONName(name)
 		if f == nil || contains(skip, name) {
-			first = invalid(at+"/"+escape(name), "unknown member; known are "+names(fields, skip))
+			first = invalid(at+"/"+jsonpointer.Escape(name), "unknown member; known are "+names(fields, skip))
 			return
 		}
-		first = decodeField(raw, at+"/"+escape(name), m, f)
+		first = decodeField(raw, at+"/"+jsonpointer.Escape(name), m, f)
 	})
 	return first
 }
@@ -83,8 +84,6 @@ func names(fields protoreflect.FieldDescriptors, skip []string) string {
 	}
 	return strings.Join(out, ", ")
 }
-
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 func decodeField(raw json.RawMessage, at string, m protoreflect.Message, f protoreflect.FieldDescriptor) error {
 	if !f.IsList() {

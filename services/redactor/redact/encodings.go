@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // maxEncoded is the length of the longest value whose encodings are matched, in bytes. The
@@ -40,7 +42,7 @@ func encodings(v string) []string {
 // pointerEncodings returns texts as member names in a JSON pointer, as in error paths (RFC
 // 6901 §3).
 func pointerEncodings(texts []string) []string {
-	name := func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "~", "~0"), "/", "~1") }
+	name := func(s string) string { return jsonpointer.Escape(s) }
 	var out []string
 	for _, s := range texts {
 		if strings.ContainsAny(s, "~/") {

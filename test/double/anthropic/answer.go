@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/test/double/vendor"
 )
 
@@ -204,7 +205,7 @@ func resolve(root map[string]any, ref string) any {
 			continue
 		}
 		m, _ := at.(map[string]any)
-		at = m[strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")]
+		at = m[jsonpointer.Unescape(step)]
 	}
 	return at
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"waybill.dev/waybill/protocol/jsonpointer"
 )
 
 // Finding is one violation.
@@ -131,7 +133,7 @@ func (w *wording) finding(c *cause) Finding {
 		f.Keyword = c.word()
 	}
 	if f.SchemaPlace == "" {
-		f.SchemaPlace = fragment(c.schema.Location) + pointer(c.kind.KeywordPath()...)
+		f.SchemaPlace = fragment(c.schema.Location) + jsonpointer.Of(c.kind.KeywordPath()...)
 	}
 	if _, ok := c.kind.(*kind.AdditionalProperties); ok {
 		f.Message += w.allowed(c.schema)
@@ -175,20 +177,7 @@ func place(at []Token) string {
 			tokens[i] = strconv.Itoa(t.item - 1)
 		}
 	}
-	return pointer(tokens...)
-}
-
-// pointer encodes a JSON pointer (RFC 6901).
-func pointer(tokens ...string) string {
-	var b strings.Builder
-	for _, t := range tokens {
-		b.WriteByte('/')
-		if strings.ContainsAny(t, "~/") { // rare
-			t = strings.ReplaceAll(strings.ReplaceAll(t, "~", "~0"), "/", "~1")
-		}
-		b.WriteString(t)
-	}
-	return b.String()
+	return jsonpointer.Of(tokens...)
 }
 
 // fragment returns the JSON pointer at the end of a schema location.
