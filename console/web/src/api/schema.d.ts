@@ -1076,6 +1076,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workflows/{workflowId}:diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diff workflow
+         * @description Compares two versions of a workflow. Needs the scope manifest:read.
+         */
+        get: operations["diffWorkflow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflows:statistics": {
         parameters: {
             query?: never;
@@ -1120,6 +1140,50 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AgentPromptResolvedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["AgentPromptResolvedPayload"];
+            runId: string;
+            /** Format: int64 */
+            schemaVersion: number;
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.promptResolved";
+        };
+        AgentPromptResolvedPayload: {
+            agentId?: string;
+            /** @description The layers that were tried, in order. */
+            chain: {
+                applied: boolean;
+                /** @enum {string} */
+                layer: "node" | "agent-intrinsic" | "agent-overrides" | "agent-library-default" | "workflow-defaults" | "host-defaults";
+                reason?: string;
+                /** @description The reference of the layer; absent if it has none. */
+                source?: string;
+            }[];
+            /** @enum {string} */
+            kind: "system" | "user" | "few-shot" | "schema-hint";
+            nodeId: string;
+            /** @description The reference of the layer that was applied. */
+            resolved: string | null;
+        };
         AgentReasonedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
             causationId?: string;
@@ -2408,6 +2472,13 @@ export interface components {
             versions: string[];
             workflowId: string;
         };
+        /** @description Lists the differences by path. */
+        DiffWorkflowResult: {
+            changes: components["schemas"]["WorkflowChange"][];
+            from: string;
+            to: string;
+            workflowId: string;
+        };
         /** @enum {string} */
         DrainPolicy: "immediate" | "drain-current-node";
         /** @description The run's status. */
@@ -2735,7 +2806,7 @@ export interface components {
             workflows: number;
         };
         /** @description The body of every answer that is not 2xx; `error` selects the variant. Later releases may add codes. */
-        Error: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CapabilityNotProvidedError"] | components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ClientVersionUnsupportedError"] | components["schemas"]["ConflictError"] | components["schemas"]["CorrelationMismatchError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["EnvelopeContractViolationError"] | components["schemas"]["EnvelopeCorrelationConflictError"] | components["schemas"]["EnvelopeInvalidError"] | components["schemas"]["EnvelopeRefusalError"] | components["schemas"]["EnvelopeTruncationUnrecoverableError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["HostCapabilityMissingError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InternalError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["InterruptNotFoundError"] | components["schemas"]["InvalidEnvelopeShapeError"] | components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["LogDamagedError"] | components["schemas"]["MethodNotAllowedError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["PayloadTooLargeError"] | components["schemas"]["PromptVariableUnresolvedError"] | components["schemas"]["ProviderPolicyDeniedError"] | components["schemas"]["RateLimitedError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunExpiredError"] | components["schemas"]["RunForbiddenError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["ServiceUnavailableError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["TemplateNotFoundError"] | components["schemas"]["UnauthenticatedError"] | components["schemas"]["UnknownEnvelopeKindError"] | components["schemas"]["UnknownSchemaVersionError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["UntrustedContentBlocksApprovalError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"] | components["schemas"]["WorkflowNotFoundError"];
+        Error: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CapabilityNotProvidedError"] | components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ClientVersionUnsupportedError"] | components["schemas"]["ConflictError"] | components["schemas"]["CorrelationMismatchError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["EnvelopeContractViolationError"] | components["schemas"]["EnvelopeCorrelationConflictError"] | components["schemas"]["EnvelopeInvalidError"] | components["schemas"]["EnvelopeRefusalError"] | components["schemas"]["EnvelopeTruncationUnrecoverableError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["HostCapabilityMissingError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InternalError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["InterruptNotFoundError"] | components["schemas"]["InvalidEnvelopeShapeError"] | components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["LogDamagedError"] | components["schemas"]["MethodNotAllowedError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["PayloadTooLargeError"] | components["schemas"]["PromptVariableUnresolvedError"] | components["schemas"]["ProviderPolicyDeniedError"] | components["schemas"]["RangeNotSatisfiableError"] | components["schemas"]["RateLimitedError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunExpiredError"] | components["schemas"]["RunForbiddenError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["ServiceUnavailableError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["TemplateNotFoundError"] | components["schemas"]["UnauthenticatedError"] | components["schemas"]["UnknownEnvelopeKindError"] | components["schemas"]["UnknownSchemaVersionError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["UntrustedContentBlocksApprovalError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"] | components["schemas"]["WorkflowNotFoundError"];
         /** @description An answer of status 400 Bad Request; `error` selects the variant. */
         Error400: components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"];
         /** @description An answer of status 401 Unauthorized; `error` selects the variant. */
@@ -2775,7 +2846,7 @@ export interface components {
             seq: number;
         };
         /** @enum {string} */
-        EventType: "agent.reasoned" | "agent.reasoning.delta" | "approval.granted" | "approval.overridden" | "approval.received" | "approval.rejected" | "approval.requested" | "artifact.created" | "cap.breached" | "channel.written" | "clarification.requested" | "clarification.resolved" | "envelope.nlToFormat.engaged" | "envelope.recovery.applied" | "envelope.refusal" | "envelope.retry.attempted" | "envelope.retry.exhausted" | "envelope.truncated" | "interrupt.requested" | "interrupt.resolved" | "log.appended" | "model.capability.insufficient" | "model.capability.substituted" | "node.cancelled" | "node.completed" | "node.dispatched" | "node.failed" | "node.resumed" | "node.retried" | "node.skipped" | "node.started" | "node.suspended" | "output.chunk" | "prompt.composed" | "provider.usage" | "replay.diverged" | "run.cancelled" | "run.completed" | "run.failed" | "run.paused" | "run.resumed" | "run.started" | "variable.changed" | "version.pinned" | "waybill.approval.escalated" | "workflow.loopback-limit";
+        EventType: "agent.promptResolved" | "agent.reasoned" | "agent.reasoning.delta" | "approval.granted" | "approval.overridden" | "approval.received" | "approval.rejected" | "approval.requested" | "artifact.created" | "cap.breached" | "channel.written" | "clarification.requested" | "clarification.resolved" | "envelope.nlToFormat.engaged" | "envelope.recovery.applied" | "envelope.refusal" | "envelope.retry.attempted" | "envelope.retry.exhausted" | "envelope.truncated" | "interrupt.requested" | "interrupt.resolved" | "log.appended" | "model.capability.insufficient" | "model.capability.substituted" | "node.cancelled" | "node.completed" | "node.dispatched" | "node.failed" | "node.resumed" | "node.retried" | "node.skipped" | "node.started" | "node.suspended" | "output.chunk" | "prompt.composed" | "provider.usage" | "replay.diverged" | "run.cancelled" | "run.completed" | "run.failed" | "run.paused" | "run.resumed" | "run.started" | "variable.changed" | "version.pinned" | "waybill.approval.escalated" | "workflow.loopback-limit";
         ExternalEventData: {
             /** @description Members that a matching event has. */
             correlation: components["schemas"]["JsonObject"];
@@ -4171,6 +4242,24 @@ export interface components {
             /** @description JSON Schema of the answer. */
             schema?: components["schemas"]["JsonObject"];
         };
+        /** @description The Range header names no part of the asset. */
+        RangeNotSatisfiableError: {
+            details: components["schemas"]["RangeNotSatisfiableErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "range_not_satisfiable";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        RangeNotSatisfiableErrorDetails: {
+            /**
+             * Format: int64
+             * @description The size of the asset.
+             */
+            sizeBytes: number;
+        };
         /** @description Too many requests; wait Retry-After seconds. */
         RateLimitedError: {
             details: components["schemas"]["RateLimitedErrorDetails"];
@@ -4459,7 +4548,7 @@ export interface components {
             truncated?: boolean;
         };
         /** @description One recorded fact of a run; `type` selects the variant. Hosts of later releases may record further types: ignore those that you do not know. */
-        RunEvent: components["schemas"]["AgentReasonedEvent"] | components["schemas"]["AgentReasoningDeltaEvent"] | components["schemas"]["ApprovalGrantedEvent"] | components["schemas"]["ApprovalOverriddenEvent"] | components["schemas"]["ApprovalReceivedEvent"] | components["schemas"]["ApprovalRejectedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ArtifactCreatedEvent"] | components["schemas"]["CapBreachedEvent"] | components["schemas"]["ChannelWrittenEvent"] | components["schemas"]["ClarificationRequestedEvent"] | components["schemas"]["ClarificationResolvedEvent"] | components["schemas"]["EnvelopeNlToFormatEngagedEvent"] | components["schemas"]["EnvelopeRecoveryAppliedEvent"] | components["schemas"]["EnvelopeRefusalEvent"] | components["schemas"]["EnvelopeRetryAttemptedEvent"] | components["schemas"]["EnvelopeRetryExhaustedEvent"] | components["schemas"]["EnvelopeTruncatedEvent"] | components["schemas"]["InterruptRequestedEvent"] | components["schemas"]["InterruptResolvedEvent"] | components["schemas"]["LogAppendedEvent"] | components["schemas"]["ModelCapabilityInsufficientEvent"] | components["schemas"]["ModelCapabilitySubstitutedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeDispatchedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeResumedEvent"] | components["schemas"]["NodeRetriedEvent"] | components["schemas"]["NodeSkippedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeSuspendedEvent"] | components["schemas"]["OutputChunkEvent"] | components["schemas"]["PromptComposedEvent"] | components["schemas"]["ProviderUsageEvent"] | components["schemas"]["ReplayDivergedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunPausedEvent"] | components["schemas"]["RunResumedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["VariableChangedEvent"] | components["schemas"]["VersionPinnedEvent"] | components["schemas"]["WaybillApprovalEscalatedEvent"] | components["schemas"]["WorkflowLoopbackLimitEvent"];
+        RunEvent: components["schemas"]["AgentPromptResolvedEvent"] | components["schemas"]["AgentReasonedEvent"] | components["schemas"]["AgentReasoningDeltaEvent"] | components["schemas"]["ApprovalGrantedEvent"] | components["schemas"]["ApprovalOverriddenEvent"] | components["schemas"]["ApprovalReceivedEvent"] | components["schemas"]["ApprovalRejectedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ArtifactCreatedEvent"] | components["schemas"]["CapBreachedEvent"] | components["schemas"]["ChannelWrittenEvent"] | components["schemas"]["ClarificationRequestedEvent"] | components["schemas"]["ClarificationResolvedEvent"] | components["schemas"]["EnvelopeNlToFormatEngagedEvent"] | components["schemas"]["EnvelopeRecoveryAppliedEvent"] | components["schemas"]["EnvelopeRefusalEvent"] | components["schemas"]["EnvelopeRetryAttemptedEvent"] | components["schemas"]["EnvelopeRetryExhaustedEvent"] | components["schemas"]["EnvelopeTruncatedEvent"] | components["schemas"]["InterruptRequestedEvent"] | components["schemas"]["InterruptResolvedEvent"] | components["schemas"]["LogAppendedEvent"] | components["schemas"]["ModelCapabilityInsufficientEvent"] | components["schemas"]["ModelCapabilitySubstitutedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeDispatchedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeResumedEvent"] | components["schemas"]["NodeRetriedEvent"] | components["schemas"]["NodeSkippedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeSuspendedEvent"] | components["schemas"]["OutputChunkEvent"] | components["schemas"]["PromptComposedEvent"] | components["schemas"]["ProviderUsageEvent"] | components["schemas"]["ReplayDivergedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunPausedEvent"] | components["schemas"]["RunResumedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["VariableChangedEvent"] | components["schemas"]["VersionPinnedEvent"] | components["schemas"]["WaybillApprovalEscalatedEvent"] | components["schemas"]["WorkflowLoopbackLimitEvent"];
         RunEvents: components["schemas"]["RunEvent"][];
         /** @description The requested events are no longer retained; details give the first retained sequence. */
         RunExpiredError: {
@@ -5462,7 +5551,14 @@ export interface components {
              */
             consecutiveFailures: number;
             createdAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Events that were not queued, because the webhook had too many runs with pending deliveries, and the times of the first and the last one.
+             */
+            droppedEvents: number;
             events: string[];
+            firstDroppedAt?: components["schemas"]["Timestamp"];
+            lastDroppedAt?: components["schemas"]["Timestamp"];
             openUntil?: components["schemas"]["Timestamp"];
             /** @description The previous secret, while it still signs. */
             previousSecretFingerprint?: string;
@@ -5512,6 +5608,20 @@ export interface components {
         };
         WebhookUrlRejectedErrorDetails: {
             problems?: components["schemas"]["Problem"][];
+        };
+        /** @description A difference of two definitions. */
+        WorkflowChange: {
+            /** @description The value of the second version; absent if it has none. */
+            new?: unknown;
+            /** @description The value of the first version; absent if it has none. */
+            old?: unknown;
+            /**
+             * @description add, remove or replace.
+             * @enum {string}
+             */
+            op: "add" | "remove" | "replace";
+            /** @description A path in which nodes, edges, triggers and variables have their id or name. */
+            path: string;
         };
         WorkflowChannel: {
             access?: unknown;
@@ -5765,7 +5875,7 @@ export interface components {
         "Capabilities-Etag": string;
         /** @description The name of a file that is to be saved. */
         "Content-Disposition": string;
-        /** @description The part that the answer has. */
+        /** @description The part that the answer has; of an error, the size of the whole. */
         "Content-Range": string;
         /** @description What a browser may do with the content. */
         "Content-Security-Policy": string;
@@ -6517,7 +6627,7 @@ export interface operations {
                     /** @description How long the answer may be used again. */
                     "Cache-Control": string;
                     "Content-Disposition": components["headers"]["Content-Disposition"];
-                    /** @description The part that the answer has. */
+                    /** @description The part that the answer has; of an error, the size of the whole. */
                     "Content-Range": string;
                     /** @description What a browser may do with the content. */
                     "Content-Security-Policy": string;
@@ -6544,16 +6654,18 @@ export interface operations {
                     "application/json": components["schemas"]["NotFoundError"];
                 };
             };
-            /** @description The requested part is outside the asset. */
+            /** @description range_not_satisfiable. */
             416: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     "Content-Range": components["headers"]["Content-Range"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": string;
+                    "application/json": components["schemas"]["RangeNotSatisfiableError"];
                 };
             };
             /** @description rate_limited. */
@@ -13460,6 +13572,7 @@ export interface operations {
                      *         {
                      *           "consecutiveFailures": 0,
                      *           "createdAt": "2026-11-27T09:43:59.425Z",
+                     *           "droppedEvents": 0,
                      *           "events": [
                      *             "run.dead_lettered"
                      *           ],
@@ -14905,6 +15018,160 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ListWorkflowVersionsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    diffWorkflow: {
+        parameters: {
+            query: {
+                /** @description The version to compare. */
+                from: string;
+                /** @description The version to compare with; absent: the current one. */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the workflow.
+                 * @example triage
+                 */
+                workflowId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lists the differences by path. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "new": 500,
+                     *           "old": 400,
+                     *           "op": "replace",
+                     *           "path": "/nodes/ask/config/maxTokens"
+                     *         },
+                     *         {
+                     *           "new": {
+                     *             "id": "end",
+                     *             "typeId": "core.end"
+                     *           },
+                     *           "op": "add",
+                     *           "path": "/nodes/end"
+                     *         }
+                     *       ],
+                     *       "from": "1.0.0",
+                     *       "to": "1.1.0",
+                     *       "workflowId": "hello"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DiffWorkflowResult"];
                 };
             };
             /** @description validation_error. */
