@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,7 +124,7 @@ func checkListenAddr(flag, addr string) error {
 	}
 	_, port, err := net.SplitHostPort(addr)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
 		return fmt.Errorf("--%s %q: want HOST:PORT, such as 127.0.0.1:8080; port 0 uses a free one", flag, addr)

@@ -44,9 +44,11 @@ func TestMockAI_ResolvesAndComposesEachReference(t *testing.T) {
 	require.Equal(t, wire.Trusted, res.Trust)
 	require.Len(t, res.Drafts, 10)
 	want := []struct{ kind, ref string }{
-		{"system", "prompt:conformance.prompt.writer-system@1.0.0"}, {"user", "prompt:conformance.prompt.writer-user"},
+		{"system", "prompt:conformance.prompt.writer-system@1.0.0"},
+		{"user", "prompt:conformance.prompt.writer-user"},
 		{"schema-hint", "prompt:conformance.prompt.schema-hint"},
-		{"few-shot", "prompt:conformance.prompt.few-shot@1.0.0"}, {"few-shot", "prompt:conformance.prompt.few-shot-2@1.0.0"},
+		{"few-shot", "prompt:conformance.prompt.few-shot@1.0.0"},
+		{"few-shot", "prompt:conformance.prompt.few-shot-2@1.0.0"},
 	}
 	for i, w := range want {
 		resolved, composed := res.Drafts[2*i], res.Drafts[2*i+1]
