@@ -34,6 +34,24 @@ type Config struct {
 	// Damaged is called for a damaged frame, with its subject. If it returns nil, the frame is
 	// skipped. With nil, Run ends with the error, and the frame is redelivered to the next reader.
 	Damaged func(ctx context.Context, subject string, err error) error
+	// Missed is called when a run was moved to the host's cold store before this subscription read its
+	// events. If it returns nil, the subscription continues with the next frame. With nil, Run ends with
+	// the error, and the frame that marks the run is redelivered to the next reader. Without Seen, events
+	// that earlier processes were meant to read are not reported.
+	Missed func(ctx context.Context, missed *MissedError) error
+}
+
+// MissedError means that the log no longer has events that were not handled. The API of the host has
+// them: GET /v1/runs/{runId}/events/poll?lastSequence={After}.
+type MissedError struct {
+	Run subject.Run
+	// After is the sequence of the last handled event, or -1; Last that of the run's last event.
+	After, Last int
+}
+
+func (e *MissedError) Error() string {
+	return fmt.Sprintf("events %d to %d of run %s are no longer in the log; read them from GET /v1/runs/%s/events/poll?lastSequence=%d",
+		e.After+1, e.Last, e.Run.RunID, e.Run.RunID, e.After)
 }
 
 // Seen returns how far the events of a run were handled, for handlers that store this with their
@@ -61,6 +79,9 @@ type Subscription struct {
 	cfg      Config
 	consumer jetstream.Consumer
 	runs     map[string]int // sequence of the last handled event, by active run
+	// began is the first position that was not read when the consumer was opened; 0 if runs does not have
+	// all runs since.
+	began uint64
 }
 
 // Open finds the consumer. nc needs the inbox prefix `_INBOX_USER` if the server requires one.
@@ -90,6 +111,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Subscription, error)
 	if n := s.consumer.CachedInfo().Config.MaxAckPending; n != 1 {
 		return nil, fmt.Errorf("subscribe: consumer %s: max pending is %d, which loses the order of frames; create it with --max-pending 1", name, n)
 	}
+	s.began = s.consumer.CachedInfo().AckFloor.Stream + 1
 	return s, nil
 }
 
@@ -153,6 +175,9 @@ func (s *Subscription) frame(ctx context.Context, m jetstream.Msg, handle Handle
 	if err != nil {
 		return err
 	}
+	if f.Kind == subject.Seal {
+		return s.sealed(ctx, f, last)
+	}
 	for _, e := range events {
 		if e.Sequence <= last {
 			continue
@@ -164,6 +189,24 @@ func (s *Subscription) frame(ctx context.Context, m jetstream.Msg, handle Handle
 		s.runs[f.Run.RunID] = last
 	}
 	return nil
+}
+
+// sealed reports events of a sealed run that were not handled, as far as that is known.
+func (s *Subscription) sealed(ctx context.Context, f *frame.Frame, last int) error {
+	seal, err := f.Sealing()
+	if err != nil {
+		return fmt.Errorf("subscribe: %w", err)
+	}
+	_, handled := s.runs[f.Run.RunID]
+	known := s.cfg.Seen != nil || handled || s.began > 0 && len(seal.Positions) > 0 && seal.Positions[0][0] >= s.began
+	if last >= f.Last || !known {
+		return nil
+	}
+	missed := &MissedError{Run: f.Run, After: last, Last: f.Last}
+	if s.cfg.Missed != nil {
+		return s.cfg.Missed(ctx, missed)
+	}
+	return missed
 }
 
 // decode parses and verifies a message.
@@ -194,6 +237,7 @@ func (s *Subscription) last(ctx context.Context, f *frame.Frame) (int, error) {
 	}
 	if len(s.runs) >= maxRuns {
 		clear(s.runs)
+		s.began = 0
 	}
 	if s.cfg.Seen == nil {
 		return -1, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -267,4 +268,69 @@ func TestOpen_ReportsInvalidConfigs(t *testing.T) {
 		_, err := subscribe.Open(t.Context(), r.nc, cfg)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// end ends runs and moves them out of the log.
+func (r *rig) seal(tenant string, ids ...string) {
+	r.t.Helper()
+	for _, id := range ids {
+		run := subject.Run{Tenant: tenant, WorkflowID: "w", RunID: id}
+		frames, err := r.log.Run(r.t.Context(), run)
+		require.NoError(r.t, err)
+		last := frames[len(frames)-1]
+		e := wire.Draft{Type: wire.EventRunCompleted, Payload: []byte(`{}`)}.Place(id, last.Last+1, time.Now())
+		head := r.append(frame.New(run, subject.End, last.Head(), []wire.Event{e}), last.Pos)
+		positions := []uint64{head.Pos}
+		for _, f := range frames {
+			positions = append(positions, f.Pos)
+		}
+		slices.Sort(positions)
+		require.NoError(r.t, r.log.Seal(r.t.Context(), run, head, positions))
+		require.NoError(r.t, r.log.Drop(r.t.Context(), run))
+	}
+}
+
+// A subscription that lags behind the hot window learns which events it has missed, and where they are.
+func TestRun_ReportsMissedEventsOfSealedRuns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write(tenant, 2, "a", "b")
+	s := &seen{until: 1}
+	require.NoError(t, r.read(subscribe.Config{}, s))
+	r.seal(tenant, "a", "b")
+	r.write(tenant, 1, "c")
+
+	var missed *subscribe.MissedError
+	require.ErrorAs(t, r.read(subscribe.Config{Seen: &seen{last: map[string]int{"a": 0}}}, &seen{}), &missed)
+	require.Equal(t, subscribe.MissedError{Run: subject.Run{Tenant: tenant, WorkflowID: "w", RunID: "a"}, After: 0, Last: 4}, *missed)
+	require.ErrorContains(t, missed, "GET /v1/runs/a/events/poll?lastSequence=0")
+
+	var all []string
+	note := func(_ context.Context, m *subscribe.MissedError) error {
+		all = append(all, fmt.Sprintf("%s after %d to %d", m.Run.RunID, m.After, m.Last))
+		return nil
+	}
+	rest := &seen{until: 2, last: map[string]int{"a": 4}}
+	require.NoError(t, r.read(subscribe.Config{Seen: rest, Missed: note}, rest))
+	require.Equal(t, []string{"b after -1 to 4"}, all, "all events of run a are handled")
+	require.Equal(t, []string{"c/0", "c/1"}, rest.list)
+}
+
+// Without Seen, a subscription reports only what it was to read itself.
+func TestRun_ReportsNothingOfRunsBeforeIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.write(tenant, 1, "before")
+	require.NoError(t, r.read(subscribe.Config{}, &seen{until: 2}))
+	r.write(tenant, 1, "later")
+	r.seal(tenant, "before", "later")
+	r.write(tenant, 1, "c")
+	var all []string
+	s := &seen{until: 2}
+	require.NoError(t, r.read(subscribe.Config{Missed: func(_ context.Context, m *subscribe.MissedError) error {
+		all = append(all, m.Run.RunID)
+		return nil
+	}}, s))
+	require.Equal(t, []string{"later"}, all)
+	require.Equal(t, []string{"c/0", "c/1"}, s.list[len(s.list)-2:])
 }

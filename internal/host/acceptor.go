@@ -105,7 +105,7 @@ func (c *core) newAcceptor(o *Envelopes, loaded []*pack.Pack, vault *assets.Stor
 		return nil, err
 	}
 	deps := acceptor.Deps{
-		Log: c.stores.Log, Redactor: c.clients.Redactor, Clock: time.Now, Logger: c.log,
+		Log: c.runs(), Redactor: c.clients.Redactor, Clock: time.Now, Logger: c.log,
 		Assets: vault, Seam: c.stores.Seams.State,
 	}
 	if c.spans != nil {

@@ -140,10 +140,11 @@ func (h *Host) backUp(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+	defer h.pauseSealing()() // the log and the cold store agree
 	if err := h.backUpFiles(w); err != nil {
 		return err
 	}
-	if err := h.backUpReadModel(ctx, w); err != nil { // before the log: it must not be ahead
+	if err := h.backUpDatabase(ctx, w, readModelFile); err != nil { // before the log: it must not be ahead
 		return err
 	}
 	nc, err := h.nats.Connect("backup")
@@ -164,6 +165,11 @@ func (h *Host) backUp(ctx context.Context, to io.Writer) error {
 			return w.File(backupStreams+name+backupAbout, doc)
 		}, w.Parts(backupStreams+name))
 		if err != nil {
+			return err
+		}
+	}
+	if h.tiers.store != nil { // after the log: it has what the log says is sealed
+		if err := h.backUpDatabase(ctx, w, coldFile); err != nil {
 			return err
 		}
 	}
@@ -206,7 +212,7 @@ func (h *Host) backUpFiles(w *backup.Writer) error {
 		return fmt.Errorf("read --data-dir: %w", err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || e.Name() == hostfile.LockName || strings.HasPrefix(e.Name(), readModelFile) {
+		if !e.Type().IsRegular() || e.Name() == hostfile.LockName || strings.HasPrefix(e.Name(), readModelFile) || strings.HasPrefix(e.Name(), coldFile) {
 			continue
 		}
 		if info, err := e.Info(); err != nil || info.Size() > maxKeyFile {
@@ -224,24 +230,24 @@ func (h *Host) backUpFiles(w *backup.Writer) error {
 	return nil
 }
 
-// backUpReadModel writes a consistent copy of the read model, which SQLite makes while it is in use. It
-// saves a restored host the time to read the whole log.
-func (h *Host) backUpReadModel(ctx context.Context, w *backup.Writer) error {
+// backUpDatabase writes a consistent copy of a database, which SQLite makes while it is in use. That of
+// the read model saves a restored host the time to read the whole log.
+func (h *Host) backUpDatabase(ctx context.Context, w *backup.Writer, name string) error {
 	dir, err := os.MkdirTemp(h.opts.DataDir, copyPrefix)
 	if err != nil {
-		return fmt.Errorf("copy the read model: %w", err)
+		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	into := filepath.Join(dir, readModelFile)
-	if err := vacuumInto(ctx, filepath.Join(h.opts.DataDir, readModelFile), into); err != nil {
-		return fmt.Errorf("copy the read model: %w", err)
+	into := filepath.Join(dir, name)
+	if err := vacuumInto(ctx, filepath.Join(h.opts.DataDir, name), into); err != nil {
+		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	f, err := os.Open(into) //nolint:gosec // G304: written above
 	if err != nil {
-		return fmt.Errorf("copy the read model: %w", err)
+		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	defer func() { _ = f.Close() }()
-	return w.Copy(backupFiles+readModelFile, f)
+	return w.Copy(backupFiles+name, f)
 }
 
 func vacuumInto(ctx context.Context, path, into string) error {

@@ -22,6 +22,7 @@ type core struct {
 	log    *slog.Logger
 	group  lifecycle.Group
 	stores *natsstore.Stores
+	tiers  tiers
 	// clients call the services of the host, in this process or in others.
 	clients peer.Clients
 	// audit is nil if there is no audit log.

@@ -124,19 +124,19 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	st := c.stores
 	deps := dispatcher.Deps{
 		Storage: dispatcher.Storage{
-			Log:        st.Log,
+			Log:        c.runs(),
 			Workflows:  st.Workflows,
 			Claims:     st.Claims,
 			Quarantine: st.Quarantine,
 			Leases:     st.Leases,
 
-			Erasures:     st.Log,
+			Erasures:     c.runs(),
 			EraseRecords: st.EraseRun,
 			EraseTenant:  st.EraseTenant,
 			Retention:    st.Retention,
 
 			EraseWorkflow: st.EraseWorkflow,
-			LogState:      st.Log.State,
+			LogState:      c.logState,
 		},
 		Queueing: dispatcher.Queueing{Queue: st.Queue, Waiting: st.Waiting, Rates: st.Rates},
 		Services: dispatcher.Services{

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -28,7 +29,10 @@ type EmbeddedLog struct {
 	// NATSAddr is the address for readers of events; empty disables it.
 	NATSAddr   string
 	Durability string
-	Recovery   Recovery
+	// HotWindow is how long a run stays in the log after its end, as workflow.ParseRetention reads it.
+	// Then it is moved to the cold store. Empty means for ever.
+	HotWindow string
+	Recovery  Recovery
 }
 
 // Recovery limits the recovery of an embedded log's files at a start; 0 derives a limit from their
@@ -51,7 +55,8 @@ func (o *EmbeddedLog) validate() error {
 	if o.Durability != DurabilitySync && o.Durability != DurabilityProcess {
 		return fmt.Errorf("--durability %q: want %s or %s", o.Durability, DurabilitySync, DurabilityProcess)
 	}
-	return o.Recovery.validate()
+	_, err := o.hotWindow()
+	return errors.Join(err, o.Recovery.validate())
 }
 
 // openLog starts a NATS server and opens its stores.
@@ -81,6 +86,9 @@ func (h *Host) openLog(ctx context.Context) error {
 		return err
 	}
 	h.later(h.stores.Close)
+	if err := h.openCold(ctx); err != nil {
+		return err
+	}
 	return h.makeConsumers(ctx, users)
 }
 

@@ -69,7 +69,9 @@ func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service
 	if err != nil {
 		return nil, err
 	}
-	s, err := eventlog.New(eventLogConfig(memoryLimit()), eventlog.Deps{Log: c.stores.Log, Store: model, Logger: c.log})
+	s, err := eventlog.New(eventLogConfig(memoryLimit()), eventlog.Deps{
+		Log: c.runs(), Store: model, Cold: c.coldReader(), Logger: c.log,
+	})
 	if err != nil {
 		return nil, err
 	}

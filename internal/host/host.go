@@ -25,6 +25,7 @@ import (
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
 	"waybill.dev/waybill/protocol/suggest"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
@@ -52,7 +53,7 @@ type Options struct {
 // DefaultOptions are the settings without flags.
 func DefaultOptions() Options {
 	return Options{
-		Log: EmbeddedLog{Durability: DurabilitySync}, Secrets: DefaultSecrets(),
+		Log: EmbeddedLog{Durability: DurabilitySync, HotWindow: workflow.Unlimited}, Secrets: DefaultSecrets(),
 		Public: DefaultPublic(), Envelopes: DefaultEnvelopes(), Execution: DefaultExecution(), Telemetry: Telemetry{DefaultRatio: devRatio},
 	}
 }
@@ -208,7 +209,7 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 func (h *Host) Start(ctx context.Context) error {
 	loaded := h.dispatcher.Loading()
 	h.public.gateway.SetServing(false)
-	h.public.start(&h.core, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
+	h.public.start(&h.core, slices.Concat(h.dispatcher.Collectors(), h.events.Collectors(), h.coldCollectors(), []prometheus.Collector{lostRecords(h.lost), newDamagedRecords(h.nats)})...)
 	h.group.Start(lifecycle.Part{Name: "losses of the log", Run: h.watchLosses})
 	if err := h.untilReady(ctx); err != nil {
 		return h.Stop(err)
@@ -216,6 +217,7 @@ func (h *Host) Start(ctx context.Context) error {
 	if err := h.serveBackups(); err != nil {
 		return h.Stop(err)
 	}
+	h.startSealing()
 	dirs := h.opts.Execution.Workflows
 	loader := &workflowLoader{client: h.clients.Dispatcher, log: h.log, dirs: dirs, notes: h.dispatcher.SetFileNotes, alone: true}
 	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx)); err != nil {

@@ -25,6 +25,7 @@ func startHost(t *testing.T) (*Host, *harness.Client) {
 	t.Helper()
 	o := DefaultOptions()
 	o.DataDir, o.Public.HTTPAddr, o.Public.GRPCAddr = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+	o.Log.HotWindow = "24h"
 	require.NoError(t, o.Validate())
 	h, err := New(t.Context(), o, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)

@@ -47,6 +47,7 @@ var labels = map[string]string{
 	"openwop_run_status":     "`completed`, `failed` or `cancelled`",
 	"openwop_workflow_id":    "id of the workflow; the first 50 that a process meets, then `other`",
 	"outcome":                "of an envelope: `accepted`, `invalid`, `gated`, `breached`, or `recalled`, which was decided before. Of [damage](../operations.md#the-data-directory): `repaired`, `kept` or `lost`",
+	"tier":                   "`hot`: the run log; `cold`: the cold store",
 	"reason":                 "of a refusal: `requests` or `starts`: there are as many as may be at a time; `start_delay`: runs take too long to begin. Of a [waiting run](../fair-shares.md): `capacity`, `concurrency` or `rate`",
 	"provider":               "who was asked; the first 50 that a process meets, then `other`",
 }
@@ -123,6 +124,7 @@ func metricsPage(t *testing.T) string {
 		{"gateway", []prometheus.Collector{h.brokenAudits()}},
 		{"eventlog", []prometheus.Collector{lostRecords(func() uint64 { return 0 })}},
 		{"`waybill dev`, acceptor with its own log", []prometheus.Collector{newDamagedRecords(h.nats)}},
+		{"`waybill dev`, with a cold store", h.coldCollectors()},
 		{"all of `serve`", []prometheus.Collector{state.Gauge()}},
 	} {
 		for _, c := range of.collectors {

@@ -131,7 +131,7 @@ func (c *core) newWebhooks(p *publicServer, hostKey []byte, answers token.Keys) 
 		Egress:   policy,
 		Delivery: p.opts.Webhooks.policy(),
 	}, webhook.Deps{
-		Log: st.Log, Subscriptions: st.Subscriptions, Lanes: st.Lanes, Dead: st.Dead, Clock: time.Now, Logger: c.log,
+		Log: c.runs(), Subscriptions: st.Subscriptions, Lanes: st.Lanes, Dead: st.Dead, Clock: time.Now, Logger: c.log,
 		Questions: &webhook.CallbackQuestions{
 			Dispatcher: c.clients.Dispatcher, EventLog: c.clients.EventLog, Tokens: tokens, Lifetime: p.opts.Webhooks.TokenLifetime, PublicURL: resolve, Clock: time.Now,
 		},

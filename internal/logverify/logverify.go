@@ -28,12 +28,14 @@ const (
 	Chain  Rule = "chain"
 	End    Rule = "end"
 	Events Rule = "events"
+	// Cold is a rule of the cold store. It is not in Rows: the log may be verified without it.
+	Cold Rule = "cold-store"
 )
 
 // Rows describes each rule, in the order of the report.
 func Rows() [][2]string {
 	return [][2]string{
-		{string(Frames), "every frame exists, except those of erased runs, is readable and matches its hash"},
+		{string(Frames), "every frame exists, except those of erased and sealed runs, is readable and matches its hash"},
 		{string(Chain), "the frames of each run are chained by hash and sequence"},
 		{string(End), "no frame follows the end of a run"},
 		{string(Events), "the events of each run pass the checks of run verify"},
@@ -56,6 +58,8 @@ type Report struct {
 	Frames, Events, Runs int
 	// Erased counts erased runs. Runs does not include them.
 	Erased int
+	// Sealed counts the runs whose frames are in the cold store. Runs includes them if it was read.
+	Sealed int
 	// Last is the position up to which the log was read.
 	Last     uint64
 	Findings []Finding
@@ -82,8 +86,10 @@ type reader struct {
 	// pos is the position of the last frame, damaged the later positions that were skipped.
 	pos     uint64
 	damaged map[uint64]bool
-	// gaps are the missing positions, erased those that belonged to erased runs, in order.
+	// gaps are the missing positions, erased those that belonged to erased or sealed runs, in order.
+	// sealed are the sealed runs that are not erased.
 	gaps, erased []runlog.Span
+	sealed       map[runKey]*frame.Frame
 }
 
 type runKey struct{ tenant, id string }
@@ -101,14 +107,17 @@ type run struct {
 	events *runcheck.Check
 }
 
-// Verify reads a log from its beginning to its end at the time of the call. The log may grow during
-// the call.
-func Verify(ctx context.Context, log runlog.Follower) (*Report, error) {
+// ReadCold reads the frames of a sealed run. Errors: frame.ErrDamaged if it has none that are intact.
+type ReadCold func(ctx context.Context, run subject.Run) ([]*frame.Frame, error)
+
+// Verify reads a log from its beginning to its end at the time of the call, and then the sealed runs from
+// the cold store; nil leaves them out. The log may grow during the call.
+func Verify(ctx context.Context, log runlog.Follower, cold ReadCold) (*Report, error) {
 	end, err := log.End(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{runs: map[runKey]*run{}, damaged: map[uint64]bool{}}
+	r := &reader{runs: map[runKey]*run{}, damaged: map[uint64]bool{}, sealed: map[runKey]*frame.Frame{}}
 	r.report.Last = end
 	if end == 0 {
 		return &r.report, nil
@@ -148,7 +157,13 @@ func Verify(ctx context.Context, log runlog.Follower) (*Report, error) {
 	for _, key := range slices.SortedFunc(maps.Keys(r.runs), runKey.compare) {
 		r.settle(key, r.runs[key])
 	}
-	r.report.Runs = len(r.runs)
+	r.report.Runs, r.report.Sealed = len(r.runs), len(r.sealed)
+	if cold != nil {
+		err = r.readSealed(ctx, cold)
+	}
+	if err != nil && !errors.Is(err, errDone) {
+		return nil, err
+	}
 	return &r.report, nil
 }
 
@@ -179,8 +194,8 @@ func (r *reader) follows(pos uint64) {
 	r.pos = pos
 }
 
-// settleGaps reports missing frames. Only frames of erased runs are removed from a log, and the mark
-// of the erasure lists them.
+// settleGaps reports missing frames. Only frames of erased and sealed runs are removed from a log, and
+// the mark of the run lists them.
 func (r *reader) settleGaps() {
 	for _, g := range runlog.Except(r.gaps, r.erased) {
 		r.found(Finding{
@@ -191,29 +206,58 @@ func (r *reader) settleGaps() {
 	}
 }
 
-// erase takes the mark of an erased run. What is left of its frames is the beginning of the run.
-func (r *reader) erase(f *frame.Frame, key runKey) {
-	e, err := f.Erasure()
+// remove takes the mark of an erased or sealed run. What is left of its frames is the beginning of the
+// run.
+func (r *reader) remove(f *frame.Frame, key runKey) {
+	removed, err := f.Removed()
 	if err != nil {
 		r.found(Finding{Rule: Frames, Pos: f.Pos, Tenant: key.tenant, RunID: key.id, Message: err.Error()})
 		return
 	}
-	for _, p := range e.Positions {
+	for _, p := range removed {
 		r.erased = append(r.erased, runlog.Span{From: p[0], To: p[1]})
 	}
-	r.report.Erased++
+	if f.Kind == subject.Seal {
+		r.sealed[key] = f
+	} else {
+		r.report.Erased++
+		delete(r.sealed, key)
+	}
 	delete(r.runs, key)
 	r.report.Findings = slices.DeleteFunc(r.report.Findings, func(v Finding) bool {
 		return v.Tenant == key.tenant && v.RunID == key.id
 	})
 }
 
+// readSealed checks the sealed runs.
+func (r *reader) readSealed(ctx context.Context, cold ReadCold) error {
+	for _, key := range slices.SortedFunc(maps.Keys(r.sealed), runKey.compare) {
+		seal := r.sealed[key]
+		frames, err := cold(ctx, seal.Run)
+		if err == nil && (len(frames) == 0 || frames[len(frames)-1].Hash != seal.Prev) {
+			err = fmt.Errorf("%w: the cold store has another end of the run than the log", frame.ErrDamaged)
+		}
+		switch {
+		case errors.Is(err, frame.ErrDamaged):
+			r.found(Finding{Rule: Cold, Pos: seal.Pos, Tenant: key.tenant, RunID: key.id, Message: err.Error()})
+			continue
+		case err != nil:
+			return err
+		}
+		r.report.Runs++
+		for _, f := range frames {
+			r.take(f)
+		}
+	}
+	return nil
+}
+
 // take checks a frame that matches its hash.
 func (r *reader) take(f *frame.Frame) {
 	r.report.Frames++
 	key := runKey{f.Run.Tenant, f.Run.RunID}
-	if f.Kind == subject.Erase {
-		r.erase(f, key)
+	if f.Kind == subject.Seal || f.Kind == subject.Erase {
+		r.remove(f, key)
 		return
 	}
 	at := r.runs[key]

@@ -46,11 +46,11 @@ func filled(t *testing.T, frames ...*frame.Frame) *memory.Log {
 func TestVerify_FindsNothingInAWholeLog(t *testing.T) {
 	t.Parallel()
 	a, b := chain(named("a")), chain(named("b"))
-	r, err := logverify.Verify(t.Context(), filled(t, a[0], b[0], b[1], a[1], b[2], a[2]))
+	r, err := logverify.Verify(t.Context(), filled(t, a[0], b[0], b[1], a[1], b[2], a[2]), nil)
 	require.NoError(t, err)
 	require.Equal(t, &logverify.Report{Frames: 6, Events: 4, Runs: 2, Last: 6}, r)
 
-	r, err = logverify.Verify(t.Context(), memory.New())
+	r, err = logverify.Verify(t.Context(), memory.New(), nil)
 	require.NoError(t, err)
 	require.Zero(t, *r)
 }
@@ -96,7 +96,7 @@ func TestVerify_NamesTheFrameAndItsRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log := filled(t, append(tc.frames(chain(run)), chain(named("sound"))...)...)
-			r, err := logverify.Verify(t.Context(), log)
+			r, err := logverify.Verify(t.Context(), log, nil)
 			require.NoError(t, err)
 			var got []place
 			for _, f := range r.Findings {
@@ -132,7 +132,7 @@ func (l forgetful) Follow(ctx context.Context, pos uint64, handle func([]*frame.
 func TestVerify_MissesFramesByTheirPositions(t *testing.T) {
 	t.Parallel()
 	frames := append(chain(named("a")), chain(named("b"))...)
-	r, err := logverify.Verify(t.Context(), forgetful{filled(t, frames...), func(pos uint64) bool { return pos <= 3 }})
+	r, err := logverify.Verify(t.Context(), forgetful{filled(t, frames...), func(pos uint64) bool { return pos <= 3 }}, nil)
 	require.NoError(t, err)
 	require.Equal(t, []logverify.Finding{{
 		Rule:    logverify.Frames,
@@ -145,12 +145,12 @@ func TestVerify_FailsWhereTheLogCannotBeRead(t *testing.T) {
 	t.Parallel()
 	log := filled(t, chain(named("a"))...)
 	log.FailReads(runlog.ErrUnavailable)
-	_, err := logverify.Verify(t.Context(), log)
+	_, err := logverify.Verify(t.Context(), log, nil)
 	require.ErrorIs(t, err, runlog.ErrUnavailable)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = logverify.Verify(ctx, filled(t, chain(named("a"))...))
+	_, err = logverify.Verify(ctx, filled(t, chain(named("a"))...), nil)
 	require.True(t, errors.Is(err, context.Canceled) || errors.Is(err, runlog.ErrUnavailable), err)
 }
 
@@ -163,17 +163,61 @@ func TestVerify_AcceptsErasedRuns(t *testing.T) {
 		require.NoError(t, err)
 	}
 	want := &logverify.Report{Frames: 11, Events: 6, Runs: 1, Erased: 2, Last: 11}
-	r, err := logverify.Verify(t.Context(), log) // marked only
+	r, err := logverify.Verify(t.Context(), log, nil) // marked only
 	require.NoError(t, err)
 	require.Equal(t, want, r)
 
 	require.NoError(t, log.Purge(t.Context(), &frame.Frame{Run: named("a")}))
-	r, err = logverify.Verify(t.Context(), log)
+	r, err = logverify.Verify(t.Context(), log, nil)
 	require.NoError(t, err)
 	require.Empty(t, r.Findings)
 
-	r, err = logverify.Verify(t.Context(), forgetful{log, func(pos uint64) bool { return pos == 5 || pos == 8 }})
+	r, err = logverify.Verify(t.Context(), forgetful{log, func(pos uint64) bool { return pos == 5 || pos == 8 }}, nil)
 	require.NoError(t, err)
 	require.Len(t, r.Findings, 1, "the end of run b is missing; run c is erased")
 	require.Equal(t, uint64(5), r.Findings[0].Pos)
+}
+
+// The frames of a sealed run are in the cold store. They are checked there, if it is available.
+func TestVerify_ReadsSealedRuns(t *testing.T) {
+	t.Parallel()
+	a, b, c := chain(named("a")), chain(named("b")), chain(named("c"))
+	log := filled(t, a[0], b[0], b[1], a[1], b[2], a[2], c[0], c[1], c[2])
+	stored := map[subject.Run][]*frame.Frame{}
+	for _, id := range []string{"a", "b", "c"} {
+		frames, err := log.Run(t.Context(), named(id))
+		require.NoError(t, err)
+		stored[named(id)] = frames
+		var positions []uint64
+		for _, f := range frames {
+			positions = append(positions, f.Pos)
+		}
+		require.NoError(t, log.Seal(t.Context(), named(id), frames[2].Head(), positions))
+		require.NoError(t, log.Drop(t.Context(), named(id)))
+	}
+	_, err := log.Mark(t.Context(), named("c"), frame.Requested)
+	require.NoError(t, err)
+	r, err := logverify.Verify(t.Context(), log, nil)
+	require.NoError(t, err)
+	require.Equal(t, &logverify.Report{Frames: 4, Erased: 1, Sealed: 2, Last: 13}, r)
+
+	cold := func(_ context.Context, run subject.Run) ([]*frame.Frame, error) {
+		if frames, ok := stored[run]; ok {
+			return frames, nil
+		}
+		return nil, frame.ErrDamaged
+	}
+	r, err = logverify.Verify(t.Context(), log, cold)
+	require.NoError(t, err)
+	require.Equal(t, &logverify.Report{Frames: 10, Events: 4, Runs: 2, Erased: 1, Sealed: 2, Last: 13}, r)
+
+	stored[named("a")] = stored[named("b")]
+	delete(stored, named("b"))
+	r, err = logverify.Verify(t.Context(), log, cold)
+	require.NoError(t, err)
+	require.Len(t, r.Findings, 2)
+	for i, id := range []string{"a", "b"} {
+		require.Equal(t, logverify.Cold, r.Findings[i].Rule)
+		require.Equal(t, id, r.Findings[i].RunID)
+	}
 }

@@ -24,6 +24,10 @@ var ErrNotFound = errors.New("run not in log")
 // ErrErased means that the run was erased. It is an ErrNotFound.
 var ErrErased = fmt.Errorf("%w: it was erased", ErrNotFound)
 
+// ErrSealed means that the run's frames are in the cold store, which a plain log does not read: see
+// package cold.
+var ErrSealed = errors.New("the run is in the cold store")
+
 // ErrActive means that a run has not ended, so it cannot be erased.
 var ErrActive = errors.New("run has not ended")
 

@@ -23,7 +23,7 @@ func TestNewErase_ListsThePositionsAsRanges(t *testing.T) {
 	require.Empty(t, events)
 	e, err := f.Erasure()
 	require.NoError(t, err)
-	require.Equal(t, uint64(5), e.Count())
+	require.Equal(t, uint64(5), e.Positions.Count())
 }
 
 func TestErasure_RejectsPositionsOutOfOrder(t *testing.T) {

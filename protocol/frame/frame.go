@@ -1,9 +1,10 @@
 // Package frame defines the unit of the run log: the events that one step of a run appended, all or
 // none.
 //
-// The body of a run's first frame is its record, that of the frame that erases it an Erasure. The
-// body of every other frame is the JSON array of its events. The headers allow filtering without parsing the body. They also chain each frame to
-// the previous one by hash, so that a scrubber finds a flipped bit.
+// The body of a run's first frame is its record, that of the frame that seals it a Sealing, that of the
+// frame that erases it an Erasure. The body of every other frame is the JSON array of its events. The
+// headers allow filtering without parsing the body. They also chain each frame to the previous one by
+// hash, so that a scrubber finds a flipped bit.
 package frame
 
 import (
@@ -201,6 +202,13 @@ func Parse(subj string, get func(string) string, body []byte) (*Frame, error) {
 // ErrDamaged means that a frame's content does not match its hash, or the chain is broken.
 var ErrDamaged = errors.New("frame damaged")
 
+// Restore returns a stored frame with the hash of its content. The caller compares the hash of the last
+// frame of a chain, which covers all of them.
+func Restore(f Frame) *Frame {
+	f.Hash = f.sum()
+	return &f
+}
+
 // Verify checks the frame against its own hash.
 func (f *Frame) Verify() error {
 	if got := f.sum(); got != f.Hash {
@@ -249,9 +257,9 @@ func (f *Frame) Record() (*wire.RunRecord, error) {
 	return wire.ParseRunRecord(f.Body)
 }
 
-// Events reads the frame's events; none for a run's first frame, and for the one that erases it.
+// Events reads the frame's events; none for a run's first frame, and for those that seal and erase it.
 func (f *Frame) Events() ([]wire.Event, error) {
-	if f.Kind.Begins() || f.Kind == subject.Erase {
+	if f.Kind.Begins() || f.Kind == subject.Seal || f.Kind == subject.Erase {
 		return nil, nil
 	}
 	return wire.ParseEvents(f.Body)

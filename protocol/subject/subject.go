@@ -27,12 +27,15 @@ const (
 	Open  Kind = "open"  // the run was opened by an external executor: not queued
 	Step  Kind = "step"  // the run advanced
 	Wake  Kind = "wake"  // a wait ended: queued for a dispatcher
-	End   Kind = "end"   // the run ended; only Erase may follow
+	End   Kind = "end"   // the run ended; only Seal and Erase may follow
+	Seal  Kind = "seal"  // the run's other frames are in the cold store, and are removed from the log; only Erase may follow
 	Erase Kind = "erase" // the run is erased: its other frames are removed, and readers delete what they have of it
 )
 
 // Valid reports whether k is one of these kinds.
-func (k Kind) Valid() bool { return k.Begins() || k == Step || k == Wake || k == End || k == Erase }
+func (k Kind) Valid() bool {
+	return k.Begins() || k == Step || k == Wake || k == End || k == Seal || k == Erase
+}
 
 // Begins reports whether a frame of the kind is a run's first and holds its record.
 func (k Kind) Begins() bool { return k == Start || k == Open }
@@ -44,6 +47,12 @@ func Queue() []string {
 
 // Erasures matches the frames of all tenants that mark a run as erased.
 const Erasures = prefix + ".*.*.*." + string(Erase)
+
+// Seals matches the frames of all tenants that mark a run as sealed, Ends those that end a run.
+const (
+	Seals = prefix + ".*.*.*." + string(Seal)
+	Ends  = prefix + ".*.*.*." + string(End)
+)
 
 // Run names the subjects of one run. An empty WorkflowID matches any workflow.
 type Run struct{ Tenant, WorkflowID, RunID string }

@@ -7,6 +7,8 @@ import (
 
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/retry"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
 )
@@ -63,8 +65,12 @@ func (s *Service) backfillStep(ctx context.Context) (int, error) {
 	var marks []store.Mark
 	for i := range rows {
 		run, err := project.Load(ctx, s.store, rows[i])
-		if errors.Is(err, store.ErrDamaged) && s.erasedMeanwhile(rows[i].Key) {
+		if errors.Is(err, runlog.ErrErased) || errors.Is(err, store.ErrDamaged) && s.erasedMeanwhile(rows[i].Key) {
 			continue // FillFacts ignores it
+		}
+		if errors.Is(err, frame.ErrDamaged) || errors.Is(err, runlog.ErrSealed) { // what the row has is all there is
+			rows[i].Facts.Known = true
+			continue
 		}
 		if err != nil {
 			return 0, err

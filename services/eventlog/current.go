@@ -126,7 +126,7 @@ func (s *Service) failure(key store.Key, err error) error {
 		return runNotFound(key)
 	case errors.Is(err, runlog.ErrUnavailable):
 		return unavailable("the run log cannot be reached").Wrap(err)
-	case errors.Is(err, frame.ErrDamaged):
+	case errors.Is(err, frame.ErrDamaged), errors.Is(err, runlog.ErrSealed): // a host without its cold store
 		return damaged(key).Wrap(err)
 	case errors.Is(err, store.ErrDamaged) && s.erasedMeanwhile(key):
 		return runNotFound(key)

@@ -14,3 +14,6 @@ func (s *Service) Rebuilds() int64 { return s.ingest.Stats().Rebuilds }
 
 // ForgetViews drops the snapshots of ended runs, which are served without the store.
 func (s *Service) ForgetViews() { s.views.clear() }
+
+// Refused counts the frames that did not fit their run.
+func (s *Service) Refused() int64 { return s.ingest.Stats().Refused }

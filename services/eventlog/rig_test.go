@@ -78,7 +78,11 @@ func newStoppedRigOn(t testing.TB, read eventlog.Log, log *memory.Log, path stri
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	faulty := &faultyStore{Store: s}
-	svc, err := eventlog.New(cfg, eventlog.Deps{Log: read, Store: faulty, Logger: quiet})
+	deps := eventlog.Deps{Log: read, Store: faulty, Logger: quiet}
+	if l, ok := read.(tieredLog); ok {
+		deps.Cold = l.store
+	}
+	svc, err := eventlog.New(cfg, deps)
 	require.NoError(t, err)
 
 	srv := rpc.NewServer(quiet, nil, nil)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/internal/runlog/cold"
 	"waybill.dev/waybill/internal/share"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	"waybill.dev/waybill/services/eventlog/hub"
@@ -70,8 +71,10 @@ type Log interface {
 
 // Deps are the dependencies; the caller owns and closes them.
 type Deps struct {
-	Log    Log
-	Store  store.Store
+	Log   Log
+	Store store.Store
+	// Cold has the frames of sealed runs; nil if there are none.
+	Cold   cold.Reader
 	Logger *slog.Logger
 	// Clock returns the creation time of bundles; nil means time.Now.
 	Clock func() time.Time
@@ -111,6 +114,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if d.Clock == nil {
 		d.Clock = time.Now
 	}
+	d.Store = withCold{d.Store, d.Cold, d.Log}
 	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
 	s.ends = &ends{ask: d.Log.Newest, limit: cfg.FreshTimeout}
 	s.pages, s.backlogs = share.NewTurns(maxPages), share.NewTurns(maxBacklogs)
@@ -135,6 +139,17 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Ready returns nil if the store keeps up with the log, otherwise the reason.
 func (s *Service) Ready() error { return s.ingest.Ready() }
+
+// Past returns when the store holds the log up to a position. Errors: runlog.ErrUnavailable if it does
+// not get there in time.
+func (s *Service) Past(ctx context.Context, pos uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.FreshTimeout)
+	defer cancel()
+	if err := s.ingest.Wait(ctx, pos); err != nil {
+		return fmt.Errorf("%w: the read model is not at %d: %w", runlog.ErrUnavailable, pos, err)
+	}
+	return nil
+}
 
 // Compare checks whether the log still has what was read from it. A host with a log server of
 // another operator calls it every second.

@@ -225,6 +225,9 @@ func (s *sent) frames(ctx context.Context, host *harness.Host) (stop func()) {
 			if slices.Contains([]subject.Kind{subject.Start, subject.Open}, kind) {
 				name = "RunRecord"
 			}
+			if kind == subject.Seal || kind == subject.Erase {
+				name = "RemovedFrames"
+			}
 			s.message(name, m.Headers(), m.Data())
 			_ = m.Ack()
 		}

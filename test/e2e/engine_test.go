@@ -19,17 +19,24 @@ import (
 	"waybill.dev/waybill/test/harness"
 )
 
-// upgraded continues a run of a stopped host like a host of the next engine version.
-func upgraded(t *testing.T, h *harness.Host, runID string) {
+// openLog opens the log of a stopped host.
+func openLog(t *testing.T, h *harness.Host) (*jetstream.Log, func()) {
 	t.Helper()
 	srv, err := natsd.Start(t.Context(), natsd.Config{Dir: filepath.Join(h.Dir(), "nats"), Log: slog.New(slog.DiscardHandler)}, "newer")
 	require.NoError(t, err)
-	defer srv.Stop()
 	nc, err := srv.Connect("newer")
 	require.NoError(t, err)
-	defer nc.Close()
 	log, err := jetstream.Open(t.Context(), nc, jetstream.DefaultConfig())
 	require.NoError(t, err)
+	return log, func() {
+		nc.Close()
+		srv.Stop()
+	}
+}
+
+// upgraded continues a run like a host of the next engine version.
+func upgraded(t *testing.T, log *jetstream.Log, runID string) {
+	t.Helper()
 	last, err := log.Last(t.Context(), subject.Run{Tenant: "acme", RunID: runID})
 	require.NoError(t, err)
 	payload := json.RawMessage(`{"level":"info","message":"of a later version"}`)
@@ -57,10 +64,17 @@ func TestEngine_ARunOfALaterVersionIsReadAndNotExecuted(t *testing.T) {
 		}, time.Minute, 10*time.Millisecond)
 	}
 	status("waiting-approval")
+	twice := start(t, c, putPair(t, c))
+	_, err := c.Finish(within(t, time.Minute), twice)
+	require.NoError(t, err)
 	h.Kill()
-	upgraded(t, h, id)
+	log, stop := openLog(t, h)
+	upgraded(t, log, id)
+	older := recordOtherwise(t, log, twice, "b")
+	stop()
 	h.Launch()
 	c = h.Client(testKey)
+	t.Run("a run of an earlier version", func(t *testing.T) { checkDivergence(t, c, older) })
 
 	for path, body := range map[string]string{
 		"/cancel": `{}`, ":pause": `{}`, ":resume": `{}`, ":fork": `{"mode":"replay","fromSeq":0}`, "/interrupts/gate": `{"resumeValue":{"action":"accept"}}`,

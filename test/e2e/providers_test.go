@@ -77,12 +77,18 @@ func TestProviders_StepDownToTheFormThatTheServerAccepts(t *testing.T) {
 		_, _ = fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"content":"{\"ok\":true}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`+"\n\ndata: [DONE]\n\n")
 	}))
 	t.Cleanup(server.Close)
-	c := harness.Start(t, "--provider", "box="+server.URL).Client("dev-key")
+	c := harness.Start(t, "--provider", "box="+server.URL, "--prompt-observability", "full").Client("dev-key")
 	id := startFlow(t, c, "step", structuredFlow("step", ""))
 	events, err := c.Finish(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, "run.started node.started log.appended provider.usage node.completed run.completed", typeLine(events))
-	require.Contains(t, string(events[2].Payload), `"schemaForm":"words"`)
+	require.Equal(t, "run.started node.started prompt.composed prompt.composed prompt.composed prompt.composed "+
+		"log.appended provider.usage node.completed run.completed", typeLine(events))
+	require.Contains(t, string(events[6].Payload), `"schemaForm":"words"`)
+	for i, form := range []string{`"schema":`, `"schemaForm":"tool"`, `"schemaForm":"json_object"`, "JSON Schema of the document"} {
+		var p struct{ Composed string }
+		require.NoError(t, json.Unmarshal(events[2+i].Payload, &p))
+		require.Contains(t, p.Composed, form, "the prompt has the form of its schema")
+	}
 	require.EqualValues(t, 4, calls.Load())
 	require.Equal(t, typeLine(events), replayed(t, c, id))
 	require.EqualValues(t, 4, calls.Load(), "a replay makes no call")

@@ -75,6 +75,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringVar(&h.Log.NATSAddr, "nats-addr", "", "address where NATS clients can read run events (user = tenant, password = API key); empty disables it")
 	f.StringVar(&h.DataDir, "data-dir", ".waybill", "directory of all state")
 	f.StringVar(&h.Log.Durability, "durability", h.Log.Durability, "sync: an acknowledged write is on disk; process: it survives a process crash, but not a power failure")
+	f.StringVar(&h.Log.HotWindow, "hot-window", h.Log.HotWindow, "how long an ended run stays in the run log before it moves to the cold store, such as 24h or 7d; unlimited keeps it in the log")
 	hostflags.Recovery(f, &h.Log.Recovery)
 	f.IntVar(&h.Envelopes.MaxInlineBytes, "max-inline-media-bytes", h.Envelopes.MaxInlineBytes, "maximum size of an asset recorded inline in its event; larger assets are stored and recorded as a URL")
 	f.IntVar(&h.Envelopes.MaxMediaBytes, "max-media-base64-bytes", h.Envelopes.MaxMediaBytes, "maximum size of an asset accepted from a model, in base64 characters")

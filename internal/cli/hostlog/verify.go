@@ -31,7 +31,11 @@ import (
 	"waybill.dev/waybill/internal/logverify"
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/obs"
+	"waybill.dev/waybill/internal/runlog/cold"
+	"waybill.dev/waybill/internal/runlog/cold/sqlite"
 	"waybill.dev/waybill/internal/runlog/jetstream"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 // Command is `waybill log`.
@@ -54,7 +58,8 @@ func logVerifyCommand(s *session.Session) *cobra.Command {
 		Short: "Verify that a host's stored log is intact",
 		Long: `Reads the whole log of a host and checks that it is intact. Every frame must exist and match
 its hash, the frames of a run must be chained, no frame may follow the end of a run, and the events
-must pass the checks of run verify. In the audit log, it checks the hash chain of each tenant and
+must pass the checks of run verify. Sealed runs are read from the cold store in --data-dir; with
+--nats they are only counted. In the audit log, it checks the hash chain of each tenant and
 the signatures of the checkpoints.
 
 With --nats, it reads the log of a running host. Without it, it reads the log in --data-dir of a
@@ -101,6 +106,8 @@ type verifiedLog struct {
 	files []natsd.Damage
 	// running means that the log was read with --nats.
 	running bool
+	// coldRead means that sealed runs were read.
+	coldRead bool
 	// unaudited is why the audit log was not verified.
 	unaudited string
 }
@@ -120,10 +127,36 @@ func (o *logVerifyOptions) verify(ctx context.Context, stderr io.Writer) (*verif
 		return nil, natsstore.ReadError(err)
 	}
 	r := &verifiedLog{audits: map[string]audit.Result{}, files: files, running: o.nats.URL != ""}
-	if r.log, err = logverify.Verify(ctx, runs); err != nil {
+	sealed, closeCold, err := o.openCold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeCold()
+	if r.log, err = logverify.Verify(ctx, runs, sealed); err != nil {
 		return nil, natsstore.ReadError(err)
 	}
+	r.coldRead = sealed != nil
 	return r, o.audit(ctx, nc, r)
+}
+
+// openCold opens the cold store in the data directory; nil if there is none, or with --nats.
+func (o *logVerifyOptions) openCold(ctx context.Context) (logverify.ReadCold, func(), error) {
+	path := filepath.Join(o.dataDir, "cold.db")
+	if _, err := os.Stat(path); o.nats.URL != "" || err != nil {
+		return nil, func() {}, nil //nolint:nilerr // runs that the log says are sealed are then reported as unread
+	}
+	store, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	read := func(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
+		frames, err := cold.All(ctx, store, run)
+		if errors.Is(err, cold.ErrNotFound) {
+			return nil, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
+		}
+		return frames, err
+	}
+	return read, func() { _ = store.Close() }, nil
 }
 
 // connect connects to the NATS server of the log, or starts one for the data directory.
@@ -210,7 +243,7 @@ func (o *logVerifyOptions) key() (*audit.Key, error) {
 
 func (r *verifiedLog) about() map[string]any {
 	return map[string]any{
-		"frames": r.log.Frames, "events": r.log.Events, "runs": r.log.Runs, "erasedRuns": r.log.Erased, "lastPosition": r.log.Last,
+		"frames": r.log.Frames, "events": r.log.Events, "runs": r.log.Runs, "erasedRuns": r.log.Erased, "sealedRuns": r.log.Sealed, "lastPosition": r.log.Last,
 		"auditedTenants": len(r.audits), "findingsLeftOut": r.log.More,
 	}
 }
@@ -257,6 +290,18 @@ func (r *verifiedLog) checks() []verdict.Check {
 		if d.Outcome != natsd.Repaired {
 			files.Found(d, fmt.Sprintf("%s at %d: %s (stream %s, sequence %d)", d.File, d.Offset, d.What, d.Stream, d.Sequence))
 		}
+	}
+	sealed := verdict.Check{Name: "cold-store", Status: verdict.OK, Detail: "the cold store has every sealed run, unchanged"}
+	if r.log.Sealed > 0 && !r.coldRead {
+		sealed.Status, sealed.Detail = verdict.Skipped, fmt.Sprintf("needs --data-dir with cold.db: %d sealed runs were not read", r.log.Sealed)
+	}
+	for _, f := range r.log.Findings {
+		if f.Rule == logverify.Cold {
+			sealed.Found(f, describe(f))
+		}
+	}
+	if r.log.Sealed > 0 {
+		out = append(out, sealed)
 	}
 	return append(out, chain, marks, files)
 }

@@ -47,12 +47,14 @@ func (l *Log) tryMark(ctx context.Context, run subject.Run, why frame.Cause) (ma
 		return false, fmt.Errorf("%w: %w", frame.ErrDamaged, err)
 	case kind == subject.Erase:
 		return false, l.Keep(ctx, last.Sequence)
-	case kind != subject.End && !damaged(raws):
+	case kind != subject.End && kind != subject.Seal && !damaged(raws):
 		return false, fmt.Errorf("%w: %s", runlog.ErrActive, run.RunID)
 	}
-	positions := make([]uint64, len(raws))
-	for i, m := range raws {
-		positions[i] = m.Sequence
+	var positions []uint64
+	for _, m := range raws {
+		if kind != subject.Seal { // otherwise that frame lists them, and stays
+			positions = append(positions, m.Sequence)
+		}
 	}
 	// A damaged frame may have no readable headers. The chain of an erased run is not checked.
 	end, _ := strconv.Atoi(last.Header.Get(frame.HeaderLast))
@@ -87,9 +89,16 @@ func (l *Log) raw(ctx context.Context, run subject.Run) (out []*js.RawStreamMsg,
 	}
 }
 
-func isErase(m *js.RawStreamMsg) bool {
-	_, kind, err := subject.Parse(m.Subject)
-	return err == nil && kind == subject.Erase
+// kindOf returns the kind of a message; empty if it is no frame.
+func kindOf(m *js.RawStreamMsg) subject.Kind {
+	_, kind, _ := subject.Parse(m.Subject)
+	return kind
+}
+
+// isMark reports whether a message explains removed frames. It stays.
+func isMark(m *js.RawStreamMsg) bool {
+	kind := kindOf(m)
+	return kind == subject.Erase || kind == subject.Seal
 }
 
 // Remaining returns the frames that are still there; see runlog.Eraser.
@@ -97,7 +106,7 @@ func (l *Log) Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame,
 	raws, err := l.raw(ctx, mark.Run)
 	var out []*frame.Frame
 	for _, m := range raws {
-		if f, perr := parseRaw(m); perr == nil && f.Kind != subject.Erase {
+		if f, perr := parseRaw(m); perr == nil && !isMark(m) {
 			out = append(out, f)
 		}
 	}
@@ -114,16 +123,21 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 	if of, err := mark.Erasure(); err == nil && of.Cause == frame.Expired {
 		remove = natslink.DropMessage
 	}
+	return l.remove(ctx, mark.Run, raws, remove)
+}
+
+// remove removes the frames of a run, except its marks, the last one first.
+func (l *Log) remove(ctx context.Context, run subject.Run, raws []*js.RawStreamMsg, by func(context.Context, js.Stream, uint64) error) error {
 	for _, m := range slices.Backward(raws) {
-		if isErase(m) {
+		if isMark(m) {
 			continue
 		}
-		err := l.link.Ask(ctx, func(ctx context.Context) error { return remove(ctx, l.leader, m.Sequence) })
+		err := l.link.Ask(ctx, func(ctx context.Context) error { return by(ctx, l.leader, m.Sequence) })
 		switch {
 		case errors.Is(err, natslink.ErrDenied):
 			return fmt.Errorf("%w: %w", runlog.ErrPermanent, err)
 		case err != nil:
-			return fmt.Errorf("%w: erase run %s: %w", runlog.ErrUnavailable, mark.Run.RunID, err)
+			return fmt.Errorf("%w: remove the frames of run %s: %w", runlog.ErrUnavailable, run.RunID, err)
 		}
 	}
 	return l.Keep(ctx, 0)

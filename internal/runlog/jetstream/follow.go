@@ -172,8 +172,8 @@ func (l *Log) End(ctx context.Context) (uint64, error) {
 // Newest returns the position of the last frame that is there; see runlog.Follower.
 func (l *Log) Newest(ctx context.Context) (uint64, error) {
 	state, err := l.state(ctx)
-	// The mark of an erased run is behind its frames and stays, so erased frames are never the last.
-	if err != nil || lost(state) <= l.erased.frames.Load() {
+	// The mark of a run is behind its frames and stays, so removed frames are never the last.
+	if err != nil || lost(state) <= l.erased.frames() {
 		return state.LastSeq, err
 	}
 	var last *js.RawStreamMsg

@@ -194,6 +194,9 @@ func pauseAfter(err error) time.Duration {
 // acknowledgement was lost?
 func (l *Log) settle(ctx context.Context, f *frame.Frame, after uint64) (uint64, error) {
 	frames, err := from(ctx, f.Run, after+1, 1, l.get)
+	if errors.Is(err, runlog.ErrSealed) {
+		return 0, errors.Join(fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after), err)
+	}
 	if err != nil && !errors.Is(err, runlog.ErrNotFound) {
 		return 0, err
 	}
@@ -218,13 +221,17 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	if err != nil {
 		return nil, readError("last frame", run, err)
 	}
-	if isErase(raw) {
-		if err := l.Keep(ctx, raw.Sequence); err != nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
+	kind := kindOf(raw)
+	if kind != subject.Erase && kind != subject.Seal {
+		return l.keeping(ctx, raw)
 	}
-	return l.keeping(ctx, raw)
+	if err := l.Keep(ctx, raw.Sequence); err != nil {
+		return nil, err
+	}
+	if kind == subject.Seal {
+		return nil, sealed(run)
+	}
+	return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
 }
 
 // all reads all frames of a run, from any server.
@@ -339,7 +346,8 @@ func (l *Log) shortPage(ctx context.Context, run subject.Run, frames []*frame.Fr
 	return read, damaged
 }
 
-// collect collects the frames of a run up to its end, or to a damaged one.
+// collect collects the frames of a run up to its end, or to a damaged one. The run may be sealed during
+// the read: then damaged is runlog.ErrSealed.
 func collect(frames *[]*frame.Frame, damaged *error, heard func()) func(*js.RawStreamMsg) (bool, error) {
 	return func(raw *js.RawStreamMsg) (bool, error) {
 		f, err := parseRaw(raw)
@@ -348,6 +356,10 @@ func collect(frames *[]*frame.Frame, damaged *error, heard func()) func(*js.RawS
 			return false, nil
 		}
 		heard()
+		if f.Kind == subject.Seal { // the frames between are being removed, or are
+			*damaged = sealed(f.Run)
+			return false, nil
+		}
 		*frames = append(*frames, f)
 		return f.Kind != subject.End, nil // nothing follows an end
 	}

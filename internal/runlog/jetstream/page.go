@@ -15,6 +15,11 @@ import (
 // First returns the frame of the run's record; see runlog.Pager.
 func (l *Log) First(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	f, err := first(ctx, run, l.get)
+	if errors.Is(err, runlog.ErrNotFound) {
+		if _, lerr := l.Last(ctx, run); errors.Is(lerr, runlog.ErrSealed) {
+			return nil, lerr
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ func from(ctx context.Context, run subject.Run, pos uint64, limit int, get gette
 		if f.Kind == subject.Erase { // the run's frames are being removed, or are
 			return out, nil
 		}
+		if f.Kind == subject.Seal {
+			return nil, sealed(run)
+		}
 		out, size = append(out, f), size+len(f.Body)
 		if f.Kind == subject.End { // nothing follows an end
 			return out, nil

@@ -30,6 +30,9 @@ func (l *Log) Mark(ctx context.Context, run subject.Run, why frame.Cause) (marke
 	switch last := frames[len(frames)-1]; {
 	case last.Kind == subject.Erase:
 		return false, nil
+	case last.Kind == subject.Seal: // it lists the positions, and stays
+		l.store(frame.NewErase(last.Run, last.Head(), nil, why))
+		return true, nil
 	case last.Kind != subject.End && frame.VerifyChain(frames) == nil:
 		return false, fmt.Errorf("%w: %s", runlog.ErrActive, run.RunID)
 	default:
@@ -47,7 +50,7 @@ func (l *Log) Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame,
 	}
 	var out []*frame.Frame
 	for _, i := range l.runs[keyOf(mark.Run)] {
-		if f := *l.frames[i]; f.Kind != subject.Erase && f.Verify() == nil {
+		if f := *l.frames[i]; !isMark(&f) && f.Verify() == nil {
 			out = append(out, &f)
 		}
 	}
@@ -61,10 +64,19 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 	if err := l.readable(ctx); err != nil {
 		return err
 	}
-	key := keyOf(mark.Run)
+	l.remove(mark.Run)
+	return nil
+}
+
+// isMark reports whether a frame explains removed frames. It stays.
+func isMark(f *frame.Frame) bool { return f.Kind == subject.Erase || f.Kind == subject.Seal }
+
+// remove removes the frames of a run, except its marks. The caller holds mu.
+func (l *Log) remove(run subject.Run) {
+	key := keyOf(run)
 	l.runs[key] = slices.DeleteFunc(l.runs[key], func(i int) bool {
 		f := l.frames[i]
-		if f.Kind == subject.Erase {
+		if isMark(f) {
 			return false
 		}
 		l.ready = slices.DeleteFunc(l.ready, func(it *item) bool { return it.frame == f })
@@ -72,7 +84,6 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 		l.frames[i] = nil
 		return true
 	})
-	return nil
 }
 
 // Erasures delivers erasures; see runlog.Eraser.

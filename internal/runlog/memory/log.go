@@ -76,7 +76,11 @@ func (l *Log) settle(f *frame.Frame, chain []int, after uint64) (uint64, error) 
 			break
 		}
 	}
-	return 0, fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
+	err := fmt.Errorf("%w: run %s after position %d", runlog.ErrConflict, f.Run.RunID, after)
+	if n := len(chain); n > 0 && l.frames[chain[n-1]].Kind == subject.Seal {
+		err = errors.Join(err, sealed(f.Run))
+	}
+	return 0, err
 }
 
 func (l *Log) store(f *frame.Frame) uint64 {
@@ -107,15 +111,24 @@ func (l *Log) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) 
 	if err := l.readable(ctx); err != nil {
 		return nil, err
 	}
-	var out []*frame.Frame
+	var (
+		out    []*frame.Frame
+		hidden error
+	)
 	for _, i := range l.runs[keyOf(run)] {
 		f := *l.frames[i]
-		if f.Kind == subject.Erase {
+		switch f.Kind {
+		case subject.Erase:
 			return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
+		case subject.Seal:
+			hidden = sealed(run)
 		}
 		if matches(run, &f) {
 			out = append(out, &f)
 		}
+	}
+	if hidden != nil {
+		return nil, hidden
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%w: %s", runlog.ErrNotFound, run.RunID)
@@ -141,8 +154,11 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	}
 	for _, i := range slices.Backward(l.runs[keyOf(run)]) {
 		f := *l.frames[i]
-		if f.Kind == subject.Erase {
+		switch f.Kind {
+		case subject.Erase:
 			return nil, fmt.Errorf("%w: %s", runlog.ErrErased, run.RunID)
+		case subject.Seal:
+			return nil, sealed(run)
 		}
 		if matches(run, &f) {
 			return &f, f.Verify()

@@ -39,6 +39,9 @@ func (l *Log) TenantPage(ctx context.Context, tenant string, after, upTo uint64,
 	var out []*frame.Frame
 	size := 0
 	for pos := after; pos < min(upTo, uint64(len(l.frames))); pos++ {
+		if l.frames[pos] == nil {
+			continue
+		}
 		f := *l.frames[pos]
 		if f.Run.Tenant != tenant {
 			continue

@@ -121,7 +121,7 @@ func eraseShowsMark(t *testing.T, l Full) {
 	require.Equal(t, c.run, mark.Run)
 	e, err := mark.Erasure()
 	require.NoError(t, err)
-	require.Equal(t, [][2]uint64{{frames[0].Pos, frames[len(frames)-1].Pos}}, e.Positions)
+	require.Equal(t, frame.Positions{{frames[0].Pos, frames[len(frames)-1].Pos}}, e.Positions)
 }
 
 func eraseDeliversMark(t *testing.T, l Full) {

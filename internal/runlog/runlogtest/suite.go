@@ -25,6 +25,7 @@ type Full interface {
 	runlog.Queue
 	runlog.Follower
 	runlog.Eraser
+	runlog.Sealer
 }
 
 // patience limits every wait of the suite; a correct log needs milliseconds, or its retry delay.
@@ -73,6 +74,11 @@ func Run(t *testing.T, open func(t *testing.T) Full) {
 		{"erase/removes the frames of one run", eraseRemovesFrames},
 		{"erase/shows the mark to followers", eraseShowsMark},
 		{"erase/delivers a mark until it is handled", eraseDeliversMark},
+		{"seal/finds ended runs", sealFindsEndedRuns},
+		{"seal/marks ended runs only", sealMarksEndedRuns},
+		{"seal/hides a marked run, and keeps its id", sealHidesRun},
+		{"seal/shows the mark to followers", sealShowsMark},
+		{"seal/leaves erasure possible", sealedRunsAreErased},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

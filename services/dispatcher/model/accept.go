@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/node"
+	"waybill.dev/waybill/services/dispatcher/provider"
 )
 
 // acceptAnswer turns a clean answer into the node's result.
@@ -19,6 +20,8 @@ func (e *emission) acceptAnswer(ctx context.Context, a answer, out *outbox) verd
 		return e.acceptValue(ctx, a, e.extract(a), out)
 	case e.expected.kind != "" || e.contract != nil || len(a.Media) > 0:
 		return e.acceptEnvelopes(ctx, a, e.extract(a), out)
+	case strings.TrimSpace(a.Text) == "" && (a.Thought || a.Stop == provider.StopUnknown): // it thought, or called a tool
+		return verdict{failure: parseFailure(a.Text, e.extract(a))}
 	default:
 		return out.completeNode(e.task.textOutput(a.Text))
 	}

@@ -102,6 +102,7 @@ func problemList(problems []projection.Problem) string {
 // repaired.
 func (e *emission) extract(a answer) extraction {
 	x := extract(a.Text)
+	x.thought = x.thought || a.Thought && strings.TrimSpace(a.Text) == ""
 	if e.repairs {
 		if d, ok := x.repair(a.Text); ok {
 			x.documents = []document{d}

@@ -108,6 +108,9 @@ func callOf(req provider.Request) prompt.Call {
 	if len(req.Schema) > 0 {
 		call.SchemaName = req.SchemaName
 	}
+	if req.Via == provider.ViaTool && len(req.Schema) > 0 || req.Via == provider.ViaObject {
+		call.SchemaForm = req.Via.Name()
+	}
 	for _, m := range req.Messages {
 		call.Messages = append(call.Messages, prompt.Message{Role: m.Role, Content: m.Content})
 	}

@@ -13,8 +13,10 @@ import (
 // Call is the text of a model call: all that the model is sent, those parts included that the host
 // adds.
 type Call struct {
-	System     string          `json:"system,omitempty"`
-	Messages   []Message       `json:"messages"`
+	System   string    `json:"system,omitempty"`
+	Messages []Message `json:"messages"`
+	// SchemaForm is how the vendor gets the schema, if not as the format of the answer.
+	SchemaForm string          `json:"schemaForm,omitempty"`
 	SchemaName string          `json:"schemaName,omitempty"`
 	Schema     json.RawMessage `json:"schema,omitempty"`
 }

@@ -18,6 +18,8 @@ type Collector struct {
 	calls  []ToolCall
 	size   int
 	held   *Delta // only with tokens
+	// texts and thoughts read the pieces of servers that repeat them; not with tokens.
+	texts, thoughts pieces
 }
 
 // NewCollector returns a collector for an answer of the model; emit may be nil.
@@ -54,8 +56,73 @@ func (c *Collector) CheckSize(n int) error {
 // Size is the number of bytes added so far.
 func (c *Collector) Size() int { return c.size }
 
-// Add adds the next piece. An error ends the call: the answer is too long, or emit failed.
+// Add adds the next piece. An error ends the call: the answer is too long, the server contradicts itself,
+// or emit failed.
 func (c *Collector) Add(d Delta) error {
+	if c.tokens {
+		return c.addToken(d)
+	}
+	if err := c.CheckSize(len(d.Text) + len(d.Thought)); err != nil {
+		return err
+	}
+	text, ok := c.texts.add(d.Text)
+	if !ok {
+		return newChangedError()
+	}
+	thought, ok := c.thoughts.add(d.Thought)
+	if !ok { // another thought
+		c.thoughts = pieces{}
+		thought, _ = c.thoughts.add(d.Thought)
+	}
+	if d.Text != "" || len(d.ToolCalls) > 0 { // thoughts precede it
+		thought += c.thoughts.flush()
+	}
+	d.Text, d.Thought = text, thought
+	return c.pass(d)
+}
+
+func newChangedError() *Error {
+	return &Error{
+		Code:      CodeUnavailable,
+		Message:   "the model's server repeats its text in each piece, and changed it",
+		Retryable: true,
+	}
+}
+
+// HeldText is text that is not passed on yet, in pieces. The zero HeldText is ready.
+type HeldText struct {
+	text   strings.Builder
+	pieces pieces
+}
+
+// Add adds a piece, and returns the number of bytes that it adds.
+func (h *HeldText) Add(piece string) (int, error) {
+	text, ok := h.pieces.add(piece)
+	if !ok {
+		return 0, newChangedError()
+	}
+	return h.text.WriteString(text)
+}
+
+// Text is the whole text.
+func (h *HeldText) Text() string {
+	h.text.WriteString(h.pieces.flush())
+	return h.text.String()
+}
+
+// pass counts a piece, keeps its text and calls, and emits it if there is anything in it.
+func (c *Collector) pass(d Delta) error {
+	if d.Text == "" && d.Thought == "" && len(d.ToolCalls) == 0 {
+		return nil
+	}
+	if err := c.keep(&d); err != nil {
+		return err
+	}
+	return c.send(d)
+}
+
+// keep counts a piece and keeps its text and calls.
+func (c *Collector) keep(d *Delta) error {
 	n := len(d.Text) + len(d.Thought)
 	for _, t := range d.ToolCalls {
 		n += len(t.ID) + len(t.Name) + len(t.Arguments)
@@ -67,8 +134,13 @@ func (c *Collector) Add(d Delta) error {
 	c.text.WriteString(d.Text)
 	c.calls = append(c.calls, d.ToolCalls...)
 	d.Model = c.model
-	if !c.tokens {
-		return c.send(d)
+	return nil
+}
+
+// addToken adds a token, and emits the one before.
+func (c *Collector) addToken(d Delta) error {
+	if err := c.keep(&d); err != nil {
+		return err
 	}
 	d.Token = true
 	if err := c.flush(); err != nil {
@@ -103,6 +175,9 @@ func (c *Collector) flush() error {
 // Finish emits the last piece and completes r, which describes the end of the answer, with the
 // text, the tool calls and the model. reason is the piece's FinishReason.
 func (c *Collector) Finish(r Result, reason string) (Result, error) {
+	if err := c.pass(Delta{Text: c.texts.flush(), Thought: c.thoughts.flush()}); err != nil {
+		return Result{}, err
+	}
 	r.Text, r.ToolCalls, r.Model = c.text.String(), c.calls, c.model
 	r.Usage = r.Usage.clamped()
 	last := Delta{Model: c.model}

@@ -158,7 +158,9 @@ type Media struct {
 type Result struct {
 	// Text is the joined text of all deltas.
 	Text string
-	Stop StopClass
+	// Thought means that the server sent thinking apart from the text, requested or not.
+	Thought bool
+	Stop    StopClass
 	// RawStop is the provider's own stop reason.
 	RawStop string
 	// RefusalText is the model's refusal. It may quote the prompt. After redaction it is recorded

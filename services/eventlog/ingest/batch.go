@@ -3,9 +3,11 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"waybill.dev/waybill/internal/lru"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/eventlog/project"
@@ -32,16 +34,17 @@ type result struct {
 	touched map[store.Key]bool
 	refused []error // frames that were not applied, and why
 	erased  map[store.Key]bool
+	sealed  seals
 }
 
 // runs returns the runs of a batch in the state of the store. A run without frames so far is
 // absent. On error nothing has changed, so it can be retried.
-func (p *projector) runs(ctx context.Context, frames []*frame.Frame) (map[store.Key]*project.Run, error) {
+func (p *projector) runs(ctx context.Context, frames []*frame.Frame, sealed seals) (map[store.Key]*project.Run, error) {
 	runs := make(map[store.Key]*project.Run, len(frames)/2)
 	for _, f := range frames {
 		key := project.Key(f.Run)
-		if _, ok := runs[key]; ok {
-			continue
+		if _, ok := runs[key]; ok || f.Kind == subject.Seal && sealed[key] != sealDamaged {
+			continue // the row does not change
 		}
 		if r, ok := p.hot.Get(key); ok {
 			runs[key] = r
@@ -64,7 +67,12 @@ func (p *projector) load(ctx context.Context, key store.Key) (*project.Run, erro
 	if err != nil {
 		return nil, err
 	}
-	return project.Load(ctx, p.store, row)
+	run, err := project.Load(ctx, p.store, row)
+	if errors.Is(err, frame.ErrDamaged) || errors.Is(err, runlog.ErrNotFound) || errors.Is(err, runlog.ErrSealed) {
+		// Of a sealed run. The next frame erases it, and the store does not know what it has of it.
+		err = fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	return run, err
 }
 
 // forget drops runs from memory.
@@ -75,9 +83,9 @@ func (p *projector) forget(all []store.Erasure) {
 }
 
 // projectAll applies the frames to their runs.
-func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run) result {
+func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run, sealed seals) result {
 	var (
-		res     result
+		res     = result{sealed: sealed}
 		changed = make(map[store.Key]bool, len(runs))
 		order   []store.Key
 	)
@@ -117,6 +125,14 @@ func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project
 		r.touch(key)
 		return false
 	}
+	if f.Kind == subject.Seal {
+		if r.sealed[key] == sealWhole {
+			r.batch.Sealed = append(r.batch.Sealed, key)
+		}
+		if run != nil || r.sealed[key] != sealDamaged {
+			return false
+		}
+	} // a run without a row is begun as a damaged one
 	if run == nil {
 		run, err = project.Begin(f)
 		runs[key] = run

@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/eventlog/hub"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
@@ -34,9 +35,16 @@ type Store interface {
 	store.Reader
 }
 
+// Log is the part of the run log that ingest uses.
+type Log interface {
+	runlog.Follower
+	// Run returns all frames of a run, also of a sealed one; see runlog.Reader.
+	Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error)
+}
+
 // Ingester applies the log. Create it with New.
 type Ingester struct {
-	log   runlog.Follower
+	log   Log
 	store Store
 	hub   *hub.Hub
 	slog  *slog.Logger
@@ -74,7 +82,7 @@ type Stats struct {
 // New returns an ingester. It caches up to hotBytes of active runs. onEmpty is called after the
 // store was emptied, onErase after runs were erased; nil disables it.
 func New(
-	log runlog.Follower, s Store, h *hub.Hub, hotBytes int, onEmpty func(), onErase func([]store.Erasure), logger *slog.Logger,
+	log Log, s Store, h *hub.Hub, hotBytes int, onEmpty func(), onErase func([]store.Erasure), logger *slog.Logger,
 ) *Ingester {
 	if onErase == nil {
 		onErase = func([]store.Erasure) {}
@@ -179,15 +187,21 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 		i.ending.asItWas()
 	}
 	i.ending.back(frames)
-	var runs map[store.Key]*project.Run
+	var (
+		runs  map[store.Key]*project.Run
+		whole []*frame.Frame
+		found seals
+	)
 	err := i.insist(ctx, func() (err error) {
-		runs, err = i.proj.runs(ctx, frames)
+		if whole, found, err = i.unseal(ctx, frames); err == nil {
+			runs, err = i.proj.runs(ctx, whole, found)
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	res := projectAll(frames, runs)
+	res := projectAll(whole, runs, found)
 	if err := i.insist(ctx, func() error { return i.store.Apply(ctx, res.batch) }); err != nil {
 		return err
 	}

@@ -130,6 +130,9 @@ type Batch struct {
 	// have some of them already.
 	Marks         []Mark
 	Substitutions []Substitution
+	// Sealed are runs whose frames are removed, after those of the batch were added: the cold store has
+	// them.
+	Sealed []Key
 	// Erased are runs to remove with everything that belongs to them. None of them is in Runs.
 	Erased []Erasure
 	Tail   Tail

@@ -45,7 +45,7 @@ func TestDocument_HasTheAddressesOfTheHost(t *testing.T) {
 	frames := subject.Run{Tenant: "{tenant}", WorkflowID: "{workflowId}", RunID: "{runId}"}.Frame("{kind}")
 	require.Equal(t, frames, at(t, doc, "channels", "runLog", "address"))
 	kinds := at(t, doc, "channels", "runLog", "parameters", "kind", "enum").([]any)
-	require.ElementsMatch(t, []any{"start", "open", "step", "wake", "end"}, kinds)
+	require.ElementsMatch(t, []any{"start", "open", "step", "wake", "end", "seal", "erase"}, kinds)
 	for _, kind := range kinds {
 		require.True(t, subject.Kind(kind.(string)).Valid())
 	}

@@ -1,11 +1,12 @@
 package anthropic
 
 import (
-	"strings"
+	"encoding/json"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/markup"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
@@ -16,6 +17,7 @@ type answer struct {
 	collector *provider.Collector
 	viaTool   bool // the forced tool's input is the text
 	thoughts  bool
+	thought   bool // a thought came, requested or not
 
 	// ended is set by the stop reason, which other servers leave out, stopped by the last event, and
 	// pieced by the first block.
@@ -24,8 +26,10 @@ type answer struct {
 
 	answered   bool // the forced tool was called
 	calls      []provider.ToolCall
-	prose      strings.Builder // text outside the forced tool call
-	extraBytes int             // bytes of prose and calls
+	prose      provider.HeldText // text outside the forced tool call
+	tool       string            // the forced tool
+	schema     json.RawMessage   // of the tool
+	extraBytes int               // bytes of prose and calls
 
 	stop    string
 	details anthropic.RefusalStopDetails
@@ -33,7 +37,13 @@ type answer struct {
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
-	return &answer{collector: provider.NewCollector(req.Model, emit), viaTool: viaTool(req), thoughts: req.Thoughts}
+	return &answer{
+		collector: provider.NewCollector(req.Model, emit),
+		viaTool:   viaTool(req),
+		tool:      schemaName(req),
+		schema:    req.Schema,
+		thoughts:  req.Thoughts,
+	}
 }
 
 // addEvent adds an event. An error ends the call. Unknown event types are skipped, as the vendor
@@ -70,7 +80,7 @@ func (a *answer) addEvent(e anthropic.MessageStreamEventUnion) error {
 		if err := a.endBlock(); err != nil {
 			return err
 		}
-		a.ended = a.ended || e.Delta.StopReason != ""
+		a.ended = a.ended || !outbound.IsNoReason(outbound.Word(string(e.Delta.StopReason)))
 		a.setStop(e)
 	case "message_stop":
 		if err := a.endBlock(); err != nil {
@@ -93,7 +103,7 @@ func newOrderError() *provider.Error {
 
 // setStop records the stop reason and the usage.
 func (a *answer) setStop(e anthropic.MessageStreamEventUnion) {
-	if e.Delta.StopReason != "" {
+	if !outbound.IsNoReason(outbound.Word(string(e.Delta.StopReason))) {
 		a.stop, a.details = string(e.Delta.StopReason), e.Delta.StopDetails
 	}
 	a.endUsage(e.Usage)
@@ -104,9 +114,12 @@ func (a *answer) finish() (provider.Result, error) {
 	if !a.stopped && a.stop == "" { // some servers leave out the last event
 		return provider.Result{}, outbound.NewTransportError(nil) // the stream ended before the answer did
 	}
-	if a.prose.Len() > 0 {
-		// The model wrote text instead of calling the tool: the text is its answer.
-		if err := a.collector.Add(provider.Delta{Text: a.prose.String()}); err != nil {
+	if text := a.prose.Text(); text != "" {
+		// The model wrote text instead of calling the tool: the text is its answer, or has the call.
+		if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && a.stopClass() != provider.StopTruncated {
+			text = arguments
+		}
+		if err := a.collector.Add(provider.Delta{Text: text}); err != nil {
 			return provider.Result{}, err
 		}
 	}
@@ -115,7 +128,7 @@ func (a *answer) finish() (provider.Result, error) {
 			return provider.Result{}, err
 		}
 	}
-	r := provider.Result{RawStop: a.stop, Stop: a.stopClass(), Usage: a.usage}
+	r := provider.Result{Thought: a.thought, RawStop: a.stop, Stop: a.stopClass(), Usage: a.usage}
 	if r.RawStop == "" {
 		r.RawStop = "message_stop" // the event that ended an answer without a reason
 	}
@@ -146,7 +159,7 @@ func (a *answer) stopClass() provider.StopClass {
 		return provider.StopClean
 	case outbound.IsTruncated(word):
 		return provider.StopTruncated
-	case word == "refusal", word == "contentfilter", word == "contentfiltered", word == "guardrailintervened":
+	case outbound.IsFilter(word):
 		return provider.StopRefused
 	case a.isToolUse():
 		if a.answered && len(a.calls) == 0 {

@@ -49,8 +49,8 @@ func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 		a.block.input = wholeInput(b.JSON.Input.Raw())
 		if a.viaTool && !a.answered {
 			a.answered, a.block.kind = true, blockAnswer
-			a.extraBytes -= a.prose.Len() // it is not the answer
-			a.prose.Reset()
+			a.extraBytes -= len(a.prose.Text()) // it is not the answer
+			a.prose = provider.HeldText{}
 			return nil
 		}
 		if len(a.calls) == maxToolCalls {
@@ -116,14 +116,18 @@ func (a *answer) addText(s string) error {
 	case s == "", a.answered:
 		return nil
 	case a.viaTool:
-		a.prose.WriteString(s)
-		return a.addExtra(len(s))
+		n, err := a.prose.Add(s)
+		if err != nil {
+			return err
+		}
+		return a.addExtra(n)
 	default:
 		return a.collector.Add(provider.Delta{Text: s})
 	}
 }
 
 func (a *answer) addThought(s string) error {
+	a.thought = a.thought || s != ""
 	if s == "" || !a.thoughts {
 		return nil
 	}

@@ -86,8 +86,8 @@ func (p *Provider) refused(
 	}
 	e.Status = reported.Status
 	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
-	if e.RetryAfter = retryAfter(reported.Header); e.RetryAfter == 0 && e.Retryable {
-		e.RetryAfter = reported.Body.Wait()
+	if e.Retryable {
+		e.RetryAfter = reported.Wait()
 	}
 	return e
 }
@@ -106,7 +106,7 @@ func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Re
 		return p.byType(requestTooLarge, body, req)
 	case status == http.StatusTooManyRequests:
 		return p.byType(shared.ErrorTypeRateLimitError, body, req)
-	case status == overloaded:
+	case status == overloaded, status >= http.StatusInternalServerError && shared.ErrorType(body.Kind) == shared.ErrorTypeOverloadedError:
 		return p.byType(shared.ErrorTypeOverloadedError, body, req)
 	case status == http.StatusNotImplemented:
 		return &provider.Error{
@@ -207,7 +207,8 @@ func badRequest(body outbound.ErrorBody, req provider.Request) *provider.Error {
 			Code:    provider.CodeModelNotSupported,
 			Message: "the model's server does not know the model, or does not serve it by this name",
 		}
-	case len(req.Schema) > 0 && (body.IsAboutSchema() || body.Says("tools.0", "schema", "strict tool", "strict mode")):
+	case len(req.Schema) > 0 && (body.IsAboutSchema() || body.Says("tools.0", "schema", "strict tool", "strict mode")),
+		viaTool(req) && body.Says("support tool", "tool use", "tool calling"):
 		return &provider.Error{
 			Code:    provider.CodeSchemaInvalid,
 			Message: "the model's server does not accept the response schema, or has no strict answers of this model",

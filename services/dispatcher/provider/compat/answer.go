@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 type answer struct {
 	collector *provider.Collector
 	thoughts  bool
+	thought   bool // a thought came, requested or not
 	// tool is the forced tool; empty for none. The arguments of its first call are the text.
 	tool string
 	// chosen is the index of the only choice, once known: servers number it as they like.
@@ -19,22 +21,24 @@ type answer struct {
 	joiner joiner
 	// argued is set once a piece of its arguments came.
 	argued bool
-	// proseText is text outside the forced tool call.
-	proseText    strings.Builder
+	// prose is text outside the forced tool call, schema that of the tool.
+	prose        provider.HeldText
+	schema       json.RawMessage
 	refusal      strings.Builder
 	calls        []*toolCall
 	sound        sound
 	extraBytes   int // bytes other than text and thoughts
 	finishReason string
 	usage        usage
-	// ended is set once the server said that the answer is complete, pieced once a piece of it came.
-	ended, pieced bool
+	// ended is set once the server said that the answer is complete, pieced once a piece of it came, and
+	// early once a piece came after a finish reason, which then does not say that the answer is complete.
+	ended, pieced, early bool
 }
 
 func newAnswer(req provider.Request, emit func(provider.Delta) error) *answer {
 	a := &answer{collector: provider.NewCollector(req.Model, emit), thoughts: req.Thoughts}
 	if len(req.Schema) > 0 && req.Via == provider.ViaTool {
-		a.tool = schemaName(req)
+		a.tool, a.schema = schemaName(req), req.Schema
 	}
 	return a
 }
@@ -45,9 +49,7 @@ func (a *answer) addChunk(c chunk) error {
 	if c.Usage != nil {
 		a.usage.update(*c.Usage)
 	}
-	if c.FinishReason != "" {
-		a.finishReason = c.FinishReason
-	}
+	a.end(c.FinishReason)
 	for _, choice := range c.Choices {
 		if a.chosen == nil {
 			a.chosen = &choice.Index
@@ -55,12 +57,12 @@ func (a *answer) addChunk(c chunk) error {
 		if choice.Index != *a.chosen { // only one choice was requested
 			continue
 		}
-		if choice.FinishReason != "" {
-			a.finishReason = choice.FinishReason
-		}
 		if choice.Whole && a.pieced { // some servers repeat the answer at its end
+			a.end(choice.FinishReason)
 			continue
 		}
+		a.early = a.early || a.finishReason != "" && choice.Delta.hasContent()
+		a.end(choice.FinishReason)
 		a.pieced = a.pieced || !choice.Whole && choice.Delta.hasContent()
 		if err := a.addDelta(choice.Delta); err != nil {
 			return err
@@ -68,6 +70,16 @@ func (a *answer) addChunk(c chunk) error {
 	}
 	return nil
 }
+
+// end keeps the reason why the answer ended.
+func (a *answer) end(reason string) {
+	if !outbound.IsNoReason(outbound.Word(reason)) {
+		a.finishReason = reason
+	}
+}
+
+// isOver reports whether the end of the answer is known, so that what follows does not matter.
+func (a *answer) isOver() bool { return a.finishReason != "" && !a.early }
 
 // hasContent reports whether a piece has a part of the answer.
 func (d delta) hasContent() bool {
@@ -97,6 +109,7 @@ func (a *answer) addDelta(d delta) error {
 
 // addThought passes thinking on. Compatible servers send it; OpenAI does not.
 func (a *answer) addThought(d delta) error {
+	a.thought = a.thought || d.Thought != ""
 	if !a.thoughts || d.Thought == "" {
 		return nil
 	}
@@ -110,8 +123,11 @@ func (a *answer) addText(text string) error {
 	case text == "": // the first chunk has only the role
 		return nil
 	case a.tool != "":
-		a.proseText.WriteString(text)
-		return a.addExtra(len(text))
+		n, err := a.prose.Add(text)
+		if err != nil {
+			return err
+		}
+		return a.addExtra(n)
 	default:
 		return a.collector.Add(provider.Delta{Text: text})
 	}
@@ -125,7 +141,7 @@ func (a *answer) addExtra(n int) error {
 
 // hasContent reports whether the server sent any part of an answer.
 func (a *answer) hasContent() bool {
-	return a.collector.Size() > 0 || a.proseText.Len() > 0 || a.refusal.Len() > 0 || len(a.calls) > 0 || len(a.sound) > 0
+	return a.collector.Size() > 0 || a.prose.Text() != "" || a.refusal.Len() > 0 || len(a.calls) > 0 || len(a.sound) > 0
 }
 
 // finish completes the answer.
@@ -145,6 +161,7 @@ func (a *answer) finish() (provider.Result, error) {
 		return provider.Result{}, err
 	}
 	r := provider.Result{
+		Thought:     a.thought,
 		RawStop:     a.finishReason,
 		Stop:        a.stopClass(),
 		RefusalText: a.refusal.String(),

@@ -110,7 +110,7 @@ func (p *Provider) Call(ctx context.Context, req provider.Request, emit func(pro
 		}
 	}
 	a.ended = s.done
-	if err := s.failure(); err != nil && a.finishReason == "" { // what follows the reason does not matter
+	if err := s.failure(); err != nil && !a.isOver() {
 		return p.failed(ctx, req, err, a)
 	}
 	if a.chosen == nil && s.foreign {

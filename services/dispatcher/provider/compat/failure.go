@@ -29,8 +29,8 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 	e := p.classify(req, reported, a.hasContent())
 	e.Status = reported.Status
 	e.Capacity = e.Capacity || e.Retryable && outbound.IsOverloaded(reported.Status)
-	if e.RetryAfter = retryAfter(reported.Header); e.RetryAfter == 0 && e.Retryable {
-		e.RetryAfter = reported.Body.Wait()
+	if e.Retryable {
+		e.RetryAfter = reported.Wait()
 	}
 	e.Quote = provider.Quote(reported.Body.Message, req.Credential)
 	return provider.Result{}, e
@@ -72,9 +72,10 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	switch {
 	case status == http.StatusForbidden && says("model_not_found", "access to model", "access to the model"):
 		return p.noModel()
-	case (status == http.StatusForbidden || status == http.StatusPreconditionFailed) && body.IsUsedUp():
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPreconditionFailed) && body.IsUsedUp():
 		return usedUp()
-	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && body.IsNoKey():
+	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && body.IsNoKey(),
+		status == http.StatusBadRequest && body.IsBadKey():
 		return &provider.Error{
 			Code:    provider.CodeCredentialRequired,
 			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),

@@ -255,7 +255,7 @@ func (r *responseReader) end(kind string, doc, usage json.RawMessage, into *chun
 		return err
 	}
 	status := outbound.PlainText(whole.Status)
-	if status == "" {
+	if outbound.IsNoReason(outbound.Word(status)) {
 		status = kind
 	}
 	if status == "failed" || status == "cancelled" || isError(whole.Error) {

@@ -19,19 +19,14 @@ const (
 
 // blocked reports whether a finish reason or error code means that a filter stopped the prompt or
 // the answer.
-func blocked(reason string) bool {
-	return slices.Contains(filtered, outbound.Word(reason))
-}
+func blocked(reason string) bool { return outbound.IsFilter(outbound.Word(reason)) }
 
-// Words by which servers say that an answer is complete, was cut at a token limit, was stopped by a
-// filter, was broken off by a failure, or is a call of a tool.
+// Words by which servers say that an answer was broken off by a failure, or is a call of a tool.
 var (
-	filtered = []string{ //nolint:gochecknoglobals // a constant
-		"contentfilter", "contentfiltered", "contentpolicyviolation", "invalidprompt", "sensitive", "safety", "blocklist",
-		"prohibitedcontent", "recitation", "guardrailintervened", "datainspectionfailed", "errortoxic", "refusal", "spii",
-	}
 	brokenOff = []string{ //nolint:gochecknoglobals // a constant
 		"error", "abort", "aborted", "cancelled", "canceled", "networkerror", "servererror", "timeout", noResources,
+		"usercancel", "usercancelled", "interrupted", "internalerror", "modelerror", "providererror", "upstreamerror", "failed", "failure",
+		"timelimit",
 	}
 	called = []string{"toolcalls", "toolcall", "tooluse", "functioncall"} //nolint:gochecknoglobals // a constant
 )

@@ -1,12 +1,11 @@
 package compat
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
-	"waybill.dev/waybill/services/dispatcher/provider/outbound"
+	"waybill.dev/waybill/services/dispatcher/provider/markup"
 )
 
 // toolCall assembles a tool call.
@@ -87,9 +86,9 @@ func (a *answer) flushHeld(stop provider.StopClass) error {
 				return err
 			}
 		}
-	case a.proseText.Len() > 0:
-		text := a.proseText.String()
-		if arguments, ok := calledInText(text, a.tool); ok {
+	case a.prose.Text() != "":
+		text := a.prose.Text()
+		if arguments, ok := markup.Arguments(text, a.tool, a.schema); ok && stop != provider.StopTruncated {
 			text = arguments
 		}
 		if err := a.collector.Add(provider.Delta{Text: text}); err != nil {
@@ -104,32 +103,6 @@ func (a *answer) flushHeld(stop provider.StopClass) error {
 		calls[i] = c.build()
 	}
 	return a.collector.Add(provider.Delta{ToolCalls: calls})
-}
-
-// calledInText returns the arguments of a call of the tool that is in the text, where servers leave it
-// that do not parse the calls of their models: {"name":…,"arguments":{…}}, also in a list or a tag.
-func calledInText(text, tool string) (arguments string, ok bool) {
-	if at := strings.LastIndex(text, "<tool_call>"); at >= 0 {
-		text = text[at:]
-	}
-	at := strings.IndexByte(text, '{')
-	if at < 0 {
-		return "", false
-	}
-	var call struct {
-		Name       string          `json:"name"`
-		Arguments  json.RawMessage `json:"arguments"`
-		Parameters json.RawMessage `json:"parameters"`
-	}
-	if json.NewDecoder(strings.NewReader(text[at:])).Decode(&call) != nil || call.Name != tool {
-		return "", false
-	}
-	raw := call.Arguments
-	if raw == nil {
-		raw = call.Parameters
-	}
-	arguments = outbound.PlainText(raw)
-	return arguments, arguments != ""
 }
 
 // stopClass returns how the answer ended. It is unknown if other tools than the forced one were

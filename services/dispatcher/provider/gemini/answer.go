@@ -2,11 +2,13 @@ package gemini
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"strings"
 
 	"google.golang.org/genai"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/markup"
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
@@ -16,9 +18,11 @@ type answer struct {
 	exchange   *exchange
 	tool       string // the forced function, whose arguments are the answer; empty for none
 	thoughts   bool
-	extraBytes int             // bytes not passed to the collector
-	proseText  strings.Builder // text outside the forced call
-	toolCalled bool            // the tool was called
+	thought    bool              // a thought came, requested or not
+	extraBytes int               // bytes not passed to the collector
+	prose      provider.HeldText // text outside the forced call
+	schema     json.RawMessage   // of the forced function
+	toolCalled bool              // the tool was called
 	calls      []provider.ToolCall
 	media      media
 	ending     ending
@@ -36,7 +40,7 @@ type ending struct {
 func newAnswer(req provider.Request, x *exchange, emit func(provider.Delta) error) *answer {
 	a := &answer{collector: provider.NewCollector(req.Model, emit), exchange: x, thoughts: req.Thoughts}
 	if isTool(req) {
-		a.tool = toolName(req)
+		a.tool, a.schema = toolName(req), req.Schema
 	}
 	return a
 }
@@ -86,6 +90,7 @@ func (a *answer) addPart(p *genai.Part) error {
 	case p.FunctionCall != nil:
 		return a.addFunctionCall(p.FunctionCall)
 	case p.Thought: // images in thoughts are not part of the answer
+		a.thought = true
 		if !a.thoughts || p.Text == "" {
 			return nil
 		}
@@ -96,8 +101,11 @@ func (a *answer) addPart(p *genai.Part) error {
 	case p.Text == "": // the last part often has only a signature
 		return nil
 	case a.tool != "":
-		a.proseText.WriteString(p.Text)
-		return a.addExtra(len(p.Text))
+		n, err := a.prose.Add(p.Text)
+		if err != nil {
+			return err
+		}
+		return a.addExtra(n)
 	default:
 		return a.emit(provider.Delta{Text: p.Text})
 	}
@@ -150,8 +158,11 @@ func (a *answer) finish() (provider.Result, error) {
 
 // flushHeld emits the parts held until the end.
 func (a *answer) flushHeld() error {
-	if said := a.proseText.String(); said != "" && !a.toolCalled {
+	if said := a.prose.Text(); said != "" && !a.toolCalled {
 		a.extraBytes -= len(said) // the collector counts it from now on
+		if arguments, ok := markup.Arguments(said, a.tool, a.schema); ok && stopOf(a.ending.finish) != provider.StopTruncated {
+			said = arguments
+		}
 		if err := a.emit(provider.Delta{Text: said}); err != nil {
 			return err
 		}
@@ -166,7 +177,7 @@ func (a *answer) flushHeld() error {
 // its own.
 func (a *answer) result() provider.Result {
 	e := a.ending
-	r := provider.Result{RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: usageOf(a.exchange.counts), Media: a.media.list}
+	r := provider.Result{Thought: a.thought, RawStop: string(e.finish), Stop: stopOf(e.finish), Usage: usageOf(a.exchange.counts), Media: a.media.list}
 	unspecified := strings.HasSuffix(string(e.blocked), "UNSPECIFIED")
 	switch {
 	case e.blocked != "" && (!unspecified || e.finish == ""): // a prompt that was answered was not blocked

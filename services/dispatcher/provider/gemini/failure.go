@@ -53,8 +53,9 @@ func (p *Provider) refused(api genai.APIError, x *exchange) *provider.Error {
 	e.Capacity = e.Retryable && (e.Code == provider.CodeQuota || outbound.IsOverloaded(api.Code) || x.status != http.StatusOK && outbound.IsOverloaded(x.status))
 	if x.status != http.StatusOK { // else it came within the stream
 		e.Status = x.status
-		if e.RetryAfter == 0 {
-			e.RetryAfter = outbound.RetryAfter(x.header)
+		if e.RetryAfter == 0 && e.Retryable {
+			reported := outbound.ServerError{Status: x.status, Header: x.header, Body: outbound.ErrorBody{Message: api.Message}}
+			e.RetryAfter = reported.Wait()
 		}
 	}
 	return e
@@ -169,7 +170,8 @@ func invalid(keyName string, api genai.APIError, d details) *provider.Error {
 		return unauthorized(keyName)
 	case body.IsTooLong():
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
-	case strings.Contains(strings.ToLower(d.field), "schema"), body.IsAboutSchema(), body.Says("schema"):
+	case strings.Contains(strings.ToLower(d.field), "schema"), body.IsAboutSchema(),
+		body.Says("schema", "function calling", "response mime type"):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the vendor does not accept the response schema"}
 	default:
 		return &provider.Error{

@@ -7,32 +7,15 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
-// stops are the vendor's finish reasons that end an answer for a filter (OpenWOP envelope contract §14.1),
-// and those of other vendors behind gateways, each an outbound.Word.
-var stops = map[string]provider.StopClass{
-	// The limit of one request ended an answer that could be continued.
-	"continuation":           provider.StopTruncated,
-	"safety":                 provider.StopRefused,
-	"recitation":             provider.StopRefused,
-	"blocklist":              provider.StopRefused,
-	"prohibitedcontent":      provider.StopRefused,
-	"spii":                   provider.StopRefused,
-	"modelarmor":             provider.StopRefused,
-	"imagesafety":            provider.StopRefused,
-	"imageprohibitedcontent": provider.StopRefused,
-	"imagerecitation":        provider.StopRefused,
-	"contentfilter":          provider.StopRefused,
-	"refusal":                provider.StopRefused,
-}
-
 // stopOf classifies a finish reason. Others are unknown: among them LANGUAGE, OTHER, NO_IMAGE, IMAGE_OTHER,
 // and the reasons for malformed, unexpected or too many calls.
 func stopOf(finish genai.FinishReason) provider.StopClass {
 	word := outbound.Word(string(finish))
-	if class, ok := stops[word]; ok {
-		return class
-	}
 	switch {
+	case outbound.IsFilter(word):
+		return provider.StopRefused
+	case word == "continuation": // the limit of one request ended an answer that could be continued
+		return provider.StopTruncated
 	case word != "" && outbound.IsComplete(word):
 		return provider.StopClean
 	case outbound.IsTruncated(word):

@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"syscall"
-	"time"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
 )
@@ -126,33 +123,4 @@ func withoutURL(err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// maxRetryAfter limits the wait accepted from a server.
-const maxRetryAfter = 24 * time.Hour
-
-// RetryAfter reads Retry-After: seconds, also with their unit, or a date, which is compared with the server's
-// own Date so that clocks need not agree. It returns 0 without a usable value.
-//
-// Retry-After-Ms, sent by some vendors, is more precise and takes precedence.
-func RetryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && !math.IsInf(ms, 0) {
-		return time.Duration(min(ms, float64(maxRetryAfter.Milliseconds())) * float64(time.Millisecond))
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil && s >= 0 && !math.IsInf(s, 0) {
-		return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
-	}
-	if wait, err := time.ParseDuration(v); err == nil && wait >= 0 {
-		return min(wait, maxRetryAfter)
-	}
-	until, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return min(max(until.Sub(now), 0), maxRetryAfter)
 }

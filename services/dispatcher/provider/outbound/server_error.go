@@ -6,10 +6,8 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -41,28 +39,9 @@ type ErrorBody struct {
 	Code, Kind, Param, Message string
 	// RetryDelay and QuotaID are those of Google's details.
 	RetryDelay, QuotaID string
+	// After is a wait in another member, Reset the end of a limit in headers that a gateway quotes.
+	After, Reset string
 }
-
-// Wait returns the wait that the error's document requests, in a detail or in words; 0 for none. Gateways
-// pass on the words of a server, and not its headers.
-func (e ErrorBody) Wait() time.Duration {
-	if e.RetryDelay != "" {
-		return RetryAfter(http.Header{"Retry-After": {e.RetryDelay}})
-	}
-	for _, words := range waitInWords.FindAllStringSubmatch(strings.ToLower(e.Message), 1) {
-		if wait, err := time.ParseDuration(words[1]); err == nil {
-			return min(wait, maxRetryAfter)
-		}
-		units := map[byte]string{'s': "s", 'm': "m", 'h': "h"}
-		if wait, err := time.ParseDuration(words[2] + units[words[3][0]]); err == nil {
-			return min(wait, maxRetryAfter)
-		}
-	}
-	return 0
-}
-
-// waitInWords matches a time to wait, in the notation of Go or as a number with its unit.
-var waitInWords = regexp.MustCompile(`(?:again|retry|wait)(?: in| after| for)? (?:((?:\d+(?:\.\d+)?(?:ms|h|m|s))+)\b|(\d+(?:\.\d+)?) (seconds?|secs?|minutes?|mins?|hours?)\b)`)
 
 // ParseError reads an error document of any known form: {"error":{…}}, {"error":"text"},
 // {"message":…}, {"detail":…}, a list of one of these, or plain text.
@@ -146,6 +125,10 @@ func flatError(members map[string]json.RawMessage) ErrorBody {
 		}
 	}
 	e.addDetails(members["details"])
+	e.After = first("retry_after", "retryAfter", "retry_after_seconds", "retryAfterSeconds", "estimated_time")
+	if ms := first("retry_after_ms", "retryAfterMs"); ms != "" {
+		e.After = ms + "ms"
+	}
 	return e.with(innerError(members))
 }
 
@@ -168,14 +151,24 @@ func (e *ErrorBody) addDetails(doc json.RawMessage) {
 
 // innerError returns the error of another server that a gateway passes on; empty if there is none.
 func innerError(members map[string]json.RawMessage) ErrorBody {
-	raw := strictjson.Object(members["metadata"])["raw"]
+	metadata := strictjson.Object(members["metadata"])
+	raw := metadata["raw"]
 	if text, ok := strictjson.String(raw); ok {
 		raw = json.RawMessage(text)
 	}
-	if len(raw) == 0 {
-		return ErrorBody{}
+	var e ErrorBody
+	if len(raw) > 0 {
+		e = ParseError(raw)
 	}
-	return ParseError(raw)
+	for name, value := range strictjson.Object(metadata["headers"]) {
+		switch strings.ToLower(name) {
+		case "retry-after":
+			e.After = PlainText(value)
+		case "x-ratelimit-reset":
+			e.Reset = PlainText(value)
+		}
+	}
+	return e
 }
 
 // with adds what an inner error says.
@@ -210,7 +203,7 @@ func (e ErrorBody) or(other ErrorBody) ErrorBody {
 	for _, m := range []struct {
 		own   *string
 		other string
-	}{{&e.Code, other.Code}, {&e.Kind, other.Kind}, {&e.Param, other.Param}, {&e.Message, other.Message}} {
+	}{{&e.Code, other.Code}, {&e.Kind, other.Kind}, {&e.Param, other.Param}, {&e.Message, other.Message}, {&e.After, other.After}, {&e.Reset, other.Reset}} {
 		if *m.own == "" {
 			*m.own = m.other
 		}

@@ -6,8 +6,10 @@ import (
 )
 
 // Word returns a vendor's word in one notation, because gateways mix those of their vendors: lower case
-// without the marks between its parts, such as maxtokens for max_tokens, MAX_TOKENS and maxTokens.
+// without the marks between its parts, such as maxtokens for max_tokens, MAX_TOKENS and maxTokens. What
+// follows a colon explains the word.
 func Word(vendor string) string {
+	vendor, _, _ = strings.Cut(vendor, ":")
 	word := strings.Map(func(r rune) rune {
 		switch {
 		case 'A' <= r && r <= 'Z':
@@ -24,6 +26,28 @@ func Word(vendor string) string {
 func IsComplete(word string) bool {
 	return slices.Contains([]string{
 		"", "stop", "endturn", "stopsequence", "eos", "eostoken", "complete", "completed", "finished", "done",
+		"eot", "eom", "endofturn", "endoftext", "endofsequence", "stoptoken", "stopstring", "stopword", "stopwords", "finish",
+		"success", "normal",
+	}, word)
+}
+
+// IsNoReason reports whether a finish reason, a Word, says that the answer has not ended. Some servers send
+// it with each piece.
+func IsNoReason(word string) bool {
+	return slices.Contains([]string{
+		"", "null", "none", "nil", "undefined", "unspecified", "notfinished", "unfinished", "inprogress", "queued",
+		"running", "generating",
+	}, word)
+}
+
+// IsFilter reports whether a finish reason or an error's code, a Word, means that a filter stopped the prompt or
+// the answer.
+func IsFilter(word string) bool {
+	return slices.Contains([]string{
+		"contentfilter", "contentfiltered", "contentpolicyviolation", "invalidprompt", "sensitive", "safety", "blocklist",
+		"prohibitedcontent", "recitation", "guardrailintervened", "datainspectionfailed", "errortoxic", "refusal", "spii",
+		"modelarmor", "imagesafety", "imageprohibitedcontent", "imagerecitation", "contentblocked", "blocked", "filtered",
+		"moderation", "policyviolation", "responsibleaipolicyviolation",
 	}, word)
 }
 
@@ -31,7 +55,9 @@ func IsComplete(word string) bool {
 func IsTruncated(word string) bool {
 	return slices.Contains([]string{
 		"length", "maxtokens", "maxoutputtokens", "maxcompletiontokens", "modellength", "maxlength", "tokenlimit", "errorlimit",
-		"modelcontextwindowexceeded", "contextwindowexceeded", "contextlengthexceeded",
+		"modelcontextwindowexceeded", "contextwindowexceeded", "contextlengthexceeded", "contextlength", "contextoverflow",
+		"maxcontextlength", "maxcontextlengthexceeded", "maxnewtokens", "maxtoken", "maxtokensreached", "maxtokensexceeded",
+		"maxoutputreached", "outputlimit", "limit", "lengthlimit", "truncated",
 	}, word)
 }
 
@@ -47,11 +73,12 @@ func (e ErrorBody) IsTooLong() bool {
 		"maximum input length", "max_input_len", "maximum allowed length", "exceeds max length",
 		"string_above_max_length", "prompt is too long", "input is too long", "input too long",
 		"prompt too long", "too many tokens", "too many input tokens", "too many total text bytes", "token count",
-		"reduce the length", "exceeds the available context", "larger than the maximum", "exceeds the maximum allowed",
+		"reduce the length", "exceeds the available context", "larger than the maximum",
 		"token limit exceeded", "model token limit", "contextwindowexceeded", "context shift is disabled",
 		"`inputs` tokens + `max_new_tokens`", "`inputs` must have less than", "exceeds the model's maximum",
 		"maximum number of tokens allowed", "range of input length should be", "payload size exceeds", "image exceeds",
-	)
+		"input tokens exceed", "too large to process", "max_tokens must be at least 1, got -",
+	) || e.Says("exceeds the maximum allowed") && !e.Says("schema")
 }
 
 // IsOversized reports whether a rate limit refuses a prompt that is larger than the whole limit: it would
@@ -64,7 +91,7 @@ func (e ErrorBody) IsOversized() bool {
 func (e ErrorBody) IsAboutSchema() bool {
 	return e.Says(
 		"response_format", "response format", "json_schema", "json schema", "invalid_json_schema", "invalid schema",
-		"response_schema", "specified schema", "output_format", "output_config", "additionalproperties",
+		"response_schema", "specified schema", "a schema in", "output_format", "output_config", "additionalproperties",
 		"invalid_function_parameters", "structured output", "structured_output", "guided_json",
 		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice", "json mode",
 		"json_object", "requested parameters", "text.format", `"strict"`, `'strict'`, ".strict",
@@ -82,7 +109,7 @@ func (e ErrorBody) IsUsedUp() bool {
 		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
 		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
 		"balance is insufficient", "exceeded_current_quota", "spending limit", "spend limit", "usage limit", "call volume quota",
-		"not enough credits", "allocationquota", "used up your",
+		"not enough credits", "allocationquota", "used up your", "key limit exceeded", "余额不足", "欠费",
 	)
 }
 
@@ -113,14 +140,22 @@ func (e ErrorBody) IsLoading() bool {
 func (e ErrorBody) IsNoModel() bool {
 	return e.Says(
 		"model_not_found", "model not found", "unknown model", "no such model", "invalid model",
-		"does not exist", "try pulling it", "is not loaded", "no models loaded",
+		"not exist", "not a valid model", "decommissioned", "work with the specified model",
+		"try pulling it", "is not loaded", "no models loaded",
 		"model identifier is invalid", "on-demand throughput", "inference profile",
 	)
 }
 
 // IsNoKey reports whether an error says that the key is missing or wrong.
 func (e ErrorBody) IsNoKey() bool {
-	return e.Says("invalid_api_key", "invalid api key", "incorrect api key", "missing api key", "unauthorized", "authentication")
+	return e.IsBadKey() || e.Says("missing api key", "unauthorized", "authentication")
+}
+
+// IsBadKey reports whether an error says that the key is wrong, which some servers report as a bad request.
+func (e ErrorBody) IsBadKey() bool {
+	return e.Says(
+		"invalid_api_key", "invalid api key", "incorrect api key", "api key not valid", "api key expired", "api_key_invalid",
+	)
 }
 
 // IsFiltered reports whether an error without a code of its own is that of a filter: of Azure behind

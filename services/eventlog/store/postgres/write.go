@@ -119,6 +119,9 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 		return err
 	}
 	w.found(b)
+	for _, key := range b.Sealed {
+		w.pending.Queue(w.sql.eraseFrames, encode(key.Tenant), encode(key.RunID))
+	}
 	w.erase(b.Erased)
 	w.pending.Queue(g.sql.putTail, int64(b.Tail.Pos), b.Tail.Hash, int64(row.SumTail(b.Tail))) //nolint:gosec // G115: positions stay far below 2^63
 	w.pending.Queue("COMMIT")

@@ -149,6 +149,11 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 	if err := w.found(ctx, b); err != nil {
 		return err
 	}
+	for _, key := range b.Sealed {
+		if _, err := w.eraseFrames.ExecContext(ctx, key.Tenant, key.RunID); err != nil {
+			return err
+		}
+	}
 	for i := range b.Erased {
 		if err := w.erase(ctx, &b.Erased[i]); err != nil {
 			return err

@@ -48,6 +48,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"owned/follows a run to its next owner", ownedFollows},
 		{"ended/gives the oldest run of each workflow", endedOldest},
 		{"ended/gives runs in the order of their ends, in pages", endedPages},
+		{"seal/removes the frames of a run, and nothing else", sealRemovesFrames},
+		{"seal/removes the frames of the same batch", sealRemovesFramesOfTheBatch},
 		{"erase/removes everything of a run, and nothing else", eraseRemoves},
 		{"erase/ignores an unknown run", eraseIgnoresUnknown},
 		{"rebuild/empties", rebuildEmpties},

@@ -65,6 +65,7 @@ type pendingBatch struct {
 	frames        []store.Frame
 	marks         []store.Mark
 	substitutions []store.Substitution
+	sealed        []store.Key
 	erased        []store.Erasure
 	tail          store.Tail
 	bytes         int
@@ -154,6 +155,7 @@ func (s *Store) beginFlush() *store.Batch {
 		Frames:        s.pending.frames,
 		Marks:         s.pending.marks,
 		Substitutions: s.pending.substitutions,
+		Sealed:        s.pending.sealed,
 		Erased:        s.pending.erased,
 		Tail:          s.pending.tail,
 	}

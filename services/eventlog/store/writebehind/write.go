@@ -35,11 +35,11 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 			return err
 		}
 		if wait == nil {
-			if running && len(b.Erased) == 0 {
+			if running && len(b.Erased) == 0 && len(b.Sealed) == 0 {
 				signal(s.wake)
 				return nil
 			}
-			return s.commitAll(ctx) // reads must not find an erased run below
+			return s.commitAll(ctx) // reads must not find below what is removed
 		}
 		signal(s.flushNow)
 		select {
@@ -66,6 +66,7 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	for _, f := range b.Frames {
 		s.acceptFrame(f)
 	}
+	s.acceptSealed(b.Sealed)
 	s.pending.marks = append(s.pending.marks, b.Marks...)
 	s.pending.substitutions = append(s.pending.substitutions, b.Substitutions...)
 	s.pending.bytes += frameBytes * (len(b.Marks) + len(b.Substitutions))
@@ -75,6 +76,18 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	s.pending.tail, s.pending.dirty = *s.tail, true
 	s.applied++
 	return s.running, nil, nil
+}
+
+// acceptSealed drops the frames of sealed runs.
+func (s *Store) acceptSealed(all []store.Key) {
+	for _, key := range all {
+		if r, ok := s.runs[key]; ok {
+			r.dropFrames(r.row.Head)
+		}
+		s.recent.Delete(key)
+	}
+	s.pending.sealed = append(s.pending.sealed, all...)
+	s.pending.bytes += frameBytes * len(all)
 }
 
 // acceptErased drops all that memory has of erased runs.

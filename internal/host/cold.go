@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/runlog/cold"
+	"waybill.dev/waybill/internal/runlog/cold/sqlite"
+	"waybill.dev/waybill/protocol/workflow"
+)
+
+// coldFile is the file of the cold store in a data directory.
+const coldFile = "cold.db"
+
+// runLog is the run log as services use it.
+type runLog interface {
+	cold.Hot
+	Lost() uint64
+}
+
+// tiers are the cold store of a host, and the log that reads from both; zero without one.
+type tiers struct {
+	store  *sqlite.Store
+	log    *cold.Log
+	sealer *cold.Sealer // nil if runs stay in the log
+}
+
+// runs returns the run log of the process's services.
+func (c *core) runs() runLog {
+	if c.tiers.log != nil {
+		return c.tiers.log
+	}
+	return c.stores.Log
+}
+
+// coldReader returns nil without a cold store.
+func (c *core) coldReader() cold.Reader {
+	if c.tiers.store == nil {
+		return nil
+	}
+	return c.tiers.store
+}
+
+// logState returns the size of all runs in bytes, in both tiers, and the time of the log's newest record.
+func (c *core) logState(ctx context.Context) (bytes uint64, newest time.Time, err error) {
+	bytes, newest, err = c.stores.Log.State(ctx)
+	if err != nil || c.tiers.store == nil {
+		return bytes, newest, err
+	}
+	t, err := c.tiers.store.Totals(ctx)
+	return bytes + uint64(max(t.Bytes, 0)), newest, err
+}
+
+// hotWindow returns how long a run stays in the log after its end; 0 means for ever.
+func (o *EmbeddedLog) hotWindow() (time.Duration, error) {
+	if o.HotWindow == "" {
+		return 0, nil
+	}
+	d, err := workflow.ParseRetention(o.HotWindow)
+	if err != nil {
+		return 0, fmt.Errorf("--hot-window %q: %w", o.HotWindow, err)
+	}
+	return d, nil
+}
+
+// openCold opens the cold store, if there is one or runs are to be moved there.
+func (h *Host) openCold(ctx context.Context) error {
+	window, err := h.opts.Log.hotWindow()
+	if err != nil {
+		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	path := filepath.Join(h.opts.DataDir, coldFile)
+	if _, err := os.Stat(path); window == 0 && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if window > 0 && !h.stores.Log.Erasable() {
+		return fmt.Errorf("%w: --hot-window: the run log was created by a build that forbids the removal of frames; "+
+			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out", exit.ErrUsage)
+	}
+	t := &h.tiers
+	if t.store, err = sqlite.Open(ctx, path); err != nil {
+		return err
+	}
+	h.later(func() { _ = t.store.Close() })
+	reserveMemory(sqlite.OutsideBytes)
+	t.log = cold.NewLog(h.stores.Log, t.store, func(ctx context.Context, pos uint64) error { return h.events.Past(ctx, pos) })
+	if window > 0 {
+		t.sealer = cold.NewSealer(window, cold.SealerDeps{
+			Log: h.stores.Log, Store: t.store, Past: h.readersPast, Clock: time.Now, Logger: h.log,
+		})
+	}
+	return nil
+}
+
+// readersPast returns when all readers of the host that follow the log are past a position.
+func (h *Host) readersPast(ctx context.Context, pos uint64) error {
+	if err := h.events.Past(ctx, pos); err != nil {
+		return err
+	}
+	return h.public.webhooks.Past(ctx, pos)
+}
+
+// startSealing starts to move ended runs to the cold store.
+func (h *Host) startSealing() {
+	if s := h.tiers.sealer; s != nil {
+		h.group.Start(lifecycle.Part{Name: "sealing", Run: func(ctx context.Context) error {
+			return lifecycle.Restart(ctx, h.log, "sealing", s.Run)
+		}})
+	}
+}
+
+// pauseSealing keeps runs where they are until resume is called.
+func (h *Host) pauseSealing() (resume func()) {
+	if h.tiers.sealer == nil {
+		return func() {}
+	}
+	return h.tiers.sealer.Pause()
+}
+
+// coldCollectors returns the metrics of both tiers.
+func (h *Host) coldCollectors() []prometheus.Collector {
+	if h.tiers.store == nil {
+		return nil
+	}
+	return []prometheus.Collector{cold.NewCollector(h.tiers.store, h.tiers.sealer, func(ctx context.Context) (uint64, error) {
+		bytes, _, err := h.stores.Log.State(ctx)
+		return bytes, err
+	})}
+}

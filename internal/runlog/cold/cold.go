@@ -1,0 +1,93 @@
+// Package cold keeps the frames of ended runs outside the run log.
+//
+//	Store    the port: one compressed object per run; package sqlite implements it
+//	Log      a run log that reads sealed runs from a store, and all others from the log
+//	Sealer   moves ended runs from the log to a store
+//
+// An object holds the frames of a run in blocks. A block starts with an index of its frames: kinds,
+// event types, number of events, positions. Hashes are not stored: they follow from the content, and the
+// hash of a block's last frame, which covers all frames before it, is compared with the one of the log.
+//
+// The steps of the move, and what a crash after each leaves, are in docs/adr/0051.
+package cold
+
+import (
+	"context"
+	"errors"
+
+	"waybill.dev/waybill/protocol/subject"
+)
+
+// ErrNotFound means that a store has no object of the run.
+var ErrNotFound = errors.New("run not in the cold store")
+
+// ErrUnavailable means that a store cannot be reached or written at the moment.
+var ErrUnavailable = errors.New("cold store unavailable")
+
+// Object is a sealed run. It is immutable.
+type Object struct {
+	Run    subject.Run
+	Blocks []Block
+}
+
+// Hash returns the hash of the run's last frame.
+func (o *Object) Hash() string { return o.Blocks[len(o.Blocks)-1].Hash }
+
+// Bytes returns the size of the object's blocks.
+func (o *Object) Bytes() (n int64) {
+	for _, b := range o.Blocks {
+		n += int64(len(b.Data))
+	}
+	return n
+}
+
+// Block holds consecutive frames of a run.
+type Block struct {
+	// Next is the sequence of the event after the block.
+	Next int
+	// Pos and Hash are those of the block's last frame.
+	Pos  uint64
+	Hash string
+	// Data is the compressed index and content; nil in an answer of Store.Blocks.
+	Data []byte
+}
+
+// Store keeps objects. Every implementation runs the suite of package coldtest. Runs are named by tenant
+// and id; a WorkflowID in a key is ignored.
+type Store interface {
+	Reader
+	// Put stores objects together, in place of earlier ones of their runs, and marks them as pending.
+	// They are durable when it returns. Objects of deleted runs are left out. Errors: ErrUnavailable.
+	Put(ctx context.Context, objects ...*Object) error
+	// Confirm ends the pending state of a run's object with this hash. Errors: ErrUnavailable.
+	Confirm(ctx context.Context, run subject.Run, hash string) error
+	// Pending returns up to limit runs with pending objects, in the order of Put. Errors: ErrUnavailable.
+	Pending(ctx context.Context, limit int) ([]subject.Run, error)
+	// Discard removes a pending object with this hash, whose run is not sealed. No such object is not an
+	// error. Errors: ErrUnavailable.
+	Discard(ctx context.Context, run subject.Run, hash string) error
+	// Delete removes the object of an erased run for ever: a sealer that has read the run before cannot
+	// store it again. Its bytes are overwritten as far as the store can, also those of discarded objects.
+	// Errors: ErrUnavailable.
+	Delete(ctx context.Context, run subject.Run) error
+	// Totals counts the objects. Errors: ErrUnavailable.
+	Totals(ctx context.Context) (Totals, error)
+}
+
+// Reader reads objects.
+type Reader interface {
+	// Blocks returns the run of an object, with its workflow, and its blocks without data, in order.
+	// Errors: ErrNotFound, ErrUnavailable.
+	Blocks(ctx context.Context, run subject.Run) (subject.Run, []Block, error)
+	// Data returns the data of a run's block. Errors: ErrNotFound, ErrUnavailable.
+	Data(ctx context.Context, run subject.Run, block int) ([]byte, error)
+}
+
+// Totals counts objects.
+type Totals struct {
+	Runs int64
+	// Pending is the part of Runs that is not confirmed.
+	Pending int64
+	// Bytes is the size of the objects, without what the store needs for itself.
+	Bytes int64
+}

@@ -1,0 +1,87 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/internal/runlog/cold"
+	"waybill.dev/waybill/internal/runlog/cold/coldtest"
+	"waybill.dev/waybill/internal/runlog/cold/sqlite"
+)
+
+func open(t *testing.T, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestStore_FulfilsThePort(t *testing.T) {
+	t.Parallel()
+	coldtest.Run(t, func(t *testing.T) cold.Store { return open(t, filepath.Join(t.TempDir(), "cold.db")) })
+}
+
+func TestStore_KeepsItsContentOverRestarts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cold.db")
+	o := coldtest.Object("acme", "r", 100, 200)
+	s, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, s.Put(t.Context(), o))
+	require.NoError(t, s.Close())
+	s = open(t, path)
+	data, err := s.Data(t.Context(), o.Run, 1)
+	require.NoError(t, err)
+	require.Equal(t, o.Blocks[1].Data, data)
+	runs, err := s.Pending(t.Context(), 10)
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+}
+
+// Neither the file nor its write-ahead log has the bytes of a deleted object.
+func TestStore_OverwritesDeletedBytes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "cold.db"))
+	const canary = "canary-7b1f"
+	holds := func() bool {
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			require.NoError(t, err)
+			if bytes.Contains(b, []byte(canary)) {
+				return true
+			}
+		}
+		return false
+	}
+	for i, remove := range []func(o *cold.Object) error{
+		func(o *cold.Object) error { return s.Discard(t.Context(), o.Run, o.Hash()) },
+		func(o *cold.Object) error { return s.Delete(t.Context(), o.Run) },
+	} {
+		o := coldtest.Object("acme", "r", 100, 30_000)
+		o.Blocks[i].Data = append(o.Blocks[i].Data, canary...)
+		require.NoError(t, s.Put(t.Context(), coldtest.Object("acme", "before", 500), o, coldtest.Object("acme", "after", 500)))
+		require.True(t, holds())
+		require.NoError(t, remove(o))
+		require.False(t, holds())
+	}
+}
+
+func TestOpen_RefusesWhatItCannotKeep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	damaged := filepath.Join(dir, "damaged.db")
+	require.NoError(t, os.WriteFile(damaged, bytes.Repeat([]byte("no database"), 4096), 0o600))
+	_, err := sqlite.Open(t.Context(), damaged)
+	require.ErrorContains(t, err, "damaged.db")
+	content, err := os.ReadFile(damaged)
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(content, []byte("no database")), "it is not replaced")
+}

@@ -1,0 +1,79 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"waybill.dev/waybill/internal/natslink"
+	"waybill.dev/waybill/internal/runlog"
+	"waybill.dev/waybill/protocol/frame"
+	"waybill.dev/waybill/protocol/subject"
+)
+
+func sealed(run subject.Run) error { return fmt.Errorf("%w: %s", runlog.ErrSealed, run.RunID) }
+
+// Erasable reports whether frames can be removed from the log.
+func (l *Log) Erasable() bool { return natslink.Erasable(l.leader) }
+
+// visitedEach is how many ends are read for each run that Ended may return: marked runs whose frames
+// are not removed yet are left out.
+const visitedEach = 4
+
+// Ended returns the last frames of ended runs; see runlog.Sealer.
+func (l *Log) Ended(
+	ctx context.Context, after uint64, before time.Time, n int,
+) (ends []*frame.Frame, next uint64, more bool, err error) {
+	next = after
+	for range n * visitedEach {
+		raw, err := l.getOfLeader(ctx, next+1, subject.Ends)
+		if errors.Is(err, js.ErrMsgNotFound) || err == nil && !raw.Time.Before(before) {
+			return ends, next, false, nil
+		}
+		if err != nil {
+			return nil, after, false, fmt.Errorf("%w: read ended runs after %d: %w", runlog.ErrUnavailable, next, err)
+		}
+		next = raw.Sequence
+		f, err := parseRaw(raw)
+		if err != nil {
+			continue // a damaged run stays
+		}
+		switch _, err := l.Last(ctx, f.Run); {
+		case err == nil:
+			ends = append(ends, f)
+		case errors.Is(err, runlog.ErrUnavailable):
+			return nil, after, false, err
+		}
+		if len(ends) == n {
+			break
+		}
+	}
+	return ends, next, true, nil
+}
+
+// Seal marks a run as sealed; see runlog.Sealer.
+func (l *Log) Seal(ctx context.Context, run subject.Run, head frame.Head, positions []uint64) error {
+	if !natslink.Erasable(l.leader) {
+		return runlog.ErrPermanent
+	}
+	_, err := l.Append(ctx, frame.NewSeal(run, head, positions), head.Pos)
+	if errors.Is(err, runlog.ErrSealed) { // by an earlier attempt, or by another process
+		return l.Keep(ctx, 0)
+	}
+	return err
+}
+
+// Drop removes the frames of a sealed run; see runlog.Sealer.
+func (l *Log) Drop(ctx context.Context, run subject.Run) error {
+	raws, err := l.raw(ctx, run)
+	if err != nil {
+		return err
+	}
+	if len(raws) == 0 || kindOf(raws[len(raws)-1]) != subject.Seal {
+		return fmt.Errorf("%w: run %s is not sealed", runlog.ErrConflict, run.RunID)
+	}
+	return l.remove(ctx, run, raws, natslink.EraseMessage)
+}
