@@ -46,7 +46,7 @@ var explained = map[string]string{
 	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "telemetry.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
 	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#model-policies", "provider-settings": "providers.md#describe-a-server", "redact-shapes": "redaction.md",
 	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load", "tenant-limits": "fair-shares.md#limits-of-tenants", "tool-limits": "fair-shares.md#limits-of-tools-and-agents", "max-runs": "fair-shares.md",
-	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md",
+	"runtime-capability": "nodes.md#a-node-of-a-pack", "secrets-file": "redaction.md", "unknown-models": "models.md#the-gate", "webhook-allow": "webhooks.md", "webhook-max-runs": "webhooks.md#how-much-is-queued",
 	"token-file": "services.md#access-between-services", "tls-client-ca": "services.md#access-between-services", "peer-ca": "services.md#access-between-services", "redactor-ca": "services.md#access-between-services",
 	"redactor":       "services.md#load-balancing",
 	"transfer-start": callerLimits, "transfer-timeout": callerLimits, "min-transfer-rate": callerLimits, "max-unknown-requests": callerLimits,

@@ -32,6 +32,7 @@ import (
 	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/tenantcmd"
+	"waybill.dev/waybill/internal/cli/webhooks"
 	"waybill.dev/waybill/internal/cli/workflowlist"
 	"waybill.dev/waybill/internal/version"
 )
@@ -77,14 +78,14 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 	}
 	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), backupcmd.Backup(), backupcmd.Restore(), doctor.Command(s),
 		group("provider", "Test the providers of models", providers.Test(s)), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
-	add(groupRuns, runs.Command(s), interrupts.Command(s),
+	add(groupRuns, runs.Command(s), interrupts.Command(s), webhooks.Command(s),
 		group("tenant", "Erase the key's tenant", tenantcmd.Erase(s)),
 		group("envelope", "Explain, validate and submit envelopes", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
 	add(groupFiles,
 		scaffold.Init(),
 		group("workflow", "Write, check, register and compare workflow definitions", scaffold.Workflow(), lint.Workflow(s), workflowlist.List(s),
 			workflowlist.Get(s), workflowlist.Versions(s), workflowlist.Diff(s), workflowlist.Register(s), workflowlist.Delete(s)),
-		group("kind", "Write envelope kinds", scaffold.Kind()), schemas(s), lint.Settings(s), model.Command(s), redactcmd.Command(s))
+		group("kind", "Write and list envelope kinds", scaffold.Kind(), capabilities.Kinds(s)), schemas(s), lint.Settings(s), model.Command(s), redactcmd.Command(s))
 	add(groupHelp, learn.Explain(s), learn.Cheat(s), learn.Version(s))
 	c.SetHelpCommandGroupID(groupHelp)
 	c.SetCompletionCommandGroupID(groupHelp)

@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -101,29 +102,50 @@ func isKnown(fs *pflag.FlagSet, name string) bool {
 }
 
 // Check returns the mistakes of a configuration file, whose keys are flags of any of the sets. It changes
-// the flags.
-func Check(doc []byte, sets ...*pflag.FlagSet) strictjson.Problems { return apply(doc, sets, nil) }
+// the flags. at are the places of the keys.
+func Check(doc []byte, sets ...*pflag.FlagSet) (found strictjson.Problems, at map[string]strictjson.Position) {
+	at = map[string]strictjson.Position{}
+	for key := range keysOf(doc) {
+		at[key.Value] = strictjson.Position{Line: key.Line, Column: key.Column}
+	}
+	return apply(doc, sets, nil), at
+}
+
+// keysOf returns the keys of a document and their values; none if it is no mapping.
+func keysOf(doc []byte) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, value *yaml.Node) bool) {
+		var root yaml.Node
+		if yaml.Unmarshal(doc, &root) != nil {
+			return
+		}
+		for _, mapping := range root.Content {
+			if mapping.Kind != yaml.MappingNode {
+				continue
+			}
+			for i := 0; i+1 < len(mapping.Content); i += 2 {
+				if !yield(mapping.Content[i], mapping.Content[i+1]) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // apply sets the flags of a document that are not given elsewhere, and returns its mistakes by place. A
 // document that is no mapping has one, without a place.
 func apply(doc []byte, sets []*pflag.FlagSet, given map[string]bool) (found strictjson.Problems) {
-	var root yaml.Node
 	var members map[string]yaml.Node
 	if err := yaml.Unmarshal(doc, &members); err != nil {
 		return strictjson.Problems{{Message: "want a YAML mapping of flag names to values: " + err.Error()}}
 	}
-	_ = yaml.Unmarshal(doc, &root) // as above
-	for _, mapping := range root.Content {
-		for i := 0; i+1 < len(mapping.Content); i += 2 {
-			key, value := mapping.Content[i], mapping.Content[i+1]
-			if value.Kind == yaml.AliasNode {
-				value = value.Alias
-			}
-			if message := applyOne(sets, key.Value, value, given[key.Value]); message != "" {
-				found = append(found, strictjson.Problem{
-					Path: "/" + key.Value, Message: message, Position: strictjson.Position{Line: key.Line, Column: key.Column},
-				})
-			}
+	for key, value := range keysOf(doc) {
+		if value.Kind == yaml.AliasNode {
+			value = value.Alias
+		}
+		if message := applyOne(sets, key.Value, value, given[key.Value]); message != "" {
+			found = append(found, strictjson.Problem{
+				Path: "/" + key.Value, Message: message, Position: strictjson.Position{Line: key.Line, Column: key.Column},
+			})
 		}
 	}
 	return found

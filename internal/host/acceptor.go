@@ -43,7 +43,8 @@ func DefaultEnvelopes() Envelopes {
 	}
 }
 
-func (o *Envelopes) validate() error {
+// Check returns all errors in the values, joined. It reads no files.
+func (o *Envelopes) Check() error {
 	var errs []error
 	if !kinds.Lint(o.KindLint).Valid() {
 		errs = append(errs, fmt.Errorf("--kind-lint %q: want strict, warn or off", o.KindLint))
@@ -51,7 +52,7 @@ func (o *Envelopes) validate() error {
 	if s := acceptor.Strictness(o.Strictness); s != acceptor.StrictnessWarn && s != acceptor.StrictnessStrict {
 		errs = append(errs, fmt.Errorf("--envelope-strictness %q: want warn or strict", o.Strictness))
 	}
-	return errors.Join(append(errs, o.validateMedia(), o.validateKinds(), o.validateLimits())...)
+	return errors.Join(append(errs, o.validateMedia(), o.validateLimits())...)
 }
 
 // maxLimit is the largest envelope limit.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -35,33 +34,36 @@ func defaultAssetServing() AssetServing {
 	return AssetServing{Admission: admission.DefaultConfig(), Callers: defaultCallers()}
 }
 
-// validate returns all errors, joined. embedded: the log is in this process, so the key may
-// be in its data directory. maxMedia is the size of the largest asset.
-func (o *AssetServing) validate(embedded bool, maxMedia int) error {
+// check returns all errors in the values, joined. maxMedia is the size of the largest asset.
+func (o *AssetServing) check(maxMedia int) error {
 	var errs []error
 	if u, err := url.Parse(o.PublicURL); err != nil || o.PublicURL != "" && (u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
 		errs = append(errs, errors.New("--public-url: want a URL such as https://waybill.example, without a user"))
 	}
-	switch {
-	case o.KeyFile != "" && o.PublicURL == "":
+	if o.KeyFile != "" && o.PublicURL == "" {
 		errs = append(errs, errors.New("--asset-key-file: signs URLs of assets, and there are none without --public-url"))
-	case o.KeyFile == "" && len(o.Keys) == 0 && o.PublicURL != "" && !embedded:
-		errs = append(errs, errors.New("--public-url needs the key that signs asset URLs, shared with the server of the assets; set --asset-key-file or --asset-keys"))
 	}
-	if _, _, err := net.SplitHostPort(o.Addr); o.Addr != "" && err != nil {
-		errs = append(errs, fmt.Errorf("--assets-addr %q: want host:port, such as 127.0.0.1:8081", o.Addr))
-	}
+	errs = append(errs, checkListenAddr("assets-addr", o.Addr))
 	if o.Addr != "" && o.PublicURL == "" {
 		errs = append(errs, errors.New("--assets-addr: there are no assets without --public-url"))
-	}
-	if o.KeyFile != "" {
-		_, err := hostfile.ReadKey("--asset-key-file", o.KeyFile)
-		errs = append(errs, err)
 	}
 	if o.Addr != "" {
 		errs = append(errs, o.validateCallers(int64(maxMedia)))
 	}
 	return errors.Join(append(errs, validateAssetKeys(o.Keys))...)
+}
+
+// validateKey returns all errors of the key that signs URLs, joined. embedded: the log is in this process,
+// so the key may be in its data directory.
+func (o *AssetServing) validateKey(embedded bool) error {
+	if o.KeyFile == "" && len(o.Keys) == 0 && o.PublicURL != "" && !embedded {
+		return errors.New("--public-url needs the key that signs asset URLs, shared with the server of the assets; set --asset-key-file or --asset-keys")
+	}
+	if o.KeyFile == "" {
+		return nil
+	}
+	_, err := hostfile.ReadKey("--asset-key-file", o.KeyFile)
+	return err
 }
 
 func (o *AssetServing) validateCallers(maxAsset int64) error {

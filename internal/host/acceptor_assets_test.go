@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,7 +66,7 @@ func TestAssetServing_ReportsMissingSettings(t *testing.T) {
 		},
 	} {
 		tc.o.Callers = defaultCallers()
-		err := tc.o.validate(tc.embedded, 1<<20)
+		err := errors.Join(tc.o.check(1<<20), tc.o.validateKey(tc.embedded))
 		if tc.want == "" {
 			require.NoError(t, err, name)
 			continue

@@ -45,15 +45,23 @@ func DefaultAcceptorProcess(grpcAddr string) AcceptorProcess {
 
 // Validate returns all errors, joined.
 func (o *AcceptorProcess) Validate() error {
-	errs := []error{
-		o.Process.Validate(),
-		o.Assets.validate(o.NATS.URL == "", o.Envelopes.MaxMediaBytes),
-		o.Envelopes.validateMedia(), o.NATS.Validate(), o.Recovery.validate(),
-	}
+	return errors.Join(
+		o.Process.Validate(), o.NATS.Validate(), o.checkValues(),
+		o.Assets.validateKey(o.NATS.URL == ""), o.Envelopes.validateKinds(),
+	)
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *AcceptorProcess) Check() error {
+	return errors.Join(o.Process.Check(), o.NATS.Check(), o.checkValues())
+}
+
+func (o *AcceptorProcess) checkValues() error {
+	errs := []error{o.Assets.check(o.Envelopes.MaxMediaBytes), o.Envelopes.Check(), o.Recovery.validate()}
 	if addr := o.Assets.Addr; addr != "" && !peer.OnLoopback(addr) && o.TLS.Cert == "" && !o.Insecure {
 		errs = append(errs, fmt.Errorf("--assets-addr %s: URLs of assets are credentials, and would cross the network in clear; give --tls-cert and --tls-key, or --insecure", addr))
 	}
-	return errors.Join(append(errs, o.Envelopes.validateKinds(), o.config().Validate())...)
+	return errors.Join(errs...)
 }
 
 // config is the acceptor's config, which validates itself.

@@ -21,15 +21,20 @@ type Audit struct {
 	KeyFile string
 }
 
-func (o *Audit) validate() error {
-	if o.KeyFile == "" {
-		return nil
-	}
-	if !o.On {
+// check returns the error in the values.
+func (o *Audit) check() error {
+	if o.KeyFile != "" && !o.On {
 		return errors.New("--audit-key-file: signs the audit log, and there is none with --audit=false")
 	}
-	_, err := hostfile.ReadAuditKey(o.KeyFile)
-	if err != nil {
+	return nil
+}
+
+// validate also reads the key.
+func (o *Audit) validate() error {
+	if err := o.check(); o.KeyFile == "" || err != nil {
+		return err
+	}
+	if _, err := hostfile.ReadAuditKey(o.KeyFile); err != nil {
 		return fmt.Errorf("--audit-key-file %s: %w", o.KeyFile, err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -73,12 +74,6 @@ func (c *core) newDispatcher(o *Execution, key Key, x executables, sole bool) (*
 	deps, err := c.dispatcherDeps(o, key)
 	if err != nil {
 		return nil, err
-	}
-	if _, ok := deps.Providers.Lookup(cfg.Completion.Defaults.Provider); !ok {
-		return nil, fmt.Errorf(
-			"%w: --default-model %q: no such provider; there are %v, and --provider adds one",
-			exit.ErrUsage, o.Models.DefaultModel, deps.Providers.IDs(),
-		)
 	}
 	deps.Catalogue = x.catalogue
 	if o.TestSeams {
@@ -174,11 +169,11 @@ func (c *core) dispatcherDeps(o *Execution, key Key) (dispatcher.Deps, error) {
 	if deps.Archive, err = o.openArchive(); err != nil {
 		return deps, err
 	}
-	if deps.TenantLimits, err = o.openTenantLimits(c.log); err != nil {
-		return deps, err
-	}
-	if deps.ToolLimits, err = o.openToolLimits(c.log); err != nil {
-		return deps, err
+	var tenants, calls error
+	deps.TenantLimits, tenants = o.openTenantLimits(c.log)
+	deps.ToolLimits, calls = o.openToolLimits(c.log)
+	if err := errors.Join(tenants, calls); err != nil { // a file was changed since Validate
+		return deps, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	if deps.Tools, err = o.Tools.Runners(c.later); err != nil {
 		return deps, err
@@ -217,7 +212,7 @@ func openLimits[T any](flag, file, what string, parse func([]byte) (T, error), l
 	}
 	limits, err := settings.Open(what, file, parse, log)
 	if err != nil {
-		return nil, fmt.Errorf("%w: --%s %s: %w", exit.ErrUsage, flag, file, hostfile.WithoutPath(err))
+		return nil, fmt.Errorf("--%s %s: %w", flag, file, hostfile.WithoutPath(err))
 	}
 	return limits, nil
 }

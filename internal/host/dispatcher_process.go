@@ -30,6 +30,11 @@ func (o *DispatcherProcess) Validate() error {
 	)
 }
 
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *DispatcherProcess) Check() error {
+	return errors.Join(o.Process.Check(), o.NATS.Check(), o.Peers.Validate(DispatcherPeers()...), o.Execution.Check())
+}
+
 // RunDispatcher serves until ctx ends.
 func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) error {
 	known := Credentials{Models: &o.Execution.Models, Tools: &o.Execution.Tools, canary: canary(o.Execution.TestSeams)}

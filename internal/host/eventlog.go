@@ -41,6 +41,16 @@ func (o *ReadModel) Validate() error {
 	return nil
 }
 
+// Check returns all errors in the values, joined. It does not read the file.
+func (o *ReadModel) Check() error {
+	cfg := o.postgres(nil)
+	cfg.URL, cfg.URLFile = "postgres://database/waybill", ""
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("--postgres-schema, --postgres-connections: %w", err)
+	}
+	return nil
+}
+
 func (o *ReadModel) postgres(log *slog.Logger) postgres.Config {
 	return postgres.Config{
 		URLFile:  o.PostgresURLFile,

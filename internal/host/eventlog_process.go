@@ -26,6 +26,11 @@ func (o *EventLogProcess) Validate() error {
 	return errors.Join(o.Process.Validate(), validateSharedNATS(&o.NATS), o.Model.Validate())
 }
 
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *EventLogProcess) Check() error {
+	return errors.Join(o.Process.Check(), o.NATS.Check(), o.Model.Check())
+}
+
 // validateSharedNATS checks the address of the NATS servers that all services of a host share.
 func validateSharedNATS(a *natsstore.Address) error {
 	errs := []error{a.Validate()}

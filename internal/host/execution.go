@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/model"
+	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
 // Execution configures the execution of runs.
@@ -77,7 +79,36 @@ const minLease = 200 * time.Millisecond
 
 // Validate returns all errors, joined. It also sets the default model.
 func (o *Execution) Validate() error {
-	errs := append(o.Models.Validate(), o.Prompts.Validate()...)
+	errs := append(o.Models.Validate(o.seamProviders()...), o.checkValues(), o.Tools.Validate())
+	for _, d := range append([]string{o.Packs, o.Prompts.Dir}, o.Workflows...) {
+		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {
+			errs = append(errs, fmt.Errorf("directory %q cannot be read: give an existing directory to --workflows, --packs or --prompts", d))
+		}
+	}
+	quiet := slog.New(slog.DiscardHandler) // the file is opened again
+	_, tenants := o.openTenantLimits(quiet)
+	_, calls := o.openToolLimits(quiet)
+	return errors.Join(append(errs, tenants, calls)...)
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *Execution) Check() error {
+	values := o.Models
+	values.ValuesOnly = true
+	return errors.Join(append(values.Validate(o.seamProviders()...), o.checkValues(), o.Tools.Check())...)
+}
+
+// seamProviders are the providers of the test seams.
+func (o *Execution) seamProviders() []string {
+	if o.TestSeams {
+		return []string{mock.ID}
+	}
+	return nil
+}
+
+// checkValues returns all errors in the values of the flags that have no part of their own, joined.
+func (o *Execution) checkValues() error {
+	errs := o.Prompts.Validate()
 	if o.Lease < minLease {
 		errs = append(errs, fmt.Errorf("--lease %s: want at least %s, so that renewals can keep it", o.Lease, minLease))
 	}
@@ -117,12 +148,12 @@ func (o *Execution) Validate() error {
 	if o.MaxQueueWait < 0 {
 		errs = append(errs, fmt.Errorf("--max-queue-wait %s: want at least 0, which is no bound", o.MaxQueueWait))
 	}
-	for _, d := range append([]string{o.Packs, o.Prompts.Dir}, o.Workflows...) {
-		if st, err := os.Stat(d); d != "" && (err != nil || !st.IsDir()) {
-			errs = append(errs, fmt.Errorf("directory %q cannot be read: give an existing directory to --workflows, --packs or --prompts", d))
+	for _, id := range o.RuntimeCapabilities {
+		if err := dispatcher.CheckRuntimeCapability(id); err != nil {
+			errs = append(errs, fmt.Errorf("--%w", err))
 		}
 	}
-	return errors.Join(append(errs, o.Tools.Validate())...)
+	return errors.Join(errs...)
 }
 
 // logConfig configures the delivery of runs. sole: no other dispatcher can be running.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/services/gateway"
 	"waybill.dev/waybill/services/gateway/auth"
@@ -40,8 +42,8 @@ func (c *core) newGateway(ctx context.Context, p *publicServer, key Key, mode st
 		return err
 	}
 	rates, file, err := p.opts.rateLimits(c.log, os.LookupEnv)
-	if err != nil {
-		return err
+	if err != nil { // the file was changed since Validate
+		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	admitted := p.opts.Admission
 	admitted.Bytes = c.bytes

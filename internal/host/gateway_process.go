@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"waybill.dev/waybill/internal/cli/exit"
@@ -37,10 +38,16 @@ func GatewayPeers() []string {
 
 // Validate returns all errors, joined.
 func (o *GatewayProcess) Validate() error {
-	errs := []error{
-		o.TLS.validate(), validateTelemetry(o.Telemetry), validateSharedNATS(&o.NATS),
-		o.Peers.Validate(GatewayPeers()...), o.Public.Validate(), o.Key.Validate(),
-	}
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, os.Environ()), validateSharedNATS(&o.NATS), o.Public.Validate(), o.Key.Validate(), o.Secrets.Validate())
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *GatewayProcess) Check() error {
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, nil), o.NATS.Check(), o.Public.Check())
+}
+
+func (o *GatewayProcess) checkValues() error {
+	errs := []error{o.TLS.validate(), o.Peers.Validate(GatewayPeers()...)}
 	if len(o.Public.APIKeys) == 0 {
 		errs = append(errs, errors.New("--api-key is required: without a key no request is accepted; use KEY=TENANT:SCOPE,SCOPE or KEY=TENANT:*"))
 	}

@@ -14,12 +14,8 @@ import (
 // answerProbes serves probes at the public address before the API is ready, with the reason of the
 // wait. stop releases the address.
 func (p *publicServer) answerProbes(ready func() error) (stop func()) {
-	mux := http.NewServeMux()
-	probe.Handle(mux, ready)
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		probe.WriteFault(w, fault.New(fault.ServiceUnavailable, "the host starts; try again").After(probe.CheckEvery))
-	})
-	srv := &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second}
+	// A ServeMux would redirect some paths, with an answer of its own.
+	srv := &http.Server{Handler: startingHandler(ready), ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second}
 	own, ok := p.httpAddr.(*net.TCPListener)
 	if !ok {
 		return func() {}
@@ -42,6 +38,15 @@ func (p *publicServer) answerProbes(ready func() error) (stop func()) {
 		<-ended
 		_ = own.SetDeadline(time.Time{})
 	}
+}
+
+// startingHandler answers probes. It rejects all other requests until the host has started.
+func startingHandler(ready func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !probe.Answer(w, r, ready) {
+			probe.WriteFault(w, fault.New(fault.ServiceUnavailable, "the host starts; try again").After(probe.CheckEvery))
+		}
+	})
 }
 
 // borrowed is a listener that its server cannot close.

@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"waybill.dev/waybill/internal/host/hostfile"
+	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/probe"
 	"waybill.dev/waybill/internal/lifecycle"
@@ -22,11 +24,13 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
 	redactorv1 "waybill.dev/waybill/proto/gen/go/waybill/redactor/v1"
+	"waybill.dev/waybill/protocol/suggest"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/acceptor"
 	"waybill.dev/waybill/services/dispatcher"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/eventlog"
+	"waybill.dev/waybill/services/gateway/auth"
 	"waybill.dev/waybill/services/gateway/session"
 	"waybill.dev/waybill/services/redactor"
 )
@@ -57,11 +61,52 @@ func DefaultOptions() Options {
 // Validate returns all errors in the settings, joined. Each has the flag, the value and the remedy.
 // A host without an API key gets DevKey.
 func (o *Options) Validate() error {
+	o.share()
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, os.Environ()), o.Envelopes.validateKinds(), o.Secrets.Validate(),
+		o.Public.Validate(), o.Execution.Validate())
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *Options) Check() error {
+	o.share()
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, nil), o.Public.Check(), o.Execution.Check())
+}
+
+// share sets what several services have in common.
+func (o *Options) share() {
 	if len(o.Public.APIKeys) == 0 {
 		o.Public.APIKeys = []string{DevKey + "=default:*"}
 	}
-	errs := []error{o.Log.validate(), o.Envelopes.validate(), validateAssetKeys(o.AssetKeys), validateTelemetry(o.Telemetry)}
-	return errors.Join(append(errs, o.Public.Validate(), o.Execution.Validate())...)
+	o.Envelopes.TestSeams, o.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
+	o.Execution.AIEnvelope = o.Envelopes.AIEnvelope
+}
+
+func (o *Options) checkValues() error {
+	errs := []error{o.Log.validate(), o.Envelopes.Check(), validateAssetKeys(o.AssetKeys)}
+	specs, err := apiKeys(o.Public.APIKeys)
+	if err != nil { // Public reports it
+		return errors.Join(errs...)
+	}
+	for _, name := range o.Execution.Models.FallbackHidden {
+		if name != models.AnyTenant && !slices.ContainsFunc(specs, func(s auth.Spec) bool { return s.Tenant == name }) {
+			errs = append(errs, fmt.Errorf("--hide-fallback %q: no --api-key is of this tenant%s", name, listTenants(name, specs)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// listTenants suggests a tenant, or lists them.
+func listTenants(name string, specs []auth.Spec) string {
+	var known []string
+	for _, s := range specs {
+		if !slices.Contains(known, s.Tenant) {
+			known = append(known, s.Tenant)
+		}
+	}
+	if near := suggest.Names(name, known, 1); len(near) > 0 {
+		return "; did you mean " + near[0] + "?"
+	}
+	return "; there are " + strings.Join(known, ", ") + ", and * for all"
 }
 
 // Host is the five services in one process, each behind its own gRPC server, wired as separate
@@ -87,8 +132,7 @@ type Host struct {
 // error, everything that was opened is closed.
 func New(ctx context.Context, o Options, log *slog.Logger) (*Host, error) {
 	h := &Host{core: core{log: log}, opts: o, began: time.Now(), key: Key{DataDir: o.DataDir, log: log}, loaded: make(chan struct{})}
-	h.opts.Envelopes.TestSeams, h.opts.Execution.TestSeams = o.Public.TestSeams, o.Public.TestSeams
-	h.opts.Execution.AIEnvelope = o.Envelopes.AIEnvelope
+	h.opts.share()
 	h.public = &publicServer{opts: &h.opts.Public}
 	limitMemory()
 	if err := h.build(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,15 +50,25 @@ func DefaultProcess(grpcAddr string) Process {
 	return Process{GRPCAddr: grpcAddr, Secrets: DefaultSecrets(), Telemetry: DefaultTelemetry()}
 }
 
-// Validate returns all errors in the settings, joined. Callers may record envelopes and register
-// secrets, so other machines need a token, and TLS to protect it.
+// Validate returns all errors in the settings, joined.
 func (o *Process) Validate() error {
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, os.Environ()), o.Secrets.Validate())
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *Process) Check() error {
+	return errors.Join(o.checkValues(), validateTelemetry(o.Telemetry, nil))
+}
+
+// checkValues returns all errors in the values, joined. Callers may record envelopes and register
+// secrets, so other machines need a token, and TLS to protect it.
+func (o *Process) checkValues() error {
 	var errs []error
 	host, _, err := net.SplitHostPort(o.GRPCAddr)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--grpc-addr %q: want host:port, such as 127.0.0.1:9091", o.GRPCAddr))
 	}
-	errs = append(errs, validateTelemetry(o.Telemetry), o.TLS.validate())
+	errs = append(errs, checkListenAddr("metrics-addr", o.MetricsAddr), o.TLS.validate())
 	if o.TLS.ClientCA != "" && o.TLS.Cert == "" {
 		errs = append(errs, errors.New("--tls-client-ca: callers show certificates within TLS; give --tls-cert and --tls-key"))
 	}

@@ -3,9 +3,12 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +72,27 @@ const maxBodyBytes = 6 << 20
 
 // Validate returns all errors, joined.
 func (o *Public) Validate() error {
-	var errs []error
+	_, _, rates := o.rateLimits(slog.New(slog.DiscardHandler), os.LookupEnv) // the file is opened again
+	return errors.Join(o.checkValues(), rates, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *Public) Check() error {
+	_, err := admission.ParseRateRules(o.RateLimits)
+	if err != nil {
+		err = fmt.Errorf("--rate-limit: %w", err)
+	}
+	return errors.Join(o.checkValues(), err, o.Audit.check(), o.Webhooks.Check())
+}
+
+func (o *Public) checkValues() error {
+	_, keys := apiKeys(o.APIKeys)
+	errs := []error{keys}
+	for _, l := range []struct{ flag, addr string }{
+		{"http-addr", o.HTTPAddr}, {"grpc-addr", o.GRPCAddr}, {"metrics-addr", o.MetricsAddr},
+	} {
+		errs = append(errs, checkListenAddr(l.flag, l.addr))
+	}
 	if u, err := url.Parse(o.URL); err != nil || o.URL != "" && (u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		errs = append(errs, fmt.Errorf("--public-url %q: want a URL such as https://waybill.example", o.URL))
 	}
@@ -91,10 +114,22 @@ func (o *Public) Validate() error {
 	if o.MaxStreams < 1 {
 		errs = append(errs, fmt.Errorf("--max-streams %d: want at least 1", o.MaxStreams))
 	}
-	if _, err := admission.ParseRateRules(o.RateLimits); err != nil {
-		errs = append(errs, fmt.Errorf("--rate-limit: %w", err))
+	return errors.Join(errs...)
+}
+
+// checkListenAddr rejects an address on which no server can listen; empty means that there is none.
+func checkListenAddr(flag, addr string) error {
+	if addr == "" {
+		return nil
 	}
-	return errors.Join(append(errs, o.Audit.validate(), o.Webhooks.validate(o.TestSeams, os.LookupEnv))...)
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s %q: want HOST:PORT, such as 127.0.0.1:8080; port 0 uses a free one", flag, addr)
+	}
+	return nil
 }
 
 // DevKey is the API key of a host without configured keys. It is not a secret.
@@ -106,7 +141,17 @@ func FirstKey(specs []string) string {
 	return key
 }
 
+// parseAPIKeys is apiKeys with the exit status of a wrong flag.
 func parseAPIKeys(flags []string) ([]auth.Spec, error) {
+	specs, err := apiKeys(flags)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
+	}
+	return specs, nil
+}
+
+// apiKeys reads the values of --api-key, and returns all errors, joined. None has a key.
+func apiKeys(flags []string) ([]auth.Spec, error) {
 	var (
 		specs []auth.Spec
 		errs  []error
@@ -116,10 +161,10 @@ func parseAPIKeys(flags []string) ([]auth.Spec, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--api-key no. %d: %w", i+1, err))
 		}
+		if slices.ContainsFunc(specs, func(other auth.Spec) bool { return err == nil && other.Key == s.Key }) {
+			errs = append(errs, fmt.Errorf("--api-key no. %d: an earlier one has the same key; give the key all its scopes in one", i+1))
+		}
 		specs = append(specs, s)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
-	}
-	return specs, nil
+	return specs, errors.Join(errs...)
 }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"time"
 
-	"waybill.dev/waybill/internal/cli/exit"
 	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/services/gateway/admission"
 )
@@ -24,14 +23,14 @@ func (o *Public) rateLimits(log *slog.Logger, getenv func(string) (string, bool)
 	}
 	rules, err := admission.ParseRateRules(o.RateLimits)
 	if err != nil {
-		return cfg, nil, fmt.Errorf("%w: --rate-limit: %w", exit.ErrUsage, err)
+		return cfg, nil, fmt.Errorf("--rate-limit: %w", err)
 	}
 	if o.RateLimitFile == "" {
 		return admission.RateConfig{Rules: rules}, nil, nil
 	}
 	file = &admission.RateFile{Path: o.RateLimitFile, General: rules, Log: log}
 	if cfg, _, err = file.Read(); err != nil {
-		return cfg, nil, fmt.Errorf("%w: --rate-limits %s: %w", exit.ErrUsage, o.RateLimitFile, hostfile.WithoutPath(err))
+		return cfg, nil, fmt.Errorf("--rate-limits %s: %w", o.RateLimitFile, hostfile.WithoutPath(err))
 	}
 	return cfg, file, nil
 }

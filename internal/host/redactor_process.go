@@ -19,6 +19,9 @@ func (o *RedactorProcess) Validate() error {
 	return errors.Join(o.Process.Validate(), o.Known.Validate())
 }
 
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (o *RedactorProcess) Check() error { return errors.Join(o.Process.Check(), o.Known.Check()) }
+
 // RunRedactor serves until ctx ends.
 func RunRedactor(ctx context.Context, o RedactorProcess, log *slog.Logger) error {
 	o.Known.canary = canary(o.TestSeams)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"waybill.dev/waybill/internal/host/hostfile"
 	"waybill.dev/waybill/internal/host/models"
 	"waybill.dev/waybill/internal/host/packs"
 	"waybill.dev/waybill/internal/host/tools"
@@ -22,6 +23,14 @@ type Secrets struct {
 // DefaultSecrets are the settings without flags.
 func DefaultSecrets() Secrets { return Secrets{Shapes: true} }
 
+// Validate returns all errors in the file, joined.
+func (s Secrets) Validate() error {
+	if _, err := hostfile.ReadSecrets(s.File); err != nil {
+		return fmt.Errorf("--secrets-file: %w", err)
+	}
+	return nil
+}
+
 // Credentials are the secrets in the settings of a host's services. A redactor has all of them,
 // other processes those of their own settings.
 type Credentials struct {
@@ -37,9 +46,23 @@ type Credentials struct {
 
 // Validate returns all errors, joined.
 func (c *Credentials) Validate() error {
-	_, errKeys := token.ParseKeys(c.InterruptKeys, nil)
-	_, errAssets := token.ParseKeys(c.AssetKeys, nil)
-	return errors.Join(c.Models.CheckKeys(), errKeys, errAssets, c.Tools.Validate())
+	return errors.Join(c.checkValues(), c.Models.CheckKeys(), c.Tools.Validate())
+}
+
+// Check returns all errors in the values, joined. It reads neither files nor variables.
+func (c *Credentials) Check() error {
+	values := *c.Models
+	values.ValuesOnly = true
+	return errors.Join(c.checkValues(), values.CheckKeys(), c.Tools.Check())
+}
+
+func (c *Credentials) checkValues() error {
+	_, callers := apiKeys(c.APIKeys)
+	_, answers := token.ParseKeys(c.InterruptKeys, nil)
+	if answers != nil {
+		answers = fmt.Errorf("--interrupt-keys: %w", answers)
+	}
+	return errors.Join(callers, answers, validateAssetKeys(c.AssetKeys))
 }
 
 // list returns the secrets that are long enough to match, each with an id.

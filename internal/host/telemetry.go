@@ -29,8 +29,9 @@ const (
 // DefaultTelemetry are the settings of a service without flags.
 func DefaultTelemetry() Telemetry { return Telemetry{DefaultRatio: serviceRatio} }
 
-func validateTelemetry(o Telemetry) error {
-	_, err := telemetry.Read(o, os.Environ())
+// validateTelemetry returns all errors in the flags and in the variables, joined.
+func validateTelemetry(o Telemetry, environ []string) error {
+	_, err := telemetry.Read(o, environ)
 	return err
 }
 

@@ -17,6 +17,8 @@ import (
 type Webhooks struct {
 	// PerTenant limits the webhooks of a tenant, and separately the servers of its callbacks.
 	PerTenant int
+	// PendingRuns limits the runs with pending deliveries of one webhook.
+	PendingRuns int
 	// Deliveries limits the concurrent deliveries of a gateway. A tenant has a quarter of them, a webhook
 	// a sixteenth.
 	Deliveries int
@@ -35,36 +37,43 @@ type Webhooks struct {
 func defaultWebhooks() Webhooks {
 	p := webhook.DefaultPolicy()
 	return Webhooks{
-		PerTenant: p.PerTenant, Deliveries: p.Limits.Total,
+		PerTenant: p.PerTenant, PendingRuns: p.PendingRuns, Deliveries: p.Limits.Total,
 		Timeout: p.Timeout, MaxPause: p.MaxRetry, MaxAge: p.MaxAge, MaxAttempts: p.MaxAttempts,
 		TokenLifetime: interrupttoken.CallbackLifetime,
 	}
 }
 
-// validateLimits returns all errors, joined.
-func (o *Webhooks) validateLimits() error {
+// minPendingRuns leaves room for runs whose deliveries have just ended: they are counted for a second.
+const minPendingRuns = 100
+
+// Check returns all errors in the values, joined. It reads no variables.
+func (o *Webhooks) Check() error {
 	p := webhook.DefaultPolicy()
 	var errs []error
-	count := func(flag string, n, high int) {
-		if n < 1 || n > high {
-			errs = append(errs, fmt.Errorf("--%s %d: want 1 to %d", flag, n, high))
+	count := func(flag string, n, low, high int) {
+		if n < low || n > high {
+			errs = append(errs, fmt.Errorf("--%s %d: want %d to %d", flag, n, low, high))
 		}
 	}
-	count("max-webhooks", o.PerTenant, 10_000)
-	count("webhook-deliveries", o.Deliveries, 10_000)
-	count("webhook-max-attempts", o.MaxAttempts, 1000)
+	count("max-webhooks", o.PerTenant, 1, 10_000)
+	count("webhook-max-runs", o.PendingRuns, minPendingRuns, 10_000_000)
+	count("webhook-deliveries", o.Deliveries, 1, 10_000)
+	count("webhook-max-attempts", o.MaxAttempts, 1, 1000)
 	errs = append(errs,
 		between("webhook-timeout", o.Timeout, 100*time.Millisecond, time.Minute),
 		between("webhook-max-pause", o.MaxPause, p.FirstRetry, 24*time.Hour),
 		between("webhook-max-age", o.MaxAge, time.Minute, 30*24*time.Hour),
 		between("callback-token-lifetime", o.TokenLifetime, minTokenLifetime, maxTokenLifetime))
+	if _, err := egress.NewPolicy(o.Allow); err != nil {
+		errs = append(errs, fmt.Errorf("--webhook-allow: %w", err))
+	}
 	return errors.Join(errs...)
 }
 
 // policy returns the limits, timeouts and retries of deliveries.
 func (o *Webhooks) policy() webhook.Policy {
 	p := webhook.DefaultPolicy()
-	p.PerTenant = o.PerTenant
+	p.PerTenant, p.PendingRuns = o.PerTenant, o.PendingRuns
 	p.Limits = webhook.Limits{Total: o.Deliveries, PerTenant: max(1, o.Deliveries/4), PerWebhook: max(1, o.Deliveries/16)}
 	p.Timeout, p.MaxRetry, p.MaxAge, p.MaxAttempts = o.Timeout, o.MaxPause, o.MaxAge, o.MaxAttempts
 	p.Lease = max(p.Lease, 3*p.Timeout) // a worker renews it after an attempt
@@ -85,10 +94,7 @@ const allowPrivateEnv = "OPENWOP_WEBHOOK_ALLOW_PRIVATE"
 
 // validate also reads the test switch, which must not be on in production.
 func (o *Webhooks) validate(testSeams bool, getenv func(string) (string, bool)) error {
-	errs := []error{o.validateLimits()}
-	if _, err := egress.NewPolicy(o.Allow); err != nil {
-		errs = append(errs, fmt.Errorf("--webhook-allow: %w", err))
-	}
+	errs := []error{o.Check()}
 	switch v, _ := getenv(allowPrivateEnv); {
 	case v == "" || v == "false":
 	case v != "true":

@@ -17,7 +17,7 @@ const (
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("log-level %q: must be debug, info, warn or error", level)
+		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
 	}
 	opts := &slog.HandlerOptions{Level: l}
 	switch format {
@@ -26,6 +26,6 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	case FormatJSON:
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	default:
-		return nil, fmt.Errorf("log-format %q: must be %s or %s", format, FormatText, FormatJSON)
+		return nil, fmt.Errorf("--log-format %q: want %s or %s", format, FormatText, FormatJSON)
 	}
 }

@@ -56,6 +56,7 @@ const (
 	AuthElevationRequired      Code = "auth_elevation_required"
 	LogDamaged                 Code = "log_damaged"
 	NotQuarantined             Code = "not_quarantined"
+	RangeNotSatisfiable        Code = "range_not_satisfiable"
 )
 
 // Codes that appear in run and node errors only (OpenWOP host contract §9.3).

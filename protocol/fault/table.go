@@ -41,6 +41,7 @@ const (
 	grpcResourceExhausted  = 8
 	grpcFailedPrecondition = 9
 	grpcAborted            = 10
+	grpcOutOfRange         = 11
 	grpcUnimplemented      = 12
 	grpcInternal           = 13
 	grpcUnavailable        = 14
@@ -251,6 +252,12 @@ var answers = map[Code]Row{
 		413, grpcResourceExhausted, false, Caller,
 		"The body is larger than limits.maxRequestBodyBytes.",
 		"Send less, or reference large content by URL. The operator sets --max-request-body-bytes.",
+	},
+
+	RangeNotSatisfiable: {
+		416, grpcOutOfRange, false, Caller,
+		"The Range header names no part of the asset.",
+		"Send a range within details.sizeBytes, such as bytes=0-1023, or no Range header.",
 	},
 
 	CorrelationMismatch: {

@@ -52,6 +52,7 @@ const (
 
 	EventAgentReasoningDelta EventType = "agent.reasoning.delta"
 	EventAgentReasoned       EventType = "agent.reasoned"
+	EventAgentPromptResolved EventType = "agent.promptResolved"
 
 	EventModelSubstituted  EventType = "model.capability.substituted"
 	EventModelInsufficient EventType = "model.capability.insufficient"

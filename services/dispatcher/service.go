@@ -108,6 +108,14 @@ func DefaultConfig() Config {
 // runtimeCapability is the format of ids that packs may require.
 var runtimeCapability = regexp.MustCompile(`^[a-z][a-zA-Z0-9._-]{0,127}$`)
 
+// CheckRuntimeCapability rejects ids of another format.
+func CheckRuntimeCapability(id string) error {
+	if !runtimeCapability.MatchString(id) {
+		return fmt.Errorf("runtime-capability %q: needs letters, digits, dots, dashes and underscores, beginning with a small letter, 128 at most", id)
+	}
+	return nil
+}
+
 // Upper limits of the operator's settings.
 const (
 	MaxNodeExecutions = 1_000_000
@@ -146,9 +154,7 @@ func (c Config) Validate() error {
 		bad("dispatcher.prompts.observability: %q: needs off, hashed or full", o)
 	}
 	for _, id := range c.RuntimeCapabilities {
-		if !runtimeCapability.MatchString(id) {
-			bad("runtime-capability %q: needs letters, digits, dots, dashes and underscores, beginning with a small letter, 128 at most", id)
-		}
+		errs = append(errs, CheckRuntimeCapability(id))
 	}
 	if c.Lease.Duration < 200*time.Millisecond {
 		bad("lease: %s: needs at least 200ms, so that renewals can keep it", c.Lease.Duration)
@@ -321,7 +327,7 @@ func (s *Service) newStarter() *create.Starter {
 func (s *Service) newExecutor(registrations *clients.Registrations) *engine.Executor {
 	d := s.deps
 	calls := tool.Router{
-		Runners: d.Seams.Runners(d.Tools),
+		Runners: d.Seams.Runners(d.Tools, s.prompts),
 		Models:  s.loop,
 		Limits:  d.ToolLimits.Current,
 		Acquire: s.admitCall,

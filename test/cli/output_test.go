@@ -81,6 +81,9 @@ func TestL5f_EveryCommandTakesAQuery(t *testing.T) {
 	}
 	require.Equal(t, "a: noop\n", u.ok("run", "get", run, "--query", "{a: .workflowId}", "-o", "yaml").out)
 	require.Equal(t, "{\"a\":\"noop\"}\n", u.ok("run", "get", run, "--query", "{a: .workflowId}", "-o", "jsonl").out)
+	require.Equal(t, "noop\n2\n", u.ok("run", "get", run, "--query", ".workflowId, 1 + 1", "-r").out)
+	require.Equal(t, "a\nb\\u001b\n", u.ok("run", "get", run, "--query", `"a\nb\u001b"`, "--raw").out)
+	require.Equal(t, 2, u.run("run", "get", run, "-r").status)
 	for _, wrong := range []string{".[", "nosuchfunction", ".runs.nothing.there"} {
 		r := u.run("run", "list", "--query", wrong)
 		require.Equal(t, 2, r.status, r.err)

@@ -262,6 +262,12 @@ var flowFeatures = []feature{
 		want: "node.failed@n",
 	},
 	{
+		rule: "RFC 0029 §B each reference of a prompt is resolved, then composed",
+		doc: definition("feature-resolved", node("asks", "local.sample.demo.mock-ai",
+			`{"systemPromptRef":"prompt:conformance.prompt.writer-system@1.0.0","fewShotPromptRefs":["prompt:conformance.prompt.few-shot@1.0.0"]}`, "{}"), "", "", ""),
+		want: "agent.promptResolved@asks prompt.composed@asks agent.promptResolved@asks prompt.composed@asks asks",
+	},
+	{
 		rule:      "§5.6 a secret is proven and not disclosed",
 		doc:       definition("feature-secret", node("echo", "conformance.secret.echo", `{"secretId":"`+harness.CanaryID+`"}`, "{}"), "", "", ""),
 		variables: map[string]string{"echo": `{"secretSha256":"5287f1b38d0ccce1205c4e85b5fed7d7f2fc27e0ff63612da89c7f4aa4da252e","secretLength":23}`},

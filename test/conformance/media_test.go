@@ -88,6 +88,11 @@ func TestMedia_AboveTheCapIsStoredAndServedBySignedURL(t *testing.T) {
 	res, body = fetch(t, http.MethodGet, url, "Range", "bytes=0-3")
 	require.Equal(t, http.StatusPartialContent, res.StatusCode)
 	require.Equal(t, data[:4], body)
+	res, body = fetch(t, http.MethodGet, url, "Range", "bytes=90000-")
+	require.Equal(t, http.StatusRequestedRangeNotSatisfiable, res.StatusCode)
+	require.Equal(t, fmt.Sprintf("bytes */%d", len(data)), res.Header.Get("Content-Range"))
+	require.Equal(t, "application/json", res.Header.Get("Content-Type"))
+	require.Contains(t, string(body), `"error":"range_not_satisfiable"`)
 
 	for _, bad := range []string{url[:len(url)-1], url + "A", strings.Replace(url, ".r", "r", 1) + "x", h.HTTP + "/v1/assets/", h.HTTP + "/v1/assets/x.y", url + "/.."} {
 		res, body := fetch(t, http.MethodGet, bad)

@@ -398,6 +398,12 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("one", true, false, call{path: params{"workflow_id": "three"}}),
 			fixed("none", false, true, call{path: params{"workflow_id": "ghost"}}),
 		},
+		hostv1.Host_DiffWorkflow_FullMethodName: {
+			fixed("one", true, false, call{path: params{"workflow_id": "three"}, query: query("from", "1")}),
+			fixed("from nothing", false, true, call{path: params{"workflow_id": "three"}}),
+			fixed("no such version", false, true, call{path: params{"workflow_id": "three"}, query: query("from", "9")}),
+			fixed("none", false, true, call{path: params{"workflow_id": "ghost"}, query: query("from", "1")}),
+		},
 		hostv1.Host_DeleteWorkflow_FullMethodName: {
 			fresh("one", false, func(t *testing.T) call {
 				const id = "deleted-often" // the same content can be registered again

@@ -69,11 +69,54 @@ func payloadsOf(events []harness.Event, typ string) []string {
 	return out
 }
 
+// checkPrompts checks that each reference is resolved at the node's layer, and then composed (RFC 0027 §E,
+// RFC 0029 §B).
+func checkPrompts(t *testing.T, events []harness.Event, refs ...string) {
+	t.Helper()
+	var got []string
+	for _, e := range events {
+		var p struct {
+			Resolved string
+			Refs     []string
+			Chain    []struct {
+				Layer, Source string
+				Applied       bool
+			}
+		}
+		require.NoError(t, json.Unmarshal(e.Payload, &p))
+		switch e.Type {
+		case "agent.promptResolved":
+			got = append(got, "resolved "+p.Resolved)
+			require.Equal(t, "node", p.Chain[0].Layer)
+			require.True(t, p.Chain[0].Applied)
+			require.Equal(t, p.Resolved, p.Chain[0].Source)
+		case "prompt.composed":
+			got = append(got, "composed "+strings.Join(p.Refs, " "))
+		}
+	}
+	var want []string
+	for _, ref := range refs {
+		want = append(want, "resolved "+ref, "composed "+ref)
+	}
+	require.Equal(t, want, got)
+}
+
 // described checks what the descriptions of fixtures say, apart from the end of the run.
 var described = map[string]func(t *testing.T, c *harness.Client, events []harness.Event, snap snapshot){
 	"conformance-identity": func(t *testing.T, _ *harness.Client, _ []harness.Event, snap snapshot) {
 		t.Helper()
 		require.JSONEq(t, `{"n":9007199254740993,"list":[1,null,{"x":"y"}]}`, string(snap.Variables["payload"]))
+	},
+	"conformance-prompt-end-to-end": func(t *testing.T, _ *harness.Client, events []harness.Event, _ snapshot) {
+		t.Helper()
+		checkPrompts(t, events, "prompt:conformance.prompt.writer-system@1.0.0")
+	},
+	"conformance-prompt-all-four-kinds": func(t *testing.T, _ *harness.Client, events []harness.Event, _ snapshot) {
+		t.Helper()
+		checkPrompts(
+			t, events, "prompt:conformance.prompt.writer-system@1.0.0", "prompt:conformance.prompt.writer-user@1.0.0",
+			"prompt:conformance.prompt.schema-hint@1.0.0", "prompt:conformance.prompt.few-shot@1.0.0", "prompt:conformance.prompt.few-shot-2@1.0.0",
+		)
 	},
 	"conformance-channel-ttl": func(t *testing.T, _ *harness.Client, _ []harness.Event, snap snapshot) {
 		t.Helper()

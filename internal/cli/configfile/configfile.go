@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"waybill.dev/waybill/internal/cli/dev"
+	"waybill.dev/waybill/internal/cli/hostflags"
 	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/config"
 	"waybill.dev/waybill/internal/host/settingsfile"
@@ -26,28 +26,16 @@ func Kinds() []settingsfile.Kind {
 	return all
 }
 
-// commands are those that read the file.
-func commands() []*cobra.Command { return append(serve.Command().Commands(), dev.Command()) }
-
-// check returns all mistakes of a document. A value must be valid for one of the commands with its flag.
-func check(doc []byte) error {
-	var sets []*pflag.FlagSet
-	for _, c := range commands() {
-		sets = append(sets, c.Flags())
-	}
-	if found := config.Check(doc, sets...); len(found) > 0 {
-		return found
-	}
-	return nil
-}
+// programs are the commands that read the file.
+func programs() []hostflags.Program { return append(serve.Programs(), dev.Program()) }
 
 type object = map[string]any
 
 // schema returns the JSON Schema of the file.
 func schema() []byte {
 	properties := object{}
-	for _, c := range commands() {
-		c.Flags().VisitAll(func(f *pflag.Flag) {
+	for _, p := range programs() {
+		p.Flags().VisitAll(func(f *pflag.Flag) {
 			if properties[f.Name] == nil && config.Settable(f) {
 				properties[f.Name] = property(f)
 			}

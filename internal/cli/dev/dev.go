@@ -32,7 +32,10 @@ type options struct {
 const drainTimeout = 5 * time.Second
 
 // Command runs the whole host.
-func Command() *cobra.Command {
+func Command() *cobra.Command { return Program().Command }
+
+// Program runs the whole host.
+func Program() hostflags.Program {
 	o := options{host: host.DefaultOptions()}
 	c := &cobra.Command{
 		Use:   "dev",
@@ -79,7 +82,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.BoolVar(&o.demo, "demo", false, "run the example workflow once and print the result")
 	f.BoolVar(&h.DemoRuns, "demo-runs", true, "serve the demo workflows and, in a new data directory, run each once")
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write the addresses to, as JSON, once the host is ready")
-	return c
+	return hostflags.Checked(c, &o.log, h.Check)
 }
 
 // run runs the host until ctx ends.

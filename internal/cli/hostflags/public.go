@@ -52,6 +52,7 @@ func webhooks(f *pflag.FlagSet, o *host.Webhooks) {
 	f.StringArrayVar(&o.Allow, "webhook-allow", nil,
 		"non-public network (10.1.0.0/16), address or name (hooks.corp, .corp) that webhooks and callbacks may call (repeatable); allow the addresses of a name, too")
 	f.IntVar(&o.PerTenant, "max-webhooks", o.PerTenant, "maximum webhooks of a tenant, and separately maximum servers that its callbacks name")
+	f.IntVar(&o.PendingRuns, "webhook-max-runs", o.PendingRuns, "maximum runs with pending deliveries of one webhook; events of further runs are dropped and counted")
 	f.IntVar(&o.Deliveries, "webhook-deliveries", o.Deliveries, "maximum concurrent deliveries of a gateway; a tenant has at most a quarter of them, a webhook a sixteenth")
 	f.DurationVar(&o.Timeout, "webhook-timeout", o.Timeout, "time limit of one attempt of a delivery")
 	f.DurationVar(&o.MaxPause, "webhook-max-pause", o.MaxPause, "longest wait after a failed attempt; the first wait is 5s, and each is twice as long")

@@ -60,7 +60,8 @@ repository, and a host serves them at /schemas/.
 Names of providers, MCP servers and A2A agents are checked against those of --provider, --mcp-server and
 --a2a-agent, which are those of the host, and against the providers of the files. Without the flags the
 host may have others: an unknown provider is a warning, or an error if it is close to a known one.
-Variables and files with secrets are not read: the host does that when it starts.
+Variables and files that the settings name are not read: the host does that when it starts. A file of
+--config is checked as the command with its keys does it: dev, or a service of serve.
 
 Exit status: 0 no findings; 1 a host would reject a file; 2 usage, or an unreadable file.`,
 		Example: `  waybill settings lint rate-limits.json tenant-limits.json

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"waybill.dev/waybill/internal/cli/term"
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // Format is a value of --output.
@@ -67,6 +68,8 @@ type Printer struct {
 	Width   int // of the terminal; 0 means lines are not cut
 	// Query transforms documents before they are written; nil disables it.
 	Query func(doc []byte, each func([]byte) error) error
+	// Raw writes strings as text.
+	Raw bool
 }
 
 // Document writes one JSON document. human writes the table formats; name is written for `-o name`.
@@ -85,6 +88,14 @@ func (p *Printer) Document(doc []byte, name string, human func(io.Writer) error)
 
 // one writes a document as JSON, YAML or a line.
 func (p *Printer) one(doc []byte) error {
+	if text, isText := strictjson.String(doc); isText && p.Raw {
+		for l := range strings.SplitSeq(text, "\n") {
+			if err := line(p.Out, term.Clean(l)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	switch p.Format {
 	case YAML:
 		return WriteYAML(p.Out, doc)

@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/internal/host"
 )
 
-func acceptorCommand() *cobra.Command {
+func acceptorCommand() hostflags.Program {
 	var log hostflags.Log
 	o := host.DefaultAcceptorProcess("127.0.0.1:9091")
 	c := &cobra.Command{
@@ -49,7 +49,7 @@ serves waybill.redactor.v1.Redactor.`,
 	f.StringVar(&o.Packs, "packs", "", "directory of packs, one folder with a pack.json each; their envelope kinds are served")
 	envelopeFlags(f, &o)
 	assetFlags(f, &o)
-	return c
+	return hostflags.Checked(c, &log, o.Check)
 }
 
 // envelopeFlags are those of what is accepted.

@@ -13,7 +13,7 @@ import (
 // drainTimeout is the default of --drain-timeout.
 const drainTimeout = 30 * time.Second
 
-func dispatcherCommand() *cobra.Command {
+func dispatcherCommand() hostflags.Program {
 	var log hostflags.Log
 	o := host.DispatcherProcess{
 		Process:   host.DefaultProcess("127.0.0.1:9094"),
@@ -46,5 +46,5 @@ others take over its runs after --lease.`,
 	hostflags.Execution(f, &o.Execution, drainTimeout)
 	hostflags.AIEnvelope(f, &o.Execution.AIEnvelope)
 	f.BoolVar(&o.Execution.TestSeams, "test-seams", false, "serve the protocol's test seams; never in production")
-	return c
+	return hostflags.Checked(c, &log, o.Check)
 }

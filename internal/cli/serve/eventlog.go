@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-func eventLogCommand() *cobra.Command {
+func eventLogCommand() hostflags.Program {
 	var log hostflags.Log
 	o := host.EventLogProcess{
 		Process: host.DefaultProcess("127.0.0.1:9093"),
@@ -40,5 +40,5 @@ one in PostgreSQL. The read model can be deleted at any time and is rebuilt from
 	f.StringVar(&o.Model.PostgresURLFile, "postgres-url-file", "", "file with the URL of the PostgreSQL database that all event logs share; empty uses SQLite in --data-dir")
 	f.StringVar(&o.Model.PostgresSchema, "postgres-schema", o.Model.PostgresSchema, "prefix of the schema names in the database of --postgres-url-file")
 	f.IntVar(&o.Model.PostgresConnections, "postgres-connections", o.Model.PostgresConnections, "maximum connections to PostgreSQL; one is reserved for writes")
-	return c
+	return hostflags.Checked(c, &log, o.Check)
 }

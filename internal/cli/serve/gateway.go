@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/internal/host/natsstore"
 )
 
-func gatewayCommand() *cobra.Command {
+func gatewayCommand() hostflags.Program {
 	var log hostflags.Log
 	o := host.GatewayProcess{
 		Public:    host.DefaultPublic(),
@@ -43,5 +43,5 @@ It is stateless: run any number of replicas.`,
 	hostflags.NATS(f, &o.NATS, "required")
 	hostflags.Peers(f, &o.Peers, host.GatewayPeers()...)
 	hostflags.HostKey(f, &o.Key)
-	return c
+	return hostflags.Checked(c, &log, o.Check)
 }

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/internal/host/tools"
 )
 
-func redactorCommand() *cobra.Command {
+func redactorCommand() hostflags.Program {
 	var log hostflags.Log
 	o := host.RedactorProcess{
 		Process: host.DefaultProcess("127.0.0.1:9092"),
@@ -39,5 +39,5 @@ and variables as the host's other services, so that those secrets are redacted, 
 	hostflags.Process(f, &o.Process)
 	hostflags.Credentials(f, &o.Known)
 	f.BoolVar(&o.TestSeams, "test-seams", false, "register the canary secret of the protocol's tests; never in production")
-	return c
+	return hostflags.Checked(c, &log, o.Check)
 }

@@ -24,8 +24,15 @@ func Command() *cobra.Command {
 host over several machines. All five services on one NATS cluster, each with as many
 replicas as needed, form a whole host.`,
 	}
-	c.AddCommand(gatewayCommand(), acceptorCommand(), dispatcherCommand(), eventLogCommand(), redactorCommand())
+	for _, p := range Programs() {
+		c.AddCommand(p.Command)
+	}
 	return c
+}
+
+// Programs are its commands.
+func Programs() []hostflags.Program {
+	return []hostflags.Program{gatewayCommand(), acceptorCommand(), dispatcherCommand(), eventLogCommand(), redactorCommand()}
 }
 
 // prepare reads the settings from all their places, checks them and opens the log.

@@ -45,6 +45,7 @@ type Session struct {
 	timeout                     time.Duration
 	output, color               string
 	query, template             string
+	raw                         bool
 	columns                     []string
 }
 
@@ -75,6 +76,7 @@ func (s *Session) TargetFlags(f *pflag.FlagSet) {
 func (s *Session) FormatFlags(f *pflag.FlagSet) {
 	f.StringVarP(&s.output, "output", "o", string(render.Table), "table, wide, json, jsonl, yaml or name")
 	f.StringVar(&s.query, "query", "", "jq expression applied to the JSON document; with -o json, jsonl or yaml")
+	f.BoolVarP(&s.raw, "raw", "r", false, "print results of --query that are strings as text, without quotes")
 	f.StringVar(&s.template, "template", "", "Go template to print instead of the JSON document; its function json encodes a value")
 }
 
@@ -103,6 +105,8 @@ func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 	}
 	p.Width, _ = term.Size(p.Out, s.Getenv)
 	switch {
+	case s.raw && (s.query == "" || f == render.YAML):
+		return nil, exit.Usagef("--raw needs --query, and no -o yaml")
 	case s.query == "" && s.template == "":
 		return p, nil
 	case s.query != "" && s.template != "":
@@ -119,6 +123,7 @@ func (s *Session) Printer(cmd *cobra.Command) (*render.Printer, error) {
 		}
 		return p, nil
 	}
+	p.Raw = s.raw
 	if p.Query, err = render.CompileQuery(cmd.Context(), s.query); err != nil {
 		return nil, err
 	}

@@ -1,13 +1,10 @@
 package workflowlist
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -16,17 +13,8 @@ import (
 	"waybill.dev/waybill/internal/cli/render"
 	"waybill.dev/waybill/internal/cli/session"
 	"waybill.dev/waybill/internal/cli/term"
-	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/workflow"
 )
-
-// change is a difference of two definitions. Nodes, edges, triggers and variables are named by their id.
-type change struct {
-	// Op is add, remove or replace.
-	Op   string          `json:"op"`
-	Path string          `json:"path"`
-	Old  json.RawMessage `json:"old,omitempty"`
-	New  json.RawMessage `json:"new,omitempty"`
-}
 
 // Diff is `waybill workflow diff`.
 func Diff(s *session.Session) *cobra.Command {
@@ -57,7 +45,7 @@ Exit status: 0 equal, 1 different; otherwise as all commands.`,
 			if err != nil {
 				return err
 			}
-			all := compare(before, after)
+			all := workflow.Compare(before, after)
 			if err := report(p, all); err != nil {
 				return err
 			}
@@ -100,17 +88,17 @@ func documents(s *session.Session, cmd *cobra.Command, args []string, from, to s
 	return before, after, nil
 }
 
-func report(p *render.Printer, all []change) error {
-	doc, err := render.Encode(append([]change{}, all...))
+func report(p *render.Printer, all []workflow.Change) error {
+	doc, err := render.Encode(append([]workflow.Change{}, all...))
 	if err != nil {
 		return err
 	}
 	return p.Document(doc, strconv.Itoa(len(all)), func(w io.Writer) error {
 		for _, c := range all {
 			text := map[string]string{
-				"add":     "+ " + c.Path + ": " + short(c.New),
-				"remove":  "- " + c.Path + ": " + short(c.Old),
-				"replace": "~ " + c.Path + ": " + short(c.Old) + " -> " + short(c.New),
+				workflow.Added:    "+ " + c.Path + ": " + short(c.New),
+				workflow.Removed:  "- " + c.Path + ": " + short(c.Old),
+				workflow.Replaced: "~ " + c.Path + ": " + short(c.Old) + " -> " + short(c.New),
 			}[c.Op]
 			if _, err := fmt.Fprintln(w, term.Clean(text)); err != nil {
 				return err
@@ -128,71 +116,4 @@ func short(v json.RawMessage) string {
 		text = string(r[:most]) + "..."
 	}
 	return text
-}
-
-// compare lists the differences of two documents, by path.
-func compare(before, after json.RawMessage) []change {
-	var out []change
-	walk("", normal(before), normal(after), &out)
-	return out
-}
-
-// normal returns a document without insignificant white space.
-func normal(doc json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	if json.Compact(&b, doc) != nil {
-		return doc
-	}
-	return b.Bytes()
-}
-
-func walk(path string, before, after json.RawMessage, out *[]change) {
-	a, isA := members(before)
-	b, isB := members(after)
-	switch {
-	case bytes.Equal(before, after):
-	case before == nil:
-		*out = append(*out, change{Op: "add", Path: path, New: after})
-	case after == nil:
-		*out = append(*out, change{Op: "remove", Path: path, Old: before})
-	case !isA || !isB:
-		*out = append(*out, change{Op: "replace", Path: path, Old: before, New: after})
-	default:
-		names := slices.Collect(maps.Keys(a))
-		for name := range b {
-			if a[name] == nil {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			walk(path+"/"+jsonpointer.Escape(name), a[name], b[name], out)
-		}
-	}
-}
-
-// members returns the members of an object, and the elements of a list by their id, name or index.
-func members(v json.RawMessage) (map[string]json.RawMessage, bool) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(v, &object) == nil {
-		return object, object != nil
-	}
-	var list []json.RawMessage
-	if json.Unmarshal(v, &list) != nil {
-		return nil, false
-	}
-	object = make(map[string]json.RawMessage, len(list))
-	for i, element := range list {
-		var named struct{ ID, Name string }
-		_ = json.Unmarshal(element, &named) // others are named by their index
-		key := named.ID
-		if key == "" {
-			key = named.Name
-		}
-		if _, taken := object[key]; key == "" || taken {
-			key = strconv.Itoa(i)
-		}
-		object[key] = element
-	}
-	return object, true
 }

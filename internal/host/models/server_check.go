@@ -44,24 +44,26 @@ func checkServer(id string, s limit.Server) []limit.Finding {
 	if id == sample.ID {
 		return []limit.Finding{{Message: "is the host's own provider, which has no server; give the server another id"}}
 	}
-	g := configured{id: id, url: s.BaseURL, vendor: vendorOf(id), settings: s}
+	return findingsOf(configured{id: id, url: s.BaseURL, vendor: vendorOf(id), settings: s}.validate())
+}
+
+// validate returns what the adapter of a provider finds wrong with its configuration.
+func (g configured) validate() error {
 	if g.lacksAddress() {
 		return nil // its flag may have it
 	}
-	var err error
-	switch s.APIOf(id) {
+	switch g.settings.APIOf(g.id) {
 	case limit.Anthropic:
-		err = anthropic.Config(g.server()).Validate()
+		return anthropic.Config(g.server()).Validate()
 	case limit.Gemini:
-		err = gemini.Config(g.server()).Validate()
+		return gemini.Config(g.server()).Validate()
 	case limit.Bedrock:
-		err = g.bedrock(g.server()).Validate()
+		return g.bedrock(g.server()).Validate()
 	case limit.Vertex:
-		err = g.vertex(g.server()).Validate()
+		return g.vertex(g.server()).Validate()
 	default:
-		err = g.compatible().Validate()
+		return g.compatible().Validate()
 	}
-	return findingsOf(err)
 }
 
 // findingsOf converts the problems of an adapter.

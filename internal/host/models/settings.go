@@ -50,7 +50,7 @@ const maxPolicies = 1 << 20
 
 // Policies reads the model policies of tenants; nil allows all.
 func (o *Options) Policies() (*model.Policies, error) {
-	if o.PoliciesFile == "" {
+	if o.PoliciesFile == "" || o.ValuesOnly {
 		return nil, nil
 	}
 	doc, err := readSettingsFile(o.PoliciesFile)
@@ -95,7 +95,7 @@ func (o *Options) names() *settings.Names {
 
 // parseSettings reads the settings of providers, and returns their document. A nil known knows all ids.
 func (o *Options) parseSettings(known *settings.Names) (doc []byte, all *limit.All, err error) {
-	if o.SettingsFile == "" {
+	if o.SettingsFile == "" || o.ValuesOnly {
 		return nil, nil, nil
 	}
 	if doc, err = readSettingsFile(o.SettingsFile); err != nil {

@@ -144,24 +144,31 @@ func (o *Options) configured() ([]configured, error) {
 		if g.url == "" {
 			g.url = g.settings.BaseURL
 		}
-		bad, err := g.readSecrets()
-		if err != nil {
-			errs = append(errs, err)
+		if !o.ValuesOnly {
+			bad, err := g.readSecrets()
+			if err != nil {
+				errs = append(errs, err)
+			}
+			wrong = append(wrong, bad...)
 		}
-		wrong = append(wrong, bad...)
 		out = append(out, g)
+	}
+	has := func(id string) bool {
+		return slices.ContainsFunc(out, func(g configured) bool { return g.id == id })
 	}
 	for _, f := range o.ProviderFlags {
 		id, url, isServer := strings.Cut(f, "=")
+		if has(id) {
+			errs = append(errs, fmt.Errorf("--provider %s: is there twice; give each provider its own id", id))
+			continue
+		}
 		add(id, url)
-		if g := out[len(out)-1]; !isServer && g.vendor == nil && !g.settings.Describes() {
+		described := o.ValuesOnly && o.SettingsFile != ""
+		if g := out[len(out)-1]; !isServer && g.vendor == nil && !g.settings.Describes() && !described {
 			errs = append(errs, fmt.Errorf("--provider %q: want ID=URL, or one of openai, anthropic and gemini%s", f, meant(id, VendorIDs())))
 		} else if problem := o.missingKey(g); problem != "" {
 			errs = append(errs, fmt.Errorf("--provider %s: %s", id, problem))
 		}
-	}
-	has := func(id string) bool {
-		return slices.ContainsFunc(out, func(g configured) bool { return g.id == id })
 	}
 	for _, id := range all.Servers() {
 		if !has(id) {
@@ -192,7 +199,7 @@ func (o *Options) configured() ([]configured, error) {
 
 // missingKey returns what is wrong with a vendor that has no key; empty otherwise.
 func (o *Options) missingKey(g configured) string {
-	if g.vendor == nil || g.url != "" || g.key != "" || o.CredentialsDir != "" || o.SecretsOnly || g.settings.Key != nil {
+	if g.vendor == nil || g.url != "" || g.key != "" || o.CredentialsDir != "" || o.SecretsOnly || o.ValuesOnly || g.settings.Key != nil {
 		return ""
 	}
 	return fmt.Sprintf("there is no key; set %s, %s or %s, or let tenants bring theirs with --credentials",
@@ -320,6 +327,6 @@ func (o *Options) CheckKeys() error {
 	if _, _, err := o.parseSettings(nil); err != nil { // without them, servers are unknown
 		return err
 	}
-	_, err := o.configured()
-	return err
+	all, err := o.configured()
+	return errors.Join(append(o.checkServers(all), err)...)
 }

@@ -35,16 +35,22 @@ func DefaultAddress() Address { return Address{Replicas: 1} }
 
 // Validate returns all errors, joined.
 func (o *Address) Validate() error {
-	var errs []error
-	if o.URL != "" {
-		errs = append(errs, checkNATS(o.URL))
-	}
+	errs := []error{o.Check()}
 	for _, f := range []struct{ flag, file string }{
 		{"nats-creds", o.Creds}, {"nats-nkey", o.NKey}, {"nats-ca", o.CA}, {"nats-cert", o.Cert}, {"nats-key", o.Key},
 	} {
 		if _, err := os.ReadFile(f.file); f.file != "" && err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", f.flag, err))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check returns all errors in the values, joined. It reads no files.
+func (o *Address) Check() error {
+	var errs []error
+	if o.URL != "" {
+		errs = append(errs, checkNATS(o.URL))
 	}
 	if o.Creds != "" && o.NKey != "" {
 		errs = append(errs, errors.New("--nats-creds, --nats-nkey: each says who connects; give one of them"))

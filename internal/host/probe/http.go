@@ -27,6 +27,7 @@ func WriteFault(w http.ResponseWriter, e *fault.Error) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(rpc.RetryAfterSeconds(e.RetryAfter)))
+		e = e.With("retryAfter", rpc.RetryAfterSeconds(e.RetryAfter))
 	}
 	w.WriteHeader(fault.Lookup(e.Code).HTTP)
 	_, _ = w.Write(e.Envelope()) //nolint:gosec // G705: JSON, and not sniffed; the client may have gone
@@ -71,19 +72,31 @@ func MetricsURL(lis net.Listener) string {
 	return "http://" + lis.Addr().String() + "/metrics"
 }
 
+// The paths of the probes.
+const (
+	livePath  = "/healthz"
+	readyPath = "/readyz"
+)
+
 // Handle adds the liveness and readiness probes.
 func Handle(mux *http.ServeMux, ready func() error) {
-	healthy := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"status":"ok"}`) // the caller has gone
+	for _, path := range []string{livePath, readyPath} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { Answer(w, r, ready) })
 	}
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		err := ready()
-		if err == nil {
-			healthy(w, r)
-			return
+}
+
+// Answer answers a liveness or readiness probe. It returns false if the request is neither.
+func Answer(w http.ResponseWriter, r *http.Request, ready func() error) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.URL.Path != livePath && r.URL.Path != readyPath {
+		return false
+	}
+	if r.URL.Path == readyPath {
+		if err := ready(); err != nil {
+			WriteFault(w, fault.New(fault.ServiceUnavailable, "not ready: %s", err).After(CheckEvery))
+			return true
 		}
-		WriteFault(w, fault.New(fault.ServiceUnavailable, "not ready: %s", err).After(CheckEvery))
-	})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"status":"ok"}`) // the caller has gone
+	return true
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/internal/cli/exit"
+	"waybill.dev/waybill/protocol/suggest"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/tool"
 	"waybill.dev/waybill/services/dispatcher/tool/a2a"
@@ -30,8 +31,18 @@ func mcpTokenEnv(id string) string { return "WAYBILL_MCP_" + EnvID(id) + "_TOKEN
 
 func a2aTokenEnv(id string) string { return "WAYBILL_A2A_" + EnvID(id) + "_TOKEN" }
 
+// valueOf returns the value of a variable; empty if it is not set.
+func valueOf(name string, environ []string) string {
+	for _, kv := range environ {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // mcpConfigs reads the servers of the flags and their variables.
-func (o *Options) mcpConfigs() ([]mcp.Config, error) {
+func (o *Options) mcpConfigs(environ []string) ([]mcp.Config, error) {
 	var (
 		out           []mcp.Config
 		ids, programs []string
@@ -40,10 +51,13 @@ func (o *Options) mcpConfigs() ([]mcp.Config, error) {
 	for _, f := range o.MCPServers {
 		c, err := mcp.Parse(f)
 		c.TokenName = mcpTokenEnv(c.ID)
-		c.Token = os.Getenv(c.TokenName)
+		c.Token = valueOf(c.TokenName, environ)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("--mcp-server: %w", err))
+			continue
+		case slices.Contains(ids, c.ID):
+			errs = append(errs, fmt.Errorf("--mcp-server %s: is there twice; give each server its own id", c.ID))
 			continue
 		case c.URL == nil && c.Token != "":
 			errs = append(errs, fmt.Errorf("%s: a command takes no bearer token; give it a variable with %sNAME", c.TokenName, mcpVariable(c.ID)))
@@ -52,8 +66,8 @@ func (o *Options) mcpConfigs() ([]mcp.Config, error) {
 			errs = append(errs, err)
 		}
 		if c.URL == nil {
-			c.Env = commandEnv(c.ID, os.Environ())
-			errs = append(errs, checkVariables(variablesOf(c.ID, os.Environ()))...)
+			c.Env = commandEnv(c.ID, environ)
+			errs = append(errs, checkVariables(variablesOf(c.ID, environ))...)
 			programs = append(programs, c.ID)
 		}
 		ids = append(ids, c.ID)
@@ -73,7 +87,7 @@ func (o *Options) markIdempotent(servers []mcp.Config) (errs []error) {
 		case name == "":
 			errs = append(errs, fmt.Errorf("--idempotent-tool %q: want SERVER/TOOL", f))
 		case i < 0:
-			errs = append(errs, fmt.Errorf("--idempotent-tool %q: no --mcp-server has the id %q", f, id))
+			errs = append(errs, fmt.Errorf("--idempotent-tool %q: no --mcp-server has the id %q%s", f, id, nearest(id, servers)))
 		default:
 			servers[i].Idempotent = append(servers[i].Idempotent, name)
 		}
@@ -81,8 +95,24 @@ func (o *Options) markIdempotent(servers []mcp.Config) (errs []error) {
 	return errs
 }
 
+// nearest suggests a server, or lists them.
+func nearest(id string, servers []mcp.Config) string {
+	var known []string
+	for _, c := range servers {
+		known = append(known, c.ID)
+	}
+	switch near := suggest.Names(id, known, 1); {
+	case len(near) > 0:
+		return "; did you mean " + near[0] + "?"
+	case len(known) == 0:
+		return "; there are none"
+	default:
+		return "; there are " + strings.Join(known, ", ")
+	}
+}
+
 // a2aConfigs reads the agents.
-func (o *Options) a2aConfigs() ([]a2a.Config, error) {
+func (o *Options) a2aConfigs(environ []string) ([]a2a.Config, error) {
 	var (
 		out  []a2a.Config
 		errs []error
@@ -94,8 +124,12 @@ func (o *Options) a2aConfigs() ([]a2a.Config, error) {
 			errs = append(errs, fmt.Errorf("--a2a-agent: %w", err))
 			continue
 		}
+		if slices.ContainsFunc(out, func(other a2a.Config) bool { return other.ID == c.ID }) {
+			errs = append(errs, fmt.Errorf("--a2a-agent %s: is there twice; give each agent its own id", c.ID))
+			continue
+		}
 		c.TokenName = a2aTokenEnv(id)
-		c.Token = os.Getenv(c.TokenName)
+		c.Token = valueOf(c.TokenName, environ)
 		if err := checkToken(c.TokenName, c.Token); err != nil {
 			errs = append(errs, err)
 		}
@@ -134,11 +168,18 @@ func commandEnv(id string, environ []string) []string {
 	return out
 }
 
-// Validate returns all errors in the flags, joined.
+// Check returns all errors in the flags, joined. It reads no variables.
+func (o *Options) Check() error { return o.check(nil) }
+
+func (o *Options) check(environ []string) error {
+	_, mcpErr := o.mcpConfigs(environ)
+	_, a2aErr := o.a2aConfigs(environ)
+	return errors.Join(mcpErr, a2aErr)
+}
+
+// Validate returns all errors in the flags and their variables, joined.
 func (o *Options) Validate() error {
-	_, mcpErr := o.mcpConfigs()
-	_, a2aErr := o.a2aConfigs()
-	errs := []error{mcpErr, a2aErr}
+	errs := []error{o.check(os.Environ())}
 	for _, s := range o.hostSecrets() {
 		errs = append(errs, s.check())
 	}
@@ -163,7 +204,7 @@ func (o *Options) hostSecrets() []namedSecret {
 			out = append(out, namedSecret{redact.Secret{ID: id, Value: redact.Value(value)}, from})
 		}
 	}
-	servers, _ := o.mcpConfigs() // Validate reports the errors
+	servers, _ := o.mcpConfigs(os.Environ()) // Validate reports the errors
 	for n, c := range servers {
 		add("mcp-"+c.ID, c.TokenName, c.Token)
 		if c.URL != nil {
@@ -175,7 +216,7 @@ func (o *Options) hostSecrets() []namedSecret {
 			}
 		}
 	}
-	agents, _ := o.a2aConfigs()
+	agents, _ := o.a2aConfigs(os.Environ())
 	for _, c := range agents {
 		add("a2a-"+c.ID, c.TokenName, c.Token)
 	}
@@ -185,11 +226,11 @@ func (o *Options) hostSecrets() []namedSecret {
 // Runners creates the runners of the node types with a server.
 func (o *Options) Runners(later func(func())) (tool.Runners, error) {
 	out := tool.Runners{}
-	servers, err := o.mcpConfigs()
+	servers, err := o.mcpConfigs(os.Environ())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	agents, err := o.a2aConfigs()
+	agents, err := o.a2aConfigs(os.Environ())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}

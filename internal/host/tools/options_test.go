@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,7 +83,7 @@ func TestCommandEnv_HasOnlyTheToolsVariables(t *testing.T) {
 func TestToolOptions_MarkIdempotentTools(t *testing.T) {
 	t.Parallel()
 	o := Options{MCPServers: []string{"a=http://h", "b=http://h"}, Idempotent: []string{"b/look/up", "b/list"}}
-	servers, err := o.mcpConfigs()
+	servers, err := o.mcpConfigs(os.Environ())
 	require.NoError(t, err)
 	require.Empty(t, servers[0].Idempotent)
 	require.Equal(t, []string{"look/up", "list"}, servers[1].Idempotent)

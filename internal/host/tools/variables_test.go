@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +27,7 @@ func TestToolOptions_HideOnlyVariablesThatAreSecrets(t *testing.T) { //nolint:pa
 	_, err := redactor.New(cfg)
 	require.NoError(t, err)
 
-	servers, err := o.mcpConfigs()
+	servers, err := o.mcpConfigs(os.Environ())
 	require.NoError(t, err)
 	for _, want := range []string{
 		"PGUSER=postgres", "NODE_ENV=production", "PGPASSWORD=hunter2-hunter2",

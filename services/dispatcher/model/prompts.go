@@ -40,7 +40,7 @@ func (l *Loop) composePrompt(t Task, in node.Input) (*prompt.Composition, *wire.
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	c, err := prompt.Compose(parts, l.promptBindings(t, in))
+	c, err := prompt.Compose(parts, l.deps.Prompts.Bindings(t, in))
 	if err != nil {
 		return nil, &wire.NodeError{Code: string(err.Code), Message: err.Message, Details: err.Details}
 	}
@@ -55,15 +55,20 @@ func planError(wrong []prompt.Problem) *wire.NodeError {
 }
 
 func (l *Loop) redactPrompt(ctx context.Context, t Task, doc []byte) ([]byte, error) {
-	out, _, err := l.deps.Prompts.Redact(ctx, t.Tenant, t.RunID, t.CredentialRef != "", [][]byte{doc})
+	return l.deps.Prompts.Clean(ctx, t, doc)
+}
+
+// Clean redacts a document of a node's prompt.
+func (p Prompts) Clean(ctx context.Context, t Task, doc []byte) ([]byte, error) {
+	out, _, err := p.Redact(ctx, t.Tenant, t.RunID, t.CredentialRef != "", [][]byte{doc})
 	if err != nil {
 		return nil, err
 	}
 	return out[0], nil
 }
 
-// promptBindings returns the values for the variables of a node's templates.
-func (l *Loop) promptBindings(t Task, in node.Input) prompt.Bindings {
+// Bindings returns the values for the variables of a node's templates.
+func (p Prompts) Bindings(t Task, in node.Input) prompt.Bindings {
 	return prompt.Bindings{
 		Input:    prompt.Scope{Values: in.Ports, Untrusted: in.UntrustedPorts},
 		Variable: prompt.Scope{Values: in.Variables, Untrusted: in.UntrustedVariables},
@@ -71,7 +76,7 @@ func (l *Loop) promptBindings(t Task, in node.Input) prompt.Bindings {
 			"runId": wire.AppendString(nil, t.RunID), "nodeId": wire.AppendString(nil, t.Input.NodeID),
 			"workflowId": wire.AppendString(nil, t.WorkflowID), "tenant": wire.AppendString(nil, t.Tenant),
 		}},
-		Secret: l.deps.Prompts.Secret,
+		Secret: p.Secret,
 	}
 }
 

@@ -57,6 +57,7 @@ func TestConfigs_HaveTheMembersOfTheirSchemas(t *testing.T) {
 	}
 	// Those of other packages have tests there.
 	elsewhere := []string{
+		TypeMockAI,
 		interrupt.TypeApprovalGate, interrupt.TypeClarificationGate, interrupt.TypeInterrupt,
 		TypeCallPrompt, TypeStructuredOutput, TypeMCPCallTool, TypeA2ASendMessage,
 	}

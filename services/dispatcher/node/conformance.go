@@ -26,6 +26,8 @@ const (
 	TypeCostEmit = "conformance.cost.emit"
 	// TypeSideEffect is an effect that must not run twice.
 	TypeSideEffect = "core.conformance.side-effect"
+	// TypeMockAI resolves and composes the templates that it names, and calls no model.
+	TypeMockAI = "local.sample.demo.mock-ai"
 )
 
 // neverProvided is a capability that no host has.
@@ -48,6 +50,7 @@ func (c Catalog) Conformance(secrets map[string]string) Catalog {
 		{ID: typeHold, Class: Timer, Delay: readHold},
 		// The receiver recognises its calls by their invocation id.
 		{ID: TypeSideEffect, Class: Effect, Idempotent: func(json.RawMessage) bool { return true }},
+		{ID: TypeMockAI, Class: Effect, Idempotent: func(json.RawMessage) bool { return true }, Outputs: []string{"output"}},
 	} {
 		t.Source = "conformance"
 		out[t.ID] = t

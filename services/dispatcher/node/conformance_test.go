@@ -88,7 +88,7 @@ func TestConformance_LeavesTheCatalogAlone(t *testing.T) {
 	require.Equal(t, node.Builtin().IDs(), plain.IDs())
 	for _, id := range []string{
 		"conformance.requiresMissing", "conformance.cost.emit", "conformance.secret.echo",
-		"core.conformance.hold", "core.conformance.side-effect",
+		"core.conformance.hold", "core.conformance.side-effect", "local.sample.demo.mock-ai",
 	} {
 		require.NotContains(t, plain, id)
 		require.Equal(t, "conformance", seams[id].Source)

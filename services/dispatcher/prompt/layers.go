@@ -71,13 +71,19 @@ func (l Layers) Resolve() Resolution {
 	return r
 }
 
+// Event is the payload of agent.promptResolved, which has no member for the layer.
+func (r Resolution) Event() json.RawMessage {
+	return encode(struct {
+		Resolution
+
+		ResolvedAt *string `json:"resolvedAt,omitempty"`
+	}{Resolution: r})
+}
+
 // layersDoc is the document that ParseLayers reads.
 type layersDoc struct {
-	Kind Kind `json:"kind"`
-	Node *struct {
-		NodeID string                     `json:"nodeId"`
-		Config map[string]json.RawMessage `json:"config"`
-	} `json:"node"`
+	Kind             Kind                       `json:"kind"`
+	Node             *layersNode                `json:"node"`
 	AgentManifest    map[string]json.RawMessage `json:"agentManifest"`
 	WorkflowDefaults struct {
 		PromptRefs map[string]json.RawMessage `json:"promptRefs"`
@@ -85,6 +91,11 @@ type layersDoc struct {
 	HostDefaults map[string]json.RawMessage `json:"hostDefaults"`
 	// AgentBindings replaces the host's capability.
 	AgentBindings bool `json:"agentBindingsSupported"`
+}
+
+type layersNode struct {
+	NodeID string                     `json:"nodeId"`
+	Config map[string]json.RawMessage `json:"config"`
 }
 
 // maxLayersBytes limits the document.
@@ -107,10 +118,7 @@ func ParseLayers(doc []byte) (Layers, []Problem) {
 		return Layers{}, []Problem{invalid("/node/nodeId", "required")}
 	}
 	p := &layersParser{doc: d, out: Layers{NodeID: d.Node.NodeID, Kind: d.Kind}}
-	p.readNode()
-	p.readAgent()
-	p.take(layerWorkflow, "/workflowDefaults/promptRefs/"+string(d.Kind), d.WorkflowDefaults.PromptRefs[string(d.Kind)])
-	p.take(layerHost, "/hostDefaults/"+string(d.Kind), d.HostDefaults[string(d.Kind)])
+	p.readAll()
 	if p.wrong != nil {
 		return Layers{}, p.wrong
 	}
@@ -122,6 +130,15 @@ type layersParser struct {
 	doc   layersDoc
 	out   Layers
 	wrong []Problem
+}
+
+// readAll collects the candidates of all layers.
+func (p *layersParser) readAll() {
+	p.readNode()
+	p.readAgent()
+	kind := string(p.doc.Kind)
+	p.take(layerWorkflow, "/workflowDefaults/promptRefs/"+kind, p.doc.WorkflowDefaults.PromptRefs[kind])
+	p.take(layerHost, "/hostDefaults/"+kind, p.doc.HostDefaults[kind])
 }
 
 func (p *layersParser) add(layer, source, reason string) {
@@ -154,9 +171,9 @@ func (p *layersParser) readNode() {
 		p.take(layerNode, "/node/config/"+name, config[name])
 		return
 	}
-	const path = "/node/config/fewShotPromptRefs"
+	const path = "/node/config/" + fewShotMember
 	var list []json.RawMessage
-	if raw := config["fewShotPromptRefs"]; !isMissing(raw) && json.Unmarshal(raw, &list) != nil {
+	if raw := config[fewShotMember]; !isMissing(raw) && json.Unmarshal(raw, &list) != nil {
 		p.wrong = append(p.wrong, invalid(path, "want an array of references"))
 	}
 	at := slices.IndexFunc(list, func(raw json.RawMessage) bool { return !isMissing(raw) })
@@ -169,7 +186,7 @@ func (p *layersParser) readNode() {
 
 // readAgent adds the layers of the node's agent. They are tried only if the host binds agents.
 func (p *layersParser) readAgent() {
-	raw := p.doc.Node.Config["agentId"]
+	raw := p.doc.Node.Config[agentMember]
 	id, isText := strictjson.String(raw)
 	if !isMissing(raw) && (!isText || id == "") {
 		p.wrong = append(p.wrong, invalid("/node/config/agentId", "want a string of at least one character"))

@@ -36,12 +36,12 @@ func (s *Seams) Types(types node.Catalog) node.Catalog {
 	return types.Conformance(s.Secrets)
 }
 
-// Runners adds the runner of the node type that has a side effect.
-func (s *Seams) Runners(runners tool.Runners) tool.Runners {
+// Runners adds the runners of the node types that have a side effect, or compose prompts.
+func (s *Seams) Runners(runners tool.Runners, prompts model.Prompts) tool.Runners {
 	if s == nil {
 		return runners
 	}
-	out := tool.Runners{node.TypeSideEffect: sideEffect{}}
+	out := tool.Runners{node.TypeSideEffect: sideEffect{}, node.TypeMockAI: mockAI{prompts}}
 	maps.Copy(out, runners)
 	return out
 }

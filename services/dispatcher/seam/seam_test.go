@@ -53,7 +53,7 @@ func TestSeams_NilAddsNothing(t *testing.T) {
 	types, runners := node.Builtin(), tool.Runners{}
 	require.Len(t, none.Types(types), len(types))
 	require.NotContains(t, none.Types(types), node.TypeSideEffect)
-	require.Empty(t, none.Runners(runners))
+	require.Empty(t, none.Runners(runners, model.Prompts{}))
 	require.Empty(t, none.MockProviders())
 	require.Nil(t, none.Canned())
 	require.False(t, none.HasSecrets())

@@ -37,6 +37,7 @@ var documents = map[string]bool{
 	hostv1.Host_GetDebugBundle_FullMethodName:   true,
 	hostv1.Host_GetRunArchive_FullMethodName:    true,
 	hostv1.Host_DiffRuns_FullMethodName:         true,
+	hostv1.Host_DiffWorkflow_FullMethodName:     true,
 	hostv1.Host_ListRuns_FullMethodName:         true,
 	hostv1.Host_ListAnnotations_FullMethodName:  true,
 	hostv1.Host_ListAuditEntries_FullMethodName: true,

@@ -56,6 +56,7 @@ var methods = map[string]rule{
 	hostv1.Host_PutWorkflow_FullMethodName:                {scope: WorkflowsWrite},
 	hostv1.Host_ValidateWorkflow_FullMethodName:           {scope: ManifestRead},
 	hostv1.Host_ListWorkflowVersions_FullMethodName:       {scope: ManifestRead},
+	hostv1.Host_DiffWorkflow_FullMethodName:               {scope: ManifestRead},
 	hostv1.Host_DeleteWorkflow_FullMethodName:             {scope: WorkflowsWrite},
 	hostv1.Host_GetEnvelopeSchema_FullMethodName:          {public: true},
 	openwopv1.Engine_ResolveInterruptByRun_FullMethodName: {scope: ApprovalsRespond},

@@ -51,6 +51,9 @@ func webhookOf(e *subscription.Entry, now time.Time) *hostv1.Webhook {
 	if h.Condition(now) == subscription.Open {
 		w.OpenUntil = stringOrNil(wire.FormatTime(h.OpenUntil))
 	}
+	if d := e.State.Dropped; d.Events > 0 {
+		w.DroppedEvents, w.FirstDroppedAt, w.LastDroppedAt = d.Events, stringOrNil(wire.FormatTime(d.First)), stringOrNil(wire.FormatTime(d.Last))
+	}
 	if previous, ok := e.State.Overlap(now); ok {
 		w.PreviousSecretFingerprint, w.PreviousValidUntil = stringOrNil(previous.Fingerprint), stringOrNil(wire.FormatTime(e.State.PreviousUntil))
 	}

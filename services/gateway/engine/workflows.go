@@ -11,6 +11,8 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -100,6 +102,45 @@ func (s *Service) ListWorkflowVersions(ctx context.Context, req *hostv1.ListWork
 		out.Versions = append(out.Versions, &hostv1.WorkflowVersion{Version: v.GetVersion(), Digest: v.GetDigest(), Current: v.GetCurrent()})
 	}
 	return out, nil
+}
+
+// DiffWorkflow compares two versions of a workflow.
+func (s *Service) DiffWorkflow(ctx context.Context, req *hostv1.DiffWorkflowRequest) (*hostv1.DiffWorkflowResponse, error) {
+	if req.GetFrom() == "" {
+		return nil, fault.InvalidQuery("from", "required: a version to compare")
+	}
+	definition := func(version string) (*dispatcherv1.GetWorkflowResponse, error) {
+		return s.deps.Dispatcher.GetWorkflow(ctx, &dispatcherv1.GetWorkflowRequest{
+			Tenant: auth.From(ctx).Tenant, WorkflowId: req.GetWorkflowId(), Version: version,
+		})
+	}
+	before, err := definition(req.GetFrom())
+	if err != nil {
+		return nil, err
+	}
+	after, err := definition(req.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	out := &hostv1.DiffWorkflowResponse{WorkflowId: req.GetWorkflowId(), From: req.GetFrom(), To: versionOf(after.GetDefinition())}
+	for _, c := range workflow.Compare(before.GetDefinition(), after.GetDefinition()) {
+		out.Changes = append(out.Changes, &hostv1.WorkflowChange{Op: c.Op, Path: c.Path, Old: document(c.Old), New: document(c.New)})
+	}
+	return out, nil
+}
+
+// versionOf returns the version of a definition.
+func versionOf(definition []byte) string {
+	version, _ := strictjson.String(strictjson.Object(definition)["version"])
+	return version
+}
+
+// document returns a JSON document; nil for none.
+func document(doc []byte) *openwopv1.JsonDocument {
+	if doc == nil {
+		return nil
+	}
+	return &openwopv1.JsonDocument{Json: doc}
 }
 
 // DeleteWorkflow deletes a workflow of the caller's tenant, or one version of it.

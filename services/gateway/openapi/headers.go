@@ -35,7 +35,7 @@ var headers = map[string]object{
 	},
 	"WWW-Authenticate":    {"description": "How to authenticate.", "schema": object{"type": "string"}},
 	"Accept-Ranges":       {"description": "Parts can be requested.", "schema": object{"type": "string", "enum": []string{"bytes"}}},
-	"Content-Range":       {"description": "The part that the answer has.", "schema": object{"type": "string"}},
+	"Content-Range":       {"description": "The part that the answer has; of an error, the size of the whole.", "schema": object{"type": "string"}},
 	"Content-Disposition": {"description": "The name of a file that is to be saved.", "schema": object{"type": "string"}},
 	"Content-Security-Policy": {
 		"description": "What a browser may do with the content.",
@@ -106,6 +106,8 @@ func (o *operation) errorHeaders(status int, codes []fault.Code) object {
 	switch {
 	case status == http.StatusUnauthorized:
 		requiredHeaders(out, "WWW-Authenticate")
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		out["Content-Range"] = named("Content-Range")["Content-Range"]
 	case status == http.StatusTooManyRequests:
 		requiredHeaders(out, "Retry-After")
 	case status == http.StatusServiceUnavailable, slices.ContainsFunc(codes, func(c fault.Code) bool { return slices.Contains(retries, c) }):

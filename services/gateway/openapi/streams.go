@@ -81,11 +81,6 @@ func (b *builder) other(o rest.Other) object {
 		part["description"] = "The requested part."
 		part["headers"] = requiredHeaders(maps.Clone(good["headers"].(object)), "Content-Range")
 		out["206"] = part
-		out["416"] = object{
-			"description": "The requested part is outside the asset.",
-			"headers":     named("Content-Range", "RateLimit", "RateLimit-Policy"),
-			"content":     object{"text/plain": object{"schema": object{"type": "string"}}},
-		}
 		params = append(params, rangeParameter)
 	}
 	op := b.describeOperation(in, out)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	acceptorv1 "waybill.dev/waybill/proto/gen/go/waybill/acceptor/v1"
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/services/gateway/admission"
 )
 
@@ -54,9 +55,43 @@ func (a *Assets) Serve(w http.ResponseWriter, r *http.Request, token string) err
 	if d := disposition(res); d != "" {
 		head.Set("Content-Disposition", d)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(res.GetData())) // also answers range requests
-	return nil
+	r.Header.Del("If-Match") // an asset never changes and has no ETag
+	out := &rangeWriter{ResponseWriter: w}
+	http.ServeContent(out, r, "", time.Time{}, bytes.NewReader(res.GetData())) // also answers range requests
+	if !out.failed {
+		return nil
+	}
+	head.Del("Content-Disposition")
+	head.Del("Content-Security-Policy")
+	return fault.New(fault.RangeNotSatisfiable, "Range: names no part of the asset, which has %d bytes; want a range such as bytes=0-1023", len(res.GetData())).
+		With("sizeBytes", len(res.GetData()))
 }
+
+// rangeWriter drops the error that http.ServeContent writes as plain text, so that the caller can write
+// the error envelope.
+type rangeWriter struct {
+	http.ResponseWriter
+
+	failed bool
+}
+
+// WriteHeader sends the headers of a success.
+func (w *rangeWriter) WriteHeader(code int) {
+	if w.failed = code >= http.StatusBadRequest; !w.failed {
+		w.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Write sends a part of the asset.
+func (w *rangeWriter) Write(p []byte) (int, error) {
+	if w.failed {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the real writer to http.ResponseController.
+func (w *rangeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 const unknownType = "application/octet-stream"
 

@@ -107,12 +107,26 @@ func TestServe_AnswersRanges(t *testing.T) {
 		require.Equal(t, want.status, w.Code, asked)
 		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"), asked)
 		if want.status != http.StatusPartialContent {
-			require.NotContains(t, w.Body.String(), "PNG", asked)
+			require.JSONEq(t, `{"error":"range_not_satisfiable","message":"Range: names no part of the asset, which has 17 bytes; `+
+				`want a range such as bytes=0-1023","details":{"sizeBytes":17}}`, w.Body.String(), asked)
+			require.Equal(t, "application/json", w.Header().Get("Content-Type"), asked)
+			require.Equal(t, want.ranged, w.Header().Get("Content-Range"), asked)
+			require.Empty(t, w.Header().Get("Content-Disposition"), asked)
 			continue
 		}
 		require.Equal(t, want.body, w.Body.String(), asked)
 		require.Equal(t, want.ranged, w.Header().Get("Content-Range"), asked)
 		require.Equal(t, "image/png", w.Header().Get("Content-Type"), asked)
+	}
+}
+
+// An asset never changes: a condition on its version cannot fail, and no answer is empty because of it.
+func TestServe_IgnoresConditionsOnTheVersion(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"If-Match", "If-Unmodified-Since"} {
+		w := get(t, shelf(), http.MethodGet, "image", name, `"other"`)
+		require.Equal(t, http.StatusOK, w.Code, name)
+		require.Equal(t, picture, w.Body.String(), name)
 	}
 }
 

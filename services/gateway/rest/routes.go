@@ -336,6 +336,12 @@ var Routes = []Route{
 		Success: 200,
 	},
 	{
+		HTTP:    http.MethodGet,
+		Path:    "/v1/workflows/{workflow_id}:diff",
+		Method:  hostv1.Host_DiffWorkflow_FullMethodName,
+		Success: 200,
+	},
+	{
 		HTTP:    http.MethodDelete,
 		Path:    "/v1/workflows/{workflow_id}",
 		Method:  hostv1.Host_DeleteWorkflow_FullMethodName,

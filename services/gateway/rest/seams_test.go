@@ -105,6 +105,7 @@ func TestSeams_RejectInTheirOwnFormat(t *testing.T) {
 			require.True(t, ok, "%s", w.Body)
 			require.Equal(t, string(c.want), e["code"])
 			require.NotEmpty(t, e["message"])
+			require.Equal(t, c.want == fault.MethodNotAllowed, w.Header().Get("Allow") != "", "Allow names the methods of a 405 (RFC 9110 §15.5.6)")
 		})
 	}
 }

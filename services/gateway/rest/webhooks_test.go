@@ -98,6 +98,7 @@ func TestWebhooks_RegistrationReturnsTheSecretOnce(t *testing.T) {
 		"status":              "active",
 		"consecutiveFailures": 0.0,
 		"recentFailures":      0.0,
+		"droppedEvents":       0.0,
 		"secretFingerprint":   m.SecretFingerprint,
 	}, list.Webhooks[0])
 }

@@ -86,6 +86,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 		h.answer(w, nil, fault.New(fault.NotFound, "no test seam at this path"))
 	case s.method != r.Method:
+		w.Header().Set("Allow", s.method)
 		h.answer(w, nil, fault.New(fault.MethodNotAllowed, "this seam allows %s", s.method))
 	default:
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

@@ -28,7 +28,9 @@ type feeder struct {
 	Log     Log
 	KV      kv.Store // holds the feed's record
 	View    *subscription.View
+	Store   *subscription.Store
 	Lanes   *laneStore
+	Limit   *laneLimit
 	Records *runRecords
 	// Owner names this process.
 	Owner  string
@@ -36,6 +38,7 @@ type feeder struct {
 	Lease  time.Duration
 	Clock  func() time.Time
 	Logger *slog.Logger
+	Counts *counts
 }
 
 // feedRetry is the wait after a failure.
@@ -43,10 +46,12 @@ const feedRetry = time.Second
 
 // Run feeds until ctx ends, while no other replica does.
 func (f *feeder) Run(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-f.View.Ready():
+	for _, known := range []<-chan struct{}{f.View.Ready(), f.Limit.ready} {
+		select {
+		case <-ctx.Done():
+			return
+		case <-known:
+		}
 	}
 	for ctx.Err() == nil {
 		wait, err := f.feedOnce(ctx)

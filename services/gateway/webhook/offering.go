@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -146,23 +147,74 @@ func (t *feedTurn) offer(ctx context.Context, tenant string, frames []*frame.Fra
 		}
 		for _, e := range chosen {
 			if at, known := starts[e.Revision]; known && fr.Pos > at {
-				all.add(laneID{tenant, e.ID, fr.Run.RunID}, fr)
+				all.add(laneID{tenant, e.ID, fr.Run.RunID}, fr, countWanted(e, fr))
 				upTo = fr.Pos
 			}
 		}
 	}
-	writes, ctx := errgroup.WithContext(ctx)
+	writes, writing := errgroup.WithContext(ctx)
 	writes.SetLimit(offersEach)
 	for _, one := range all.order {
-		writes.Go(func() error {
-			if err := t.offers.Acquire(ctx, 1); err != nil {
-				return err
-			}
-			defer t.offers.Release(1)
-			return t.Lanes.Offer(ctx, one.id, one.workflow, one.after, one.upTo)
-		})
+		writes.Go(func() error { return t.offerLane(writing, one) })
 	}
-	return upTo, writes.Wait()
+	if err := writes.Wait(); err != nil {
+		return upTo, err
+	}
+	return upTo, t.recordDropped(ctx, all.order)
+}
+
+// offerLane writes one offer. It drops the offer if the subscription has as many lanes as it may have.
+func (t *feedTurn) offerLane(ctx context.Context, one *offer) error {
+	if err := t.offers.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer t.offers.Release(1)
+	if one.dropped = !t.Limit.reserve(one.id); one.dropped {
+		return nil
+	}
+	err := t.Lanes.Offer(ctx, one.id, one.workflow, one.after, one.upTo)
+	if err != nil {
+		t.Limit.withdraw(one.id)
+	}
+	return err
+}
+
+// recordDropped counts the events of dropped offers with their subscriptions, so that their tenant can
+// find out. After a crash the frames are offered again, and events may be counted twice.
+func (t *feedTurn) recordDropped(ctx context.Context, all []*offer) error {
+	events := map[hookID]int{}
+	for _, one := range all {
+		if one.dropped {
+			events[hookOf(one.id)] += one.events
+		}
+	}
+	for h, n := range events {
+		now := t.Clock()
+		e, began, err := t.Store.Drop(ctx, h.tenant, h.webhook, n, now)
+		if errors.Is(err, subscription.ErrNotFound) { // it was deleted
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		t.View.Learn(e)
+		t.Counts.Dropped.Add(int64(n))
+		if began {
+			t.Logger.Warn("webhooks: a webhook has too many runs with pending deliveries, events of other runs are dropped",
+				"webhook", h.webhook, "tenant", h.tenant, "runs", t.Limit.most)
+		}
+	}
+	return nil
+}
+
+// countWanted returns the number of a frame's events that a subscription wants.
+func countWanted(e *subscription.Entry, fr *frame.Frame) (n int) {
+	for _, kind := range fr.Types {
+		if e.WantsType(kind) {
+			n++
+		}
+	}
+	return n
 }
 
 // startsOf returns the positions after which subscriptions are fed, by revision. New ones have none
@@ -189,16 +241,19 @@ type offer struct {
 	id          laneID
 	workflow    string
 	after, upTo uint64
+	events      int
+	dropped     bool
 }
 
-func (o *offers) add(id laneID, fr *frame.Frame) {
+func (o *offers) add(id laneID, fr *frame.Frame, events int) {
 	if known := o.byID[id]; known != nil {
 		known.upTo = fr.Pos
+		known.events += events
 		return
 	}
 	if o.byID == nil {
 		o.byID = map[laneID]*offer{}
 	}
-	n := &offer{id: id, workflow: fr.Run.WorkflowID, after: fr.Pos - 1, upTo: fr.Pos}
+	n := &offer{id: id, workflow: fr.Run.WorkflowID, after: fr.Pos - 1, upTo: fr.Pos, events: events}
 	o.byID[id], o.order = n, append(o.order, n)
 }

@@ -11,7 +11,9 @@ import (
 type Policy struct {
 	// PerTenant limits the webhooks of a tenant, and separately the origins of its callback URLs.
 	PerTenant int
-	Limits    Limits
+	// PendingRuns limits the runs with pending deliveries of one webhook. Events of further runs are dropped.
+	PendingRuns int
+	Limits      Limits
 	// Feed limits the frames that wait in memory to become deliveries.
 	Feed FeedLimits
 	// Timeout limits one attempt.
@@ -30,10 +32,10 @@ type Policy struct {
 // DefaultPolicy retries an event for three days.
 func DefaultPolicy() Policy {
 	return Policy{
-		PerTenant: 100,
-		Limits:    Limits{Total: 128, PerTenant: 32, PerWebhook: 8},
-		Feed:      FeedLimits{Frames: 1 << 16, PerTenant: 1 << 12},
-		Timeout:   5 * time.Second, FirstRetry: 5 * time.Second, MaxRetry: time.Hour, MaxAttempts: 24, MaxAge: 72 * time.Hour,
+		PerTenant: 100, PendingRuns: 100_000,
+		Limits:  Limits{Total: 128, PerTenant: 32, PerWebhook: 8},
+		Feed:    FeedLimits{Frames: 1 << 16, PerTenant: 1 << 12},
+		Timeout: 5 * time.Second, FirstRetry: 5 * time.Second, MaxRetry: time.Hour, MaxAttempts: 24, MaxAge: 72 * time.Hour,
 		Lease: 15 * time.Second,
 	}
 }
@@ -54,4 +56,4 @@ func (p Policy) backoff(id laneID, seq, failures int) time.Duration {
 }
 
 // counts counts deliveries since the process started.
-type counts struct{ Delivered, Failed, Dead atomic.Int64 }
+type counts struct{ Delivered, Failed, Dead, Dropped atomic.Int64 }

@@ -87,15 +87,15 @@ func New(cfg Config, d Deps) (*Service, error) {
 		store: subscription.NewStore(d.Subscriptions), view: subscription.NewView(d.Subscriptions, d.Logger),
 		lanes: newLaneStore(d.Lanes), dead: newDeadLetters(d.Dead),
 	}
-	owner, records := rand.Text(), newRunRecords(d.Log)
+	owner, records, limit := rand.Text(), newRunRecords(d.Log), newLaneLimit(cfg.Delivery.PendingRuns)
 	s.feeder = &feeder{
-		Log: d.Log, KV: d.Subscriptions, View: s.view, Lanes: s.lanes, Records: records,
-		Owner: owner, Limits: cfg.Delivery.Feed, Lease: feedLease, Clock: d.Clock, Logger: d.Logger,
+		Log: d.Log, KV: d.Subscriptions, View: s.view, Store: s.store, Lanes: s.lanes, Limit: limit, Records: records,
+		Owner: owner, Limits: cfg.Delivery.Feed, Lease: feedLease, Clock: d.Clock, Logger: d.Logger, Counts: s.counts,
 	}
 	s.worker = newWorker(cfg.Delivery, workerDeps{
 		Log:       d.Log,
 		webhooks:  webhooks{View: s.view, Store: s.store, Secrets: secrets},
-		outbox:    outbox{Records: records, Lanes: s.lanes, Dead: s.dead, Fed: s.feeder.Fed},
+		outbox:    outbox{Records: records, Lanes: s.lanes, Limit: limit, Dead: s.dead, Fed: s.feeder.Fed},
 		Poster:    d.Poster,
 		Questions: d.Questions,
 		Owner:     owner,

@@ -37,6 +37,7 @@ type webhooks struct {
 type outbox struct {
 	Records *runRecords
 	Lanes   *laneStore
+	Limit   *laneLimit
 	Dead    *deadLetters
 	// Fed returns the log position up to which frames of a tenant will not be offered again.
 	Fed func(ctx context.Context, tenant string) (uint64, error)
@@ -114,6 +115,9 @@ func (w *worker) reschedule(id laneID, due time.Time, exists bool) {
 			s.reschedule(id, due)
 		} else {
 			s.forgetUnlessChanged(id)
+			if _, still := s.due[id]; !still {
+				w.deps.Limit.deleted(id)
+			}
 		}
 		s.release(id)
 	})
@@ -134,21 +138,32 @@ const rewatch = time.Second
 
 // watch applies changes of the lanes to the scheduler.
 func (w *worker) watch(ctx context.Context) {
+	ready := w.deps.Limit.ready
 	for range retry.Every(rewatch).Tries(ctx) {
-		err := w.deps.Lanes.Watch(ctx, nil, func(id laneID, l *lane) {
-			w.update(func(s *scheduler) {
-				if l == nil {
-					s.forget(id)
-					return
-				}
-				s.schedule(id, l.Due())
-			})
+		err := w.deps.Lanes.Watch(ctx, ready, func(id laneID, l *lane) {
+			if l == nil {
+				w.forget(id)
+				return
+			}
+			w.deps.Limit.created(id)
+			w.update(func(s *scheduler) { s.schedule(id, l.Due()) })
 		})
 		if ctx.Err() != nil {
 			return
 		}
+		select {
+		case <-ready: // the store has closed it
+			ready = nil
+		default:
+		}
 		w.deps.Logger.Warn("webhooks: cannot watch the outbox, will retry", "error", err)
 	}
+}
+
+// forget removes a lane that the store has no longer.
+func (w *worker) forget(id laneID) {
+	w.deps.Limit.deleted(id)
+	w.update(func(s *scheduler) { s.forget(id) })
 }
 
 // Pending returns the number of lanes.

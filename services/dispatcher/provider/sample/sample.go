@@ -37,6 +37,9 @@ const (
 
 var models = []string{Model, Plain, Stumbles, Strays}
 
+// Models are the names of the models.
+func Models() []string { return slices.Clone(models) }
+
 // Provider is the stand-in. It is safe for concurrent use.
 type Provider struct{ delay time.Duration }
 

@@ -174,6 +174,24 @@ func (s *Store) Succeed(ctx context.Context, tenant, id string) (*Entry, error) 
 	return s.change(ctx, tenant, id, func(e *Entry) bool { return e.State.Health.succeed() })
 }
 
+// dropPause ends a series of dropped events.
+const dropPause = time.Minute
+
+// Drop records that events were not queued. began is true for the first ones after a pause.
+func (s *Store) Drop(ctx context.Context, tenant, id string, events int, now time.Time) (e *Entry, began bool, err error) {
+	e, err = s.change(ctx, tenant, id, func(e *Entry) bool {
+		d := &e.State.Dropped
+		began = now.Sub(d.Last) >= dropPause
+		if d.Events == 0 {
+			d.First = now
+		}
+		d.Events += int64(events)
+		d.Last = now
+		return true
+	})
+	return e, began, err
+}
+
 // ErrBusy means that another worker probes the half-open breaker.
 var ErrBusy = errors.New("another worker probes the webhook")
 

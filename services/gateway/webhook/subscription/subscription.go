@@ -66,6 +66,16 @@ type State struct {
 	Previous      Key       `json:"previous,omitzero"`
 	PreviousUntil time.Time `json:"previousUntil,omitzero"`
 	Health        Health    `json:"health"`
+	Dropped       Dropped   `json:"dropped,omitzero"`
+}
+
+// Dropped are the events that were not queued, because the subscription had too many runs with pending
+// deliveries.
+type Dropped struct {
+	Events int64 `json:"events"`
+	// First and Last are the times of the first and the last one.
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
 }
 
 // Overlap returns the previous key, and whether it still signs.

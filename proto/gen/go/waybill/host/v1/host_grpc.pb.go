@@ -37,6 +37,7 @@ const (
 	Host_PutWorkflow_FullMethodName            = "/waybill.host.v1.Host/PutWorkflow"
 	Host_ValidateWorkflow_FullMethodName       = "/waybill.host.v1.Host/ValidateWorkflow"
 	Host_ListWorkflowVersions_FullMethodName   = "/waybill.host.v1.Host/ListWorkflowVersions"
+	Host_DiffWorkflow_FullMethodName           = "/waybill.host.v1.Host/DiffWorkflow"
 	Host_DeleteWorkflow_FullMethodName         = "/waybill.host.v1.Host/DeleteWorkflow"
 	Host_GetEnvelopeSchema_FullMethodName      = "/waybill.host.v1.Host/GetEnvelopeSchema"
 	Host_GetDebugBundle_FullMethodName         = "/waybill.host.v1.Host/GetDebugBundle"
@@ -116,6 +117,8 @@ type HostClient interface {
 	ValidateWorkflow(ctx context.Context, in *ValidateWorkflowRequest, opts ...grpc.CallOption) (*ValidateWorkflowResponse, error)
 	// ListWorkflowVersions lists the versions of a workflow. Scope manifest:read.
 	ListWorkflowVersions(ctx context.Context, in *ListWorkflowVersionsRequest, opts ...grpc.CallOption) (*ListWorkflowVersionsResponse, error)
+	// DiffWorkflow compares two versions of a workflow. Scope manifest:read.
+	DiffWorkflow(ctx context.Context, in *DiffWorkflowRequest, opts ...grpc.CallOption) (*DiffWorkflowResponse, error)
 	// DeleteWorkflow deletes a workflow, or one version of it. Existing runs continue. Scope
 	// workflows:write.
 	DeleteWorkflow(ctx context.Context, in *DeleteWorkflowRequest, opts ...grpc.CallOption) (*DeleteWorkflowResponse, error)
@@ -375,6 +378,16 @@ func (c *hostClient) ListWorkflowVersions(ctx context.Context, in *ListWorkflowV
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWorkflowVersionsResponse)
 	err := c.cc.Invoke(ctx, Host_ListWorkflowVersions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) DiffWorkflow(ctx context.Context, in *DiffWorkflowRequest, opts ...grpc.CallOption) (*DiffWorkflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffWorkflowResponse)
+	err := c.cc.Invoke(ctx, Host_DiffWorkflow_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -719,6 +732,8 @@ type HostServer interface {
 	ValidateWorkflow(context.Context, *ValidateWorkflowRequest) (*ValidateWorkflowResponse, error)
 	// ListWorkflowVersions lists the versions of a workflow. Scope manifest:read.
 	ListWorkflowVersions(context.Context, *ListWorkflowVersionsRequest) (*ListWorkflowVersionsResponse, error)
+	// DiffWorkflow compares two versions of a workflow. Scope manifest:read.
+	DiffWorkflow(context.Context, *DiffWorkflowRequest) (*DiffWorkflowResponse, error)
 	// DeleteWorkflow deletes a workflow, or one version of it. Existing runs continue. Scope
 	// workflows:write.
 	DeleteWorkflow(context.Context, *DeleteWorkflowRequest) (*DeleteWorkflowResponse, error)
@@ -848,6 +863,9 @@ func (UnimplementedHostServer) ValidateWorkflow(context.Context, *ValidateWorkfl
 }
 func (UnimplementedHostServer) ListWorkflowVersions(context.Context, *ListWorkflowVersionsRequest) (*ListWorkflowVersionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWorkflowVersions not implemented")
+}
+func (UnimplementedHostServer) DiffWorkflow(context.Context, *DiffWorkflowRequest) (*DiffWorkflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiffWorkflow not implemented")
 }
 func (UnimplementedHostServer) DeleteWorkflow(context.Context, *DeleteWorkflowRequest) (*DeleteWorkflowResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteWorkflow not implemented")
@@ -1270,6 +1288,24 @@ func _Host_ListWorkflowVersions_Handler(srv interface{}, ctx context.Context, de
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).ListWorkflowVersions(ctx, req.(*ListWorkflowVersionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_DiffWorkflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffWorkflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).DiffWorkflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_DiffWorkflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).DiffWorkflow(ctx, req.(*DiffWorkflowRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1870,6 +1906,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWorkflowVersions",
 			Handler:    _Host_ListWorkflowVersions_Handler,
+		},
+		{
+			MethodName: "DiffWorkflow",
+			Handler:    _Host_DiffWorkflow_Handler,
 		},
 		{
 			MethodName: "DeleteWorkflow",

@@ -147,8 +147,13 @@ type Webhook struct {
 	// The previous secret, while it still signs.
 	PreviousSecretFingerprint *string `protobuf:"bytes,11,opt,name=previous_secret_fingerprint,json=previousSecretFingerprint,proto3,oneof" json:"previous_secret_fingerprint,omitempty"`
 	PreviousValidUntil        *string `protobuf:"bytes,12,opt,name=previous_valid_until,json=previousValidUntil,proto3,oneof" json:"previous_valid_until,omitempty"`
-	unknownFields             protoimpl.UnknownFields
-	sizeCache                 protoimpl.SizeCache
+	// Events that were not queued, because the webhook had too many runs with pending deliveries, and
+	// the times of the first and the last one.
+	DroppedEvents  int64   `protobuf:"varint,13,opt,name=dropped_events,json=droppedEvents,proto3" json:"dropped_events,omitempty"`
+	FirstDroppedAt *string `protobuf:"bytes,14,opt,name=first_dropped_at,json=firstDroppedAt,proto3,oneof" json:"first_dropped_at,omitempty"`
+	LastDroppedAt  *string `protobuf:"bytes,15,opt,name=last_dropped_at,json=lastDroppedAt,proto3,oneof" json:"last_dropped_at,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Webhook) Reset() {
@@ -261,6 +266,27 @@ func (x *Webhook) GetPreviousSecretFingerprint() string {
 func (x *Webhook) GetPreviousValidUntil() string {
 	if x != nil && x.PreviousValidUntil != nil {
 		return *x.PreviousValidUntil
+	}
+	return ""
+}
+
+func (x *Webhook) GetDroppedEvents() int64 {
+	if x != nil {
+		return x.DroppedEvents
+	}
+	return 0
+}
+
+func (x *Webhook) GetFirstDroppedAt() string {
+	if x != nil && x.FirstDroppedAt != nil {
+		return *x.FirstDroppedAt
+	}
+	return ""
+}
+
+func (x *Webhook) GetLastDroppedAt() string {
+	if x != nil && x.LastDroppedAt != nil {
+		return *x.LastDroppedAt
 	}
 	return ""
 }
@@ -764,7 +790,7 @@ const file_waybill_host_v1_webhook_proto_rawDesc = "" +
 	"\bwebhooks\x18\x01 \x03(\v2\x18.waybill.host.v1.WebhookR\bwebhooks\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"\x90\x04\n" +
+	"\f_next_cursor\"\xbc\x05\n" +
 	"\aWebhook\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12\x10\n" +
@@ -781,10 +807,15 @@ const file_waybill_host_v1_webhook_proto_rawDesc = "" +
 	"\x12secret_fingerprint\x18\n" +
 	" \x01(\tR\x11secretFingerprint\x12C\n" +
 	"\x1bprevious_secret_fingerprint\x18\v \x01(\tH\x01R\x19previousSecretFingerprint\x88\x01\x01\x125\n" +
-	"\x14previous_valid_until\x18\f \x01(\tH\x02R\x12previousValidUntil\x88\x01\x01B\r\n" +
+	"\x14previous_valid_until\x18\f \x01(\tH\x02R\x12previousValidUntil\x88\x01\x01\x12%\n" +
+	"\x0edropped_events\x18\r \x01(\x03R\rdroppedEvents\x12-\n" +
+	"\x10first_dropped_at\x18\x0e \x01(\tH\x03R\x0efirstDroppedAt\x88\x01\x01\x12+\n" +
+	"\x0flast_dropped_at\x18\x0f \x01(\tH\x04R\rlastDroppedAt\x88\x01\x01B\r\n" +
 	"\v_open_untilB\x1e\n" +
 	"\x1c_previous_secret_fingerprintB\x17\n" +
-	"\x15_previous_valid_until\"}\n" +
+	"\x15_previous_valid_untilB\x13\n" +
+	"\x11_first_dropped_atB\x12\n" +
+	"\x10_last_dropped_at\"}\n" +
 	"\x1aRotateWebhookSecretRequest\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12,\n" +
