@@ -213,7 +213,7 @@ export interface paths {
         };
         /**
          * List audit entries
-         * @description Lists the tenant's audit log, oldest first. Needs the scope audit:read.
+         * @description Lists the tenant's audit log, oldest first unless the request says otherwise. Needs the scope audit:read.
          */
         get: operations["listAuditEntries"];
         put?: never;
@@ -273,7 +273,7 @@ export interface paths {
         };
         /**
          * List interrupts
-         * @description Lists the open interrupts of runs. Needs the scope approvals:respond.
+         * @description Lists the open interrupts of runs, or those answered on a day. Needs the scope approvals:respond.
          */
         get: operations["listInterrupts"];
         put?: never;
@@ -302,6 +302,26 @@ export interface paths {
          * @description Answers an interrupt; the token is the authorisation. The token is the credential.
          */
         post: operations["resolveInterruptByToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/interrupts:count": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count interrupts
+         * @description Counts the open interrupts of runs. Needs the scope approvals:respond.
+         */
+        get: operations["countInterrupts"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1004,6 +1024,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get system
+         * @description Describes the whole installation, for its operators. Needs the scope system:read.
+         */
+        get: operations["getSystem"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/tenant:erase": {
         parameters: {
             query?: never;
@@ -1082,6 +1122,26 @@ export interface paths {
         get: operations["listWebhookDeliveries"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/webhooks/{webhookId}:redeliver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeliver webhook event
+         * @description Sends a failed delivery once more. Needs the scope webhooks:manage.
+         */
+        post: operations["redeliverWebhookEvent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1176,6 +1236,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workflows/{workflowId}:diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Diff workflow
+         * @description Compares two versions of a workflow. Needs the scope manifest:read.
+         */
+        get: operations["diffWorkflow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/workflows:statistics": {
         parameters: {
             query?: never;
@@ -1226,6 +1306,50 @@ export interface components {
             /** @description The kind of the envelope; unset for a value. */
             kind?: string;
             payload: unknown;
+        };
+        AgentPromptResolvedEvent: {
+            /** @description The cause, such as the correlation id of an envelope. */
+            causationId?: string;
+            contentTrust?: components["schemas"]["ContentTrust"];
+            engineVersion: string;
+            /** @description Unique over all runs. */
+            eventId: string;
+            /** @description Absent for events of the whole run. */
+            nodeId?: string;
+            payload: components["schemas"]["AgentPromptResolvedPayload"];
+            runId: string;
+            /** Format: int64 */
+            schemaVersion: number;
+            /**
+             * Format: int64
+             * @description Position in the run, from 0 and without a gap.
+             */
+            sequence: number;
+            /** @description In a replay, the time of the source's event. */
+            sourceTime?: components["schemas"]["Timestamp"];
+            timestamp: components["schemas"]["Timestamp"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "agent.promptResolved";
+        };
+        AgentPromptResolvedPayload: {
+            agentId?: string;
+            /** @description The layers that were tried, in order. */
+            chain: {
+                applied: boolean;
+                /** @enum {string} */
+                layer: "node" | "agent-intrinsic" | "agent-overrides" | "agent-library-default" | "workflow-defaults" | "host-defaults";
+                reason?: string;
+                /** @description The reference of the layer; absent if it has none. */
+                source?: string;
+            }[];
+            /** @enum {string} */
+            kind: "system" | "user" | "few-shot" | "schema-hint";
+            nodeId: string;
+            /** @description The reference of the layer that was applied. */
+            resolved: string | null;
         };
         AgentReasonedEvent: {
             /** @description The cause, such as the correlation id of an envelope. */
@@ -1380,6 +1504,8 @@ export interface components {
             artifactId: string;
             artifactType: string;
             audience?: components["schemas"]["JsonObject"];
+            /** @description A form may accept or reject the question together with others. */
+            bulkAnswers?: boolean;
             description?: string;
             escalation?: {
                 afterSec: number;
@@ -2428,6 +2554,26 @@ export interface components {
             /** Format: int64 */
             output: number;
         };
+        /** @description The number of open questions. */
+        CountInterruptsResult: {
+            /**
+             * Format: int64
+             * @description Those that the caller may answer.
+             */
+            answerable: number;
+            /**
+             * Format: int64
+             * @description Those of them whose deadline is within an hour.
+             */
+            dueSoon: number;
+            /**
+             * Format: int64
+             * @description Of the tenant's runs.
+             */
+            open: number;
+            /** @description More runs have questions than were counted: each number is a lower bound. */
+            truncated: boolean;
+        };
         /** @description The number of runs per status. */
         CountRunsResult: {
             /** @description Statuses without a run are missing. */
@@ -2587,6 +2733,13 @@ export interface components {
         /** @description Lists the deleted versions. */
         DeleteWorkflowResult: {
             versions: string[];
+            workflowId: string;
+        };
+        /** @description Lists the differences by path. */
+        DiffWorkflowResult: {
+            changes: components["schemas"]["WorkflowChange"][];
+            from: string;
+            to: string;
             workflowId: string;
         };
         /** @enum {string} */
@@ -2916,7 +3069,7 @@ export interface components {
             workflows: number;
         };
         /** @description The body of every answer that is not 2xx; `error` selects the variant. Later releases may add codes. */
-        Error: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CapabilityNotProvidedError"] | components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ClientVersionUnsupportedError"] | components["schemas"]["ConflictError"] | components["schemas"]["CorrelationMismatchError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["EnvelopeContractViolationError"] | components["schemas"]["EnvelopeCorrelationConflictError"] | components["schemas"]["EnvelopeInvalidError"] | components["schemas"]["EnvelopeRefusalError"] | components["schemas"]["EnvelopeTruncationUnrecoverableError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["HostCapabilityMissingError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InternalError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["InterruptNotFoundError"] | components["schemas"]["InvalidEnvelopeShapeError"] | components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["LogDamagedError"] | components["schemas"]["MethodNotAllowedError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["PayloadTooLargeError"] | components["schemas"]["PromptVariableUnresolvedError"] | components["schemas"]["ProviderPolicyDeniedError"] | components["schemas"]["RateLimitedError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunExpiredError"] | components["schemas"]["RunForbiddenError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["ServiceUnavailableError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["TemplateNotFoundError"] | components["schemas"]["UnauthenticatedError"] | components["schemas"]["UnknownEnvelopeKindError"] | components["schemas"]["UnknownSchemaVersionError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["UntrustedContentBlocksApprovalError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"] | components["schemas"]["WorkflowNotFoundError"];
+        Error: components["schemas"]["AuthElevationRequiredError"] | components["schemas"]["CapabilityNotProvidedError"] | components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ClientVersionUnsupportedError"] | components["schemas"]["ConflictError"] | components["schemas"]["CorrelationMismatchError"] | components["schemas"]["CredentialForbiddenError"] | components["schemas"]["EngineVersionMismatchError"] | components["schemas"]["EnvelopeContractViolationError"] | components["schemas"]["EnvelopeCorrelationConflictError"] | components["schemas"]["EnvelopeInvalidError"] | components["schemas"]["EnvelopeRefusalError"] | components["schemas"]["EnvelopeTruncationUnrecoverableError"] | components["schemas"]["ForbiddenError"] | components["schemas"]["ForceEngineVersionForbiddenError"] | components["schemas"]["ForkInvalidSeqError"] | components["schemas"]["HostCapabilityMissingError"] | components["schemas"]["IdempotencyInFlightError"] | components["schemas"]["IdempotencyKeyMismatchError"] | components["schemas"]["InternalError"] | components["schemas"]["InterruptAlreadyResolvedError"] | components["schemas"]["InterruptExpiredError"] | components["schemas"]["InterruptGoneError"] | components["schemas"]["InterruptNotFoundError"] | components["schemas"]["InvalidEnvelopeShapeError"] | components["schemas"]["KeyExpiredError"] | components["schemas"]["KeyRevokedError"] | components["schemas"]["LogDamagedError"] | components["schemas"]["MethodNotAllowedError"] | components["schemas"]["MockProviderForbiddenError"] | components["schemas"]["NotFoundError"] | components["schemas"]["NotQuarantinedError"] | components["schemas"]["PayloadTooLargeError"] | components["schemas"]["PromptVariableUnresolvedError"] | components["schemas"]["ProviderPolicyDeniedError"] | components["schemas"]["RangeNotSatisfiableError"] | components["schemas"]["RateLimitedError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["RunAlreadyActiveError"] | components["schemas"]["RunExpiredError"] | components["schemas"]["RunForbiddenError"] | components["schemas"]["RunNotFoundError"] | components["schemas"]["RunTerminalError"] | components["schemas"]["ServiceUnavailableError"] | components["schemas"]["SubscriptionNotFoundError"] | components["schemas"]["TemplateNotFoundError"] | components["schemas"]["UnauthenticatedError"] | components["schemas"]["UnknownEnvelopeKindError"] | components["schemas"]["UnknownSchemaVersionError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["UntrustedContentBlocksApprovalError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"] | components["schemas"]["WorkflowNotFoundError"];
         /** @description An answer of status 400 Bad Request; `error` selects the variant. */
         Error400: components["schemas"]["CapabilityRequiredError"] | components["schemas"]["ResidencyUnavailableError"] | components["schemas"]["UnsupportedForceEngineVersionError"] | components["schemas"]["UnsupportedMockProviderError"] | components["schemas"]["UnsupportedStreamModeError"] | components["schemas"]["ValidationError"] | components["schemas"]["WebhookUrlRejectedError"];
         /** @description An answer of status 401 Unauthorized; `error` selects the variant. */
@@ -2956,7 +3109,7 @@ export interface components {
             seq: number;
         };
         /** @enum {string} */
-        EventType: "agent.reasoned" | "agent.reasoning.delta" | "approval.granted" | "approval.overridden" | "approval.received" | "approval.rejected" | "approval.requested" | "artifact.created" | "cap.breached" | "channel.written" | "clarification.requested" | "clarification.resolved" | "envelope.nlToFormat.engaged" | "envelope.recovery.applied" | "envelope.refusal" | "envelope.retry.attempted" | "envelope.retry.exhausted" | "envelope.truncated" | "interrupt.requested" | "interrupt.resolved" | "log.appended" | "model.capability.insufficient" | "model.capability.substituted" | "node.cancelled" | "node.completed" | "node.dispatched" | "node.failed" | "node.resumed" | "node.retried" | "node.skipped" | "node.started" | "node.suspended" | "output.chunk" | "prompt.composed" | "provider.usage" | "replay.diverged" | "run.cancelled" | "run.completed" | "run.failed" | "run.paused" | "run.resumed" | "run.started" | "variable.changed" | "version.pinned" | "waybill.approval.escalated" | "workflow.loopback-limit";
+        EventType: "agent.promptResolved" | "agent.reasoned" | "agent.reasoning.delta" | "approval.granted" | "approval.overridden" | "approval.received" | "approval.rejected" | "approval.requested" | "artifact.created" | "cap.breached" | "channel.written" | "clarification.requested" | "clarification.resolved" | "envelope.nlToFormat.engaged" | "envelope.recovery.applied" | "envelope.refusal" | "envelope.retry.attempted" | "envelope.retry.exhausted" | "envelope.truncated" | "interrupt.requested" | "interrupt.resolved" | "log.appended" | "model.capability.insufficient" | "model.capability.substituted" | "node.cancelled" | "node.completed" | "node.dispatched" | "node.failed" | "node.resumed" | "node.retried" | "node.skipped" | "node.started" | "node.suspended" | "output.chunk" | "prompt.composed" | "provider.usage" | "replay.diverged" | "run.cancelled" | "run.completed" | "run.failed" | "run.paused" | "run.resumed" | "run.started" | "variable.changed" | "version.pinned" | "waybill.approval.escalated" | "workflow.loopback-limit";
         ExternalEventData: {
             /** @description Members that a matching event has. */
             correlation: components["schemas"]["JsonObject"];
@@ -3187,6 +3340,19 @@ export interface components {
             /** @description The workflows with the most runs, at most 100; more_workflows is the number of the others. */
             workflows: components["schemas"]["WorkflowTotals"][];
         };
+        /** @description The status of the installation. A part that could not be read is unset, and a problem says why. */
+        GetSystemResult: {
+            dispatchers: components["schemas"]["SystemDispatcher"][];
+            log?: components["schemas"]["SystemLog"];
+            /** @description The time of the answer. */
+            now: components["schemas"]["Timestamp"];
+            /** @description What is wrong, in words. */
+            problems: components["schemas"]["SystemProblem"][];
+            providers: components["schemas"]["SystemProvider"][];
+            queue?: components["schemas"]["SystemQueue"];
+            readModel?: components["schemas"]["SystemReadModel"];
+            version: string;
+        };
         Health: {
             /** @enum {string} */
             status: "ok";
@@ -3270,6 +3436,16 @@ export interface components {
             error: "interrupt_already_resolved";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description The recorded answer of a question. */
+        InterruptAnswer: {
+            /** @description The action of an approval, or how the question ended: such as accept, declined or timeout. */
+            action?: string;
+            at: components["schemas"]["Timestamp"];
+            /** @description The user, voter or key; unset if the question ended without an answer. */
+            by?: string;
+            /** @description The answer as recorded; unset if the question ended without one. */
+            value?: unknown;
         };
         /** @description The deadline for an answer has passed. */
         InterruptExpiredError: {
@@ -4169,6 +4345,10 @@ export interface components {
         };
         /** @description A question that waits for an answer. */
         OpenInterrupt: {
+            /** @description Who answered it, and when; unset while it is open. */
+            answer?: components["schemas"]["InterruptAnswer"];
+            /** @description The caller may answer it; false once it is answered. */
+            answerable: boolean;
             /** @description The member interrupt of a RunSnapshot, without a token. */
             interrupt: components["schemas"]["RunInterrupt"];
             runId: string;
@@ -4463,6 +4643,24 @@ export interface components {
             /** @description JSON Schema of the answer. */
             schema?: components["schemas"]["JsonObject"];
         };
+        /** @description The Range header names no part of the asset. */
+        RangeNotSatisfiableError: {
+            details: components["schemas"]["RangeNotSatisfiableErrorDetails"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "range_not_satisfiable";
+            /** @description For people; programs switch on error. */
+            message: string;
+        };
+        RangeNotSatisfiableErrorDetails: {
+            /**
+             * Format: int64
+             * @description The size of the asset.
+             */
+            sizeBytes: number;
+        };
         /** @description Too many requests; wait Retry-After seconds. */
         RateLimitedError: {
             details: components["schemas"]["RateLimitedErrorDetails"];
@@ -4515,6 +4713,13 @@ export interface components {
             payload: unknown;
             rendering?: components["schemas"]["JsonObject"];
             schemaVersionDrift?: components["schemas"]["SchemaVersionDrift"];
+        };
+        /** @description The outcome of the attempt. */
+        RedeliverWebhookEventResult: {
+            /** @description The receiver accepted the event, or it needs no delivery any more. */
+            delivered: boolean;
+            /** @description Why it was not delivered. */
+            reason?: string;
         };
         /** @description A URL and the events to send to it. */
         RegisterWebhookRequest: {
@@ -4776,7 +4981,7 @@ export interface components {
             truncated?: boolean;
         };
         /** @description One recorded fact of a run; `type` selects the variant. Hosts of later releases may record further types: ignore those that you do not know. */
-        RunEvent: components["schemas"]["AgentReasonedEvent"] | components["schemas"]["AgentReasoningDeltaEvent"] | components["schemas"]["ApprovalGrantedEvent"] | components["schemas"]["ApprovalOverriddenEvent"] | components["schemas"]["ApprovalReceivedEvent"] | components["schemas"]["ApprovalRejectedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ArtifactCreatedEvent"] | components["schemas"]["CapBreachedEvent"] | components["schemas"]["ChannelWrittenEvent"] | components["schemas"]["ClarificationRequestedEvent"] | components["schemas"]["ClarificationResolvedEvent"] | components["schemas"]["EnvelopeNlToFormatEngagedEvent"] | components["schemas"]["EnvelopeRecoveryAppliedEvent"] | components["schemas"]["EnvelopeRefusalEvent"] | components["schemas"]["EnvelopeRetryAttemptedEvent"] | components["schemas"]["EnvelopeRetryExhaustedEvent"] | components["schemas"]["EnvelopeTruncatedEvent"] | components["schemas"]["InterruptRequestedEvent"] | components["schemas"]["InterruptResolvedEvent"] | components["schemas"]["LogAppendedEvent"] | components["schemas"]["ModelCapabilityInsufficientEvent"] | components["schemas"]["ModelCapabilitySubstitutedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeDispatchedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeResumedEvent"] | components["schemas"]["NodeRetriedEvent"] | components["schemas"]["NodeSkippedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeSuspendedEvent"] | components["schemas"]["OutputChunkEvent"] | components["schemas"]["PromptComposedEvent"] | components["schemas"]["ProviderUsageEvent"] | components["schemas"]["ReplayDivergedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunPausedEvent"] | components["schemas"]["RunResumedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["VariableChangedEvent"] | components["schemas"]["VersionPinnedEvent"] | components["schemas"]["WaybillApprovalEscalatedEvent"] | components["schemas"]["WorkflowLoopbackLimitEvent"];
+        RunEvent: components["schemas"]["AgentPromptResolvedEvent"] | components["schemas"]["AgentReasonedEvent"] | components["schemas"]["AgentReasoningDeltaEvent"] | components["schemas"]["ApprovalGrantedEvent"] | components["schemas"]["ApprovalOverriddenEvent"] | components["schemas"]["ApprovalReceivedEvent"] | components["schemas"]["ApprovalRejectedEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ArtifactCreatedEvent"] | components["schemas"]["CapBreachedEvent"] | components["schemas"]["ChannelWrittenEvent"] | components["schemas"]["ClarificationRequestedEvent"] | components["schemas"]["ClarificationResolvedEvent"] | components["schemas"]["EnvelopeNlToFormatEngagedEvent"] | components["schemas"]["EnvelopeRecoveryAppliedEvent"] | components["schemas"]["EnvelopeRefusalEvent"] | components["schemas"]["EnvelopeRetryAttemptedEvent"] | components["schemas"]["EnvelopeRetryExhaustedEvent"] | components["schemas"]["EnvelopeTruncatedEvent"] | components["schemas"]["InterruptRequestedEvent"] | components["schemas"]["InterruptResolvedEvent"] | components["schemas"]["LogAppendedEvent"] | components["schemas"]["ModelCapabilityInsufficientEvent"] | components["schemas"]["ModelCapabilitySubstitutedEvent"] | components["schemas"]["NodeCancelledEvent"] | components["schemas"]["NodeCompletedEvent"] | components["schemas"]["NodeDispatchedEvent"] | components["schemas"]["NodeFailedEvent"] | components["schemas"]["NodeResumedEvent"] | components["schemas"]["NodeRetriedEvent"] | components["schemas"]["NodeSkippedEvent"] | components["schemas"]["NodeStartedEvent"] | components["schemas"]["NodeSuspendedEvent"] | components["schemas"]["OutputChunkEvent"] | components["schemas"]["PromptComposedEvent"] | components["schemas"]["ProviderUsageEvent"] | components["schemas"]["ReplayDivergedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunPausedEvent"] | components["schemas"]["RunResumedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["VariableChangedEvent"] | components["schemas"]["VersionPinnedEvent"] | components["schemas"]["WaybillApprovalEscalatedEvent"] | components["schemas"]["WorkflowLoopbackLimitEvent"];
         RunEvents: components["schemas"]["RunEvent"][];
         /** @description The requested events are no longer retained; details give the first retained sequence. */
         RunExpiredError: {
@@ -5258,6 +5463,109 @@ export interface components {
             error: "subscription_not_found";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description A dispatcher process and its lease. */
+        SystemDispatcher: {
+            expiresAt: components["schemas"]["Timestamp"];
+            /** @description The machine or pod. */
+            host: string;
+            process: string;
+            /** @description When it renewed its lease, and when the lease ends unless it is renewed. */
+            renewedAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Runs in execution at the last renewal.
+             */
+            runs: number;
+            startedAt: components["schemas"]["Timestamp"];
+            /**
+             * @description held: it executes runs; draining: it takes no new ones.
+             * @enum {string}
+             */
+            state: "held" | "draining";
+        };
+        /** @description The run log in NATS JetStream. */
+        SystemLog: {
+            /** Format: int64 */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description The position of the last record.
+             */
+            end: number;
+            /** @description The time of the newest record; unset: there is none. */
+            newestAt?: components["schemas"]["Timestamp"];
+        };
+        /** @description Something that is wrong. */
+        SystemProblem: {
+            message: string;
+            /**
+             * @description host, dispatcher or eventlog.
+             * @enum {string}
+             */
+            part: "host" | "dispatcher" | "eventlog";
+        };
+        /** @description A provider of models. The limits are those of the operator for all dispatchers; calls and errors are those of the dispatcher that answered. */
+        SystemProvider: {
+            /** @description The provider refused a call for lack of capacity, and is not called before. */
+            heldUntil?: components["schemas"]["Timestamp"];
+            /** Format: int64 */
+            inFlight: number;
+            lastError?: components["schemas"]["SystemProviderError"];
+            lastSuccessAt?: components["schemas"]["Timestamp"];
+            /** Format: int64 */
+            maxConcurrent?: number;
+            provider: string;
+            /** Format: int64 */
+            requestsPerMinute?: number;
+            /** Format: int64 */
+            tokensPerMinute?: number;
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description The last failed call. It has no text of the provider. */
+        SystemProviderError: {
+            at: string;
+            code: string;
+            /**
+             * Format: int64
+             * @description The HTTP status; unset: there was no response.
+             */
+            status?: number;
+        };
+        /** @description Counts the runs of all tenants that wait for a dispatcher. */
+        SystemQueue: {
+            /**
+             * Format: int64
+             * @description Runs that wait for a limit of their workflow or tenant.
+             */
+            limited: number;
+            /**
+             * Format: int64
+             * @description Runs that dispatchers have taken from the queue and not finished.
+             */
+            taken: number;
+            /** Format: int64 */
+            waiting: number;
+        };
+        /** @description The database that answers reads. */
+        SystemReadModel: {
+            /**
+             * Format: int64
+             * @description The last position of the run log that it has, and the records it lacks.
+             */
+            applied: number;
+            /** Format: int64 */
+            behind: number;
+            /** Format: int64 */
+            damagedRecords: number;
+            /**
+             * Format: int64
+             * @description Open streams and waiting reads.
+             */
+            followers: number;
+            /** Format: int64 */
+            rebuilds: number;
         };
         /** @description The host does not have this prompt template or version. */
         TemplateNotFoundError: {
@@ -5879,7 +6187,14 @@ export interface components {
              */
             consecutiveFailures: number;
             createdAt: components["schemas"]["Timestamp"];
+            /**
+             * Format: int64
+             * @description Events that were not queued, because the webhook had too many runs with pending deliveries, and the times of the first and the last one.
+             */
+            droppedEvents: number;
             events: string[];
+            firstDroppedAt?: components["schemas"]["Timestamp"];
+            lastDroppedAt?: components["schemas"]["Timestamp"];
             openUntil?: components["schemas"]["Timestamp"];
             /** @description The previous secret, while it still signs. */
             previousSecretFingerprint?: string;
@@ -5929,6 +6244,20 @@ export interface components {
         };
         WebhookUrlRejectedErrorDetails: {
             problems?: components["schemas"]["Problem"][];
+        };
+        /** @description A difference of two definitions. */
+        WorkflowChange: {
+            /** @description The value of the second version; absent if it has none. */
+            new?: unknown;
+            /** @description The value of the first version; absent if it has none. */
+            old?: unknown;
+            /**
+             * @description add, remove or replace.
+             * @enum {string}
+             */
+            op: "add" | "remove" | "replace";
+            /** @description A path in which nodes, edges, triggers and variables have their id or name. */
+            path: string;
         };
         WorkflowChannel: {
             access?: unknown;
@@ -6188,7 +6517,7 @@ export interface components {
         "Capabilities-Etag": string;
         /** @description The name of a file that is to be saved. */
         "Content-Disposition": string;
-        /** @description The part that the answer has. */
+        /** @description The part that the answer has; of an error, the size of the whole. */
         "Content-Range": string;
         /** @description What a browser may do with the content. */
         "Content-Security-Policy": string;
@@ -7099,7 +7428,7 @@ export interface operations {
                     /** @description How long the answer may be used again. */
                     "Cache-Control": string;
                     "Content-Disposition": components["headers"]["Content-Disposition"];
-                    /** @description The part that the answer has. */
+                    /** @description The part that the answer has; of an error, the size of the whole. */
                     "Content-Range": string;
                     /** @description What a browser may do with the content. */
                     "Content-Security-Policy": string;
@@ -7126,16 +7455,18 @@ export interface operations {
                     "application/json": components["schemas"]["NotFoundError"];
                 };
             };
-            /** @description The requested part is outside the asset. */
+            /** @description range_not_satisfiable. */
             416: {
                 headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
                     "Content-Range": components["headers"]["Content-Range"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": string;
+                    "application/json": components["schemas"]["RangeNotSatisfiableError"];
                 };
             };
             /** @description rate_limited. */
@@ -7218,6 +7549,8 @@ export interface operations {
                 cursor?: string;
                 /** @description The first sequence to return; excludes a cursor. */
                 fromSeq?: number;
+                /** @description The newest entries first; excludes from_seq. */
+                newestFirst?: boolean;
             };
             header?: never;
             path?: never;
@@ -7641,6 +7974,8 @@ export interface operations {
                 kind?: components["schemas"]["InterruptKind"];
                 /** @description Only questions that the caller may answer. */
                 eligible?: boolean;
+                /** @description A day in UTC, such as 2026-11-27: the questions that were answered on it, instead of the open ones. */
+                answeredOn?: string;
             };
             header?: never;
             path?: never;
@@ -7662,6 +7997,7 @@ export interface operations {
                      * @example {
                      *       "interrupts": [
                      *         {
+                     *           "answerable": true,
                      *           "interrupt": {
                      *             "interruptId": "int_691591e3d6298e007f829db254712f21",
                      *             "kind": "approval",
@@ -8071,6 +8407,121 @@ export interface operations {
                     /** @description Seconds after which the request may be repeated. */
                     "Retry-After": number;
                     "openwop-Idempotent-Replay": components["headers"]["openwop-Idempotent-Replay"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    countInterrupts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The number of open questions. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "answerable": 9,
+                     *       "dueSoon": 1,
+                     *       "open": 12,
+                     *       "truncated": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CountInterruptsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
                     [name: string]: unknown;
                 };
                 content: {
@@ -14843,6 +15294,162 @@ export interface operations {
             };
         };
     };
+    getSystem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The status of the installation. A part that could not be read is unset, and a problem says why. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "dispatchers": [
+                     *         {
+                     *           "expiresAt": "2026-11-27T09:44:08.000Z",
+                     *           "host": "waybill-dispatcher-0",
+                     *           "process": "K3V7Q2M4",
+                     *           "renewedAt": "2026-11-27T09:43:58.000Z",
+                     *           "runs": 7,
+                     *           "startedAt": "2026-11-27T08:00:00.000Z",
+                     *           "state": "held"
+                     *         }
+                     *       ],
+                     *       "log": {
+                     *         "bytes": 1048576,
+                     *         "end": 5120,
+                     *         "newestAt": "2026-11-27T09:43:59.000Z"
+                     *       },
+                     *       "now": "2026-11-27T09:43:59.414Z",
+                     *       "problems": [],
+                     *       "providers": [
+                     *         {
+                     *           "inFlight": 1,
+                     *           "lastError": {
+                     *             "at": "2026-11-27T09:12:00.000Z",
+                     *             "code": "provider_unavailable",
+                     *             "status": 503
+                     *           },
+                     *           "lastSuccessAt": "2026-11-27T09:43:50.000Z",
+                     *           "maxConcurrent": 8,
+                     *           "provider": "openai",
+                     *           "waiting": 0
+                     *         }
+                     *       ],
+                     *       "queue": {
+                     *         "limited": 2,
+                     *         "taken": 7,
+                     *         "waiting": 0
+                     *       },
+                     *       "readModel": {
+                     *         "applied": 5120,
+                     *         "behind": 0,
+                     *         "damagedRecords": 0,
+                     *         "followers": 3,
+                     *         "rebuilds": 0
+                     *       },
+                     *       "version": "0.1.0"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["GetSystemResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
     eraseTenant: {
         parameters: {
             query?: never;
@@ -15029,6 +15636,7 @@ export interface operations {
                      *         {
                      *           "consecutiveFailures": 0,
                      *           "createdAt": "2026-11-27T09:43:59.425Z",
+                     *           "droppedEvents": 0,
                      *           "events": [
                      *             "run.dead_lettered"
                      *           ],
@@ -15573,6 +16181,164 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    redeliverWebhookEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the webhook.
+                 * @example wh_06f2m8k4v9q3x7b1c5d0e8g2hj
+                 */
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "runId": "run_06f2m8k4v9q3x7b1c5d0e8g2hj",
+                 *       "sequence": 5
+                 *     }
+                 */
+                "application/json": {
+                    runId: string;
+                    /** Format: int64 */
+                    sequence: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The outcome of the attempt. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "delivered": true
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RedeliverWebhookEventResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description not_found, subscription_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error404"];
+                };
+            };
+            /** @description payload_too_large. */
+            413: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadTooLargeError"];
                 };
             };
             /** @description rate_limited. */
@@ -16474,6 +17240,160 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["ListWorkflowVersionsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description workflow_not_found. */
+            404: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowNotFoundError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error, log_damaged. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error500"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    diffWorkflow: {
+        parameters: {
+            query: {
+                /** @description The version to compare. */
+                from: string;
+                /** @description The version to compare with; absent: the current one. */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Id of the workflow.
+                 * @example triage
+                 */
+                workflowId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Lists the differences by path. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "new": 500,
+                     *           "old": 400,
+                     *           "op": "replace",
+                     *           "path": "/nodes/ask/config/maxTokens"
+                     *         },
+                     *         {
+                     *           "new": {
+                     *             "id": "end",
+                     *             "typeId": "core.end"
+                     *           },
+                     *           "op": "add",
+                     *           "path": "/nodes/end"
+                     *         }
+                     *       ],
+                     *       "from": "1.0.0",
+                     *       "to": "1.1.0",
+                     *       "workflowId": "hello"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DiffWorkflowResult"];
                 };
             };
             /** @description validation_error. */
