@@ -195,7 +195,9 @@ func TestCall_EndsWithTheCallersContext(t *testing.T) {
 }
 
 // talkative answers with metadata, and with an error.
-type talkative struct{ redactorv1.UnimplementedRedactorServer }
+type talkative struct {
+	redactorv1.UnimplementedRedactorServer
+}
 
 func (talkative) Redact(ctx context.Context, _ *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
 	if err := errors.Join(

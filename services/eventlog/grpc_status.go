@@ -10,7 +10,7 @@ import (
 func (s *Service) GetReadModelStatus(ctx context.Context, _ *eventlogv1.GetReadModelStatusRequest) (*eventlogv1.GetReadModelStatusResponse, error) {
 	st := s.ingest.Stats()
 	out := &eventlogv1.GetReadModelStatusResponse{
-		Applied: int64(st.Applied), DamagedFrames: st.Damaged, Rebuilds: st.Rebuilds, Followers: int64(s.hub.Subscriptions()), //nolint:gosec // G115: see above
+		Applied: int64(st.Applied), DamagedFrames: st.Damaged, Rebuilds: st.Rebuilds, Followers: s.hub.Subscriptions(), //nolint:gosec // G115: see above
 	}
 	end, err := s.log.End(ctx)
 	if err != nil {

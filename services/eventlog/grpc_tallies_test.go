@@ -162,7 +162,7 @@ func BenchmarkGetStatistics(b *testing.B) {
 		}
 		if batch.Tallies = append(batch.Tallies, d); len(batch.Tallies) == 5000 {
 			batch.Tail = store.Tail{Pos: pos, Hash: "h"}
-			require.NoError(b, r.store.Store.Apply(b.Context(), batch))
+			require.NoError(b, r.store.Apply(b.Context(), batch))
 			batch.Tallies = nil
 		}
 	}

@@ -47,7 +47,7 @@ func TestEdit_OutlivesTheDispatcher(t *testing.T) {
 		st, branch, _ := r.eventsOf(t, theFork)
 		require.Equal(t, wire.StatusCompleted, st.Status)
 		require.JSONEq(t, `"edited"`, string(st.Variables["input"]))
-		require.Equal(t, 1, len(typesAt(branch, "a", wire.EventNodeCompleted)))
+		require.Len(t, typesAt(branch, "a", wire.EventNodeCompleted), 1)
 		require.Empty(t, typesAt(branch, "a", wire.EventOutputChunk), "nothing of the model's answer is copied")
 
 		r.forkEdited(t, theFork, theReplay, wire.ForkReplay, 0, edited)

@@ -235,7 +235,9 @@ type Query struct {
 func (q Query) Marks() []Mark {
 	var out []Mark
 	for _, m := range []Mark{
-		{Name: MarkKind, Value: q.Kind}, {Name: MarkProvider, Value: q.Provider}, {Name: MarkModel, Value: q.Model},
+		{Name: MarkKind, Value: q.Kind},
+		{Name: MarkProvider, Value: q.Provider},
+		{Name: MarkModel, Value: q.Model},
 		{Name: MarkAnswered, Value: q.AnsweredOn},
 	} {
 		if m.Value != "" {

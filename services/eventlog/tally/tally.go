@@ -206,9 +206,19 @@ func (c *Calls) Merge(o *Calls) {
 		to *int64
 		by int64
 	}{
-		{&c.Calls, o.Calls}, {&c.Unknown, o.Unknown}, {&c.Priced, o.Priced}, {&c.Input, o.Input}, {&c.Output, o.Output},
-		{&c.Cached, o.Cached}, {&c.Reasoning, o.Reasoning}, {&c.Retries, o.Retries}, {&c.Answers, o.Answers},
-		{&c.First, o.First}, {&c.Corrected, o.Corrected}, {&c.Fallbacks, o.Fallbacks}, {&c.Saved, o.Saved},
+		{&c.Calls, o.Calls},
+		{&c.Unknown, o.Unknown},
+		{&c.Priced, o.Priced},
+		{&c.Input, o.Input},
+		{&c.Output, o.Output},
+		{&c.Cached, o.Cached},
+		{&c.Reasoning, o.Reasoning},
+		{&c.Retries, o.Retries},
+		{&c.Answers, o.Answers},
+		{&c.First, o.First},
+		{&c.Corrected, o.Corrected},
+		{&c.Fallbacks, o.Fallbacks},
+		{&c.Saved, o.Saved},
 	} {
 		*n.to = plus(*n.to, n.by)
 	}
