@@ -87,7 +87,7 @@ test("a run that goes on cannot be deleted, and the page says why", async ({ sig
   await expect(page.getByRole("button", { name: "Delete…" })).toHaveAccessibleDescription("Only a run that has ended can be deleted. Cancel it first.");
 });
 
-/** A server whose certificate the host trusts. It refuses events until it is told to accept them. */
+/** A server whose certificate the host trusts. It refuses events until a test lets it accept them. */
 async function receiver(dir: string): Promise<{ server: Server; url: string; accept: () => void; got: string[] }> {
   const [cert, privateKey] = [join(dir, "cert.pem"), join(dir, "key.pem")];
   const subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
