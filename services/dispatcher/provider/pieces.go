@@ -49,15 +49,17 @@ const (
 	maxRepeats = 3
 	// maxReceived limits the pieces of one text together: those that repeat it may add nothing.
 	maxReceived = 64 * MaxAnswerBytes
-	// A text of tellingBytes with tellingLetters different bytes is not repeated by chance.
+	// A text of tellingBytes with tellingLetters different bytes is not repeated by chance. If the text grows
+	// more than once, the letters alone tell it.
 	tellingBytes   = 16
 	tellingLetters = 6
 )
 
 func isTelling(text string) bool {
-	if len(text) < tellingBytes {
-		return false
-	}
+	return len(text) >= tellingBytes && isVaried(text)
+}
+
+func isVaried(text string) bool {
 	seen := map[byte]bool{}
 	for i := 0; i < len(text) && len(seen) < tellingLetters; i++ {
 		seen[text[i]] = true
@@ -93,7 +95,7 @@ func (p *pieces) add(piece string) (text string, err error) {
 	switch {
 	case !strings.HasPrefix(piece, before[:certain(before)]):
 		return p.decideNew(), nil
-	case !p.isPeriodic() && (p.grown > 1 && isTelling(piece) || p.grown == 1 && isTelling(before)):
+	case !p.isPeriodic() && (p.grown > 1 && isVaried(before) || p.grown == 1 && isTelling(before)):
 		return p.decideWhole()
 	case !p.isLarge():
 		return "", nil

@@ -153,6 +153,22 @@ func TestPieces_AreTheTextHoweverItIsCut(t *testing.T) {
 	})
 }
 
+// Pieces that are one short word again and again are a text, whatever their sizes and whatever follows.
+func TestPieces_OfRepetitionsAreAText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		unit := rapid.SampledFrom([]string{"*", "1", "ha", "no ", "-=-", "\n"}).Draw(t, "unit")
+		var pieces []string
+		for _, n := range rapid.SliceOfN(rapid.IntRange(1, 9), 1, 100).Draw(t, "sizes") {
+			pieces = append(pieces, strings.Repeat(unit, n))
+		}
+		pieces = append(pieces, rapid.SampledFrom([]string{"", "!", "Call the printer."}).Draw(t, "end"))
+		got, err := textOf(t, pieces...)
+		require.NoError(t, err)
+		require.Equal(t, strings.Join(pieces, ""), got)
+	})
+}
+
 // Thoughts are read like text, and precede it. A further thought may be another one.
 func TestPieces_OfThoughts(t *testing.T) {
 	t.Parallel()
@@ -164,8 +180,8 @@ func TestPieces_OfThoughts(t *testing.T) {
 	for _, d := range []provider.Delta{
 		{Thought: "The"},
 		{Thought: "The printer"},
-		{Thought: "The printer is out"},
-		{Thought: "The printer is out", Text: "Call"},
+		{Thought: "The printer is"},
+		{Thought: "The printer is", Text: "Call"},
 		{Thought: "Another one"},
 		{Text: " it"},
 	} {
@@ -174,7 +190,7 @@ func TestPieces_OfThoughts(t *testing.T) {
 	res, err := c.Finish(provider.Result{Stop: provider.StopClean}, "stop")
 	require.NoError(t, err)
 	require.Equal(t, "Call it", res.Text)
-	require.Equal(t, []string{"The|", " printer is out|", "|Call", "Another one|", "| it", "|"}, got)
+	require.Equal(t, []string{"The|", " printer is|", "|Call", "Another one|", "| it", "|"}, got)
 }
 
 // A second thought keeps the words that the first one has, too.
