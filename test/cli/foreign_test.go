@@ -155,7 +155,7 @@ func TestForeign_EachCommandAnswersOrSaysWhatIsMissing(t *testing.T) {
 		"a list of webhooks":         {{"webhook", "list"}},
 		"a list of deliveries":       {{"webhook", "deliveries", "wh_1"}},
 		"the rotation of secrets":    {{"webhook", "rotate", "wh_1"}},
-		"webhooks":                   {{"webhook", "register", "https://hooks.example.com"}, {"webhook", "delete", "wh_1", "--yes"}},
+		"webhooks":                   {{"webhook", "register", "https://hooks.example.com", "--event", "run.completed"}, {"webhook", "delete", "wh_1"}},
 		"archiving runs":             {{"run", "archive", run}},
 		"checks of workflows":        {{"workflow", "lint", file, "--url", to}},
 	} {
