@@ -32,7 +32,7 @@ func Arguments(text, tool string, schema json.RawMessage) (arguments string, ok 
 // The work on a hostile text is limited, because each bracket can begin a document. Each byte that is
 // parsed is charged.
 const (
-	budgetFactor = 16
+	budgetFactor = 8
 	budgetFloor  = 64 << 10
 )
 
