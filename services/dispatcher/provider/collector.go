@@ -65,20 +65,30 @@ func (c *Collector) Add(d Delta) error {
 	if err := c.CheckSize(len(d.Text) + len(d.Thought)); err != nil {
 		return err
 	}
-	text, ok := c.texts.add(d.Text)
-	if !ok {
-		return newChangedError()
+	text, err := c.texts.add(d.Text)
+	if err != nil {
+		return err
 	}
-	thought, ok := c.thoughts.add(d.Thought)
-	if !ok { // another thought
-		c.thoughts = pieces{}
-		thought, _ = c.thoughts.add(d.Thought)
+	thought, err := c.addThought(d.Thought)
+	if err != nil {
+		return err
 	}
 	if d.Text != "" || len(d.ToolCalls) > 0 { // thoughts precede it
 		thought += c.thoughts.flush()
 	}
 	d.Text, d.Thought = text, thought
 	return c.pass(d)
+}
+
+// addThought adds a piece of a thought. A server that repeats its thought and then sends another text has
+// begun another thought.
+func (c *Collector) addThought(piece string) (string, error) {
+	text, err := c.thoughts.add(piece)
+	if e, ok := As(err); ok && e.Code == CodeUnavailable {
+		c.thoughts = pieces{received: c.thoughts.received}
+		return c.thoughts.add(piece)
+	}
+	return text, err
 }
 
 func newChangedError() *Error {
@@ -95,14 +105,15 @@ type HeldText struct {
 	pieces pieces
 }
 
-// Add adds a piece, and returns the number of bytes that it adds.
-func (h *HeldText) Add(piece string) (int, error) {
-	text, ok := h.pieces.add(piece)
-	if !ok {
-		return 0, newChangedError()
-	}
-	return h.text.WriteString(text)
+// Add adds a piece.
+func (h *HeldText) Add(piece string) error {
+	text, err := h.pieces.add(piece)
+	h.text.WriteString(text)
+	return err
 }
+
+// Size is the number of bytes added so far.
+func (h *HeldText) Size() int { return h.text.Len() }
 
 // Text is the whole text.
 func (h *HeldText) Text() string {

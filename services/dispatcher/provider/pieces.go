@@ -1,12 +1,13 @@
 package provider
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"strings"
 )
 
 // pieces reads the pieces of a streamed text, of servers that send what is new in each piece and of those
-// that repeat all text so far. It also leaves out a piece that repeats the whole text at its end. The zero
+// that repeat all text so far. It also leaves out a last piece that repeats the whole text. The zero
 // pieces are ready.
 type pieces struct {
 	form pieceForm
@@ -21,6 +22,14 @@ type pieces struct {
 	// sum, size and count describe the text of new pieces.
 	sum         maphash.Hash
 	size, count int
+	// again is a piece that repeats the text of new pieces, and came repeats times. It is dropped if it is the
+	// last one.
+	again   string
+	repeats int
+	// ended is the text before this one, if it came in one piece: a server that repeats it adds nothing.
+	ended string
+	// received is the number of bytes of all pieces.
+	received int
 }
 
 type pieceForm int
@@ -36,15 +45,21 @@ const (
 	// second piece that repeats the first may be longer.
 	maxUnsure      = 64
 	maxUnsureBytes = 64 << 10
-	// A text of tellingBytes with tellingLetters different bytes is not repeated by chance.
+	// maxRepeats limits how often the text is repeated at its end.
+	maxRepeats = 3
+	// maxReceived limits the pieces of one text together: those that repeat it may add nothing.
+	maxReceived = 64 * MaxAnswerBytes
+	// A text of tellingBytes with tellingLetters different bytes is not repeated by chance. If the text grows
+	// more than once, the letters alone tell it.
 	tellingBytes   = 16
 	tellingLetters = 6
 )
 
 func isTelling(text string) bool {
-	if len(text) < tellingBytes {
-		return false
-	}
+	return len(text) >= tellingBytes && isVaried(text)
+}
+
+func isVaried(text string) bool {
 	seen := map[byte]bool{}
 	for i := 0; i < len(text) && len(seen) < tellingLetters; i++ {
 		seen[text[i]] = true
@@ -52,19 +67,22 @@ func isTelling(text string) bool {
 	return len(seen) == tellingLetters
 }
 
-// add returns the text that a piece adds, as far as it is certain. ok is false if a server that repeats its
-// text changes it.
-func (p *pieces) add(piece string) (text string, ok bool) {
+// add returns the text that a piece adds, as far as it is certain. A server that repeats its text must not
+// change it.
+func (p *pieces) add(piece string) (text string, err error) {
+	if p.received += len(piece); p.received > maxReceived {
+		return "", &Error{Code: CodeContentTooLong, Message: "the model's server sent more than 576 MiB for an answer"}
+	}
 	switch {
-	case piece == "":
-		return "", true
+	case piece == "", piece == p.ended && isTelling(piece):
+		return "", nil
 	case p.form == formNew:
-		return p.addNew(piece), true
+		return p.addNew(piece), nil
 	case p.form == formWhole:
 		return p.addWhole(piece)
 	case len(p.unsure) == 0:
 		p.unsure, p.sent = []string{piece}, certain(piece)
-		return piece[:p.sent], true
+		return piece[:p.sent], nil
 	}
 	before := p.unsure[len(p.unsure)-1]
 	if piece == before {
@@ -74,14 +92,24 @@ func (p *pieces) add(piece string) (text string, ok bool) {
 	if len(piece) > len(before) {
 		p.grown++
 	}
-	if !strings.HasPrefix(piece, before[:certain(before)]) || p.grown < 2 && p.isLarge() {
-		return p.decideNew(), true
+	switch {
+	case !strings.HasPrefix(piece, before[:certain(before)]):
+		return p.decideNew(), nil
+	case !p.isPeriodic() && (p.grown > 1 && isVaried(before) || p.grown == 1 && isTelling(before)):
+		return p.decideWhole()
+	case !p.isLarge():
+		return "", nil
+	case p.isRepeated():
+		return p.decideWhole()
 	}
-	if p.grown > 1 || p.grown == 1 && isTelling(before) {
-		p.form, p.whole, p.unsure = formWhole, p.unsure[0], nil
-		return p.addWhole(piece)
-	}
-	return "", true
+	return p.decideNew(), nil
+}
+
+// isPeriodic reports whether the last piece has nothing but the first one again and again, as laughter and
+// lines of stars have.
+func (p *pieces) isPeriodic() bool {
+	period, last := certain(p.unsure[0]), p.unsure[len(p.unsure)-1]
+	return period > 0 && strings.HasPrefix(last, last[period:])
 }
 
 // isLarge reports whether more is kept than may be while the form is unknown.
@@ -93,28 +121,50 @@ func (p *pieces) isLarge() bool {
 	return len(p.unsure) > maxUnsure || n > maxUnsureBytes && (len(p.unsure) > 2 || !isTelling(p.unsure[0]))
 }
 
-// flush returns the rest of the text at its end.
-func (p *pieces) flush() string {
+// flush returns the rest of the text at its end. What follows is another text, unless the server repeats
+// its text.
+func (p *pieces) flush() (rest string) {
 	switch {
-	case p.form == formNew || p.form == formUnknown && len(p.unsure) == 0:
-		return ""
-	case p.form == formUnknown && len(p.unsure) > 1 && !p.isRepeated():
-		return p.decideNew()
-	case p.form == formUnknown:
-		p.form, p.whole = formWhole, p.unsure[len(p.unsure)-1]
+	case p.form == formUnknown && len(p.unsure) > 1 && p.isRepeated():
+		p.form, p.whole, p.unsure = formWhole, p.unsure[len(p.unsure)-1], nil
+	case p.form == formUnknown && len(p.unsure) > 0:
+		if len(p.unsure) == 1 {
+			p.ended = p.unsure[0]
+		}
+		rest = p.decideNew()
 	}
-	rest := p.whole[p.sent:]
-	p.sent = len(p.whole)
+	if p.form == formWhole {
+		rest = p.whole[p.sent:]
+		p.sent = len(p.whole)
+		return rest
+	}
+	*p = pieces{received: p.received, ended: p.ended}
 	return rest
 }
 
-// isRepeated reports whether the only pieces repeat the text.
+// isRepeated reports whether the pieces so far repeat the text.
 func (p *pieces) isRepeated() bool {
 	first, last := p.unsure[0], p.unsure[len(p.unsure)-1]
-	if p.grown == 0 {
-		return len(p.unsure) == 2 && isTelling(first)
+	switch {
+	case p.grown == 0: // two equal lines are a text, two equal documents are not
+		return len(p.unsure) == 2 && isDocument(first)
+	case p.grown > 1 && !p.isPeriodic():
+		return true
 	}
 	return len(first) > 1 && isTelling(last)
+}
+
+// isDocument reports whether a text is a JSON object or array.
+func isDocument(text string) bool {
+	text = strings.TrimSpace(text)
+	return text != "" && (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text))
+}
+
+// decideWhole returns what the last of the pieces that were kept adds: they repeat the text.
+func (p *pieces) decideWhole() (text string, err error) {
+	last := p.unsure[len(p.unsure)-1]
+	p.form, p.whole, p.unsure = formWhole, p.unsure[0], nil
+	return p.addWhole(last)
 }
 
 // decideNew returns the text of the pieces that were kept: they have what is new.
@@ -127,28 +177,34 @@ func (p *pieces) decideNew() string {
 	return text.String()[p.sent:]
 }
 
-// addNew returns a piece, unless it repeats the whole text.
-func (p *pieces) addNew(piece string) string {
-	if p.count > 1 && len(piece) == p.size && isTelling(piece) && maphash.String(p.sum.Seed(), piece) == p.sum.Sum64() {
+// addNew returns a piece, unless it repeats the whole text: then the next one decides.
+func (p *pieces) addNew(piece string) (text string) {
+	switch {
+	case p.repeats > 0 && p.repeats < maxRepeats && piece == p.again,
+		p.repeats == 0 && p.count > 1 && len(piece) == p.size && isTelling(piece) && maphash.String(p.sum.Seed(), piece) == p.sum.Sum64():
+		p.again = piece
+		p.repeats++
 		return ""
 	}
-	_, _ = p.sum.WriteString(piece) // it never fails
-	p.size += len(piece)
+	text = strings.Repeat(p.again, p.repeats) + piece
+	p.again, p.repeats = "", 0
+	_, _ = p.sum.WriteString(text) // it never fails
+	p.size += len(text)
 	p.count++
-	return piece
+	return text
 }
 
 // addWhole returns what a repeated text adds.
-func (p *pieces) addWhole(piece string) (text string, ok bool) {
+func (p *pieces) addWhole(piece string) (text string, err error) {
 	switch {
 	case strings.HasPrefix(p.whole, piece): // of an earlier state
-		return "", true
+		return "", nil
 	case !strings.HasPrefix(piece, p.whole[:p.sent]):
-		return "", false
+		return "", newChangedError()
 	}
 	text, p.whole = piece[p.sent:max(p.sent, certain(piece))], piece
 	p.sent += len(text)
-	return text, true
+	return text, nil
 }
 
 // certain returns the length of a piece without the replacement characters at its end: servers that repeat

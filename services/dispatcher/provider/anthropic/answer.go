@@ -29,7 +29,7 @@ type answer struct {
 	prose      provider.HeldText // text outside the forced tool call
 	tool       string            // the forced tool
 	schema     json.RawMessage   // of the tool
-	extraBytes int               // bytes of prose and calls
+	extraBytes int               // bytes of calls
 
 	stop    string
 	details anthropic.RefusalStopDetails

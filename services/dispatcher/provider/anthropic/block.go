@@ -49,8 +49,7 @@ func (a *answer) startBlock(e anthropic.MessageStreamEventUnion) error {
 		a.block.input = wholeInput(b.JSON.Input.Raw())
 		if a.viaTool && !a.answered {
 			a.answered, a.block.kind = true, blockAnswer
-			a.extraBytes -= len(a.prose.Text()) // it is not the answer
-			a.prose = provider.HeldText{}
+			a.prose = provider.HeldText{} // it is not the answer
 			return nil
 		}
 		if len(a.calls) == maxToolCalls {
@@ -116,11 +115,10 @@ func (a *answer) addText(s string) error {
 	case s == "", a.answered:
 		return nil
 	case a.viaTool:
-		n, err := a.prose.Add(s)
-		if err != nil {
+		if err := a.prose.Add(s); err != nil {
 			return err
 		}
-		return a.addExtra(n)
+		return a.checkSize()
 	default:
 		return a.collector.Add(provider.Delta{Text: s})
 	}
@@ -169,5 +167,7 @@ func (a *answer) endBlock() error {
 // addExtra counts bytes not emitted yet and checks their limit.
 func (a *answer) addExtra(n int) error {
 	a.extraBytes += n
-	return a.collector.CheckSize(a.extraBytes)
+	return a.checkSize()
 }
+
+func (a *answer) checkSize() error { return a.collector.CheckSize(a.extraBytes + a.prose.Size()) }

@@ -123,11 +123,10 @@ func (a *answer) addText(text string) error {
 	case text == "": // the first chunk has only the role
 		return nil
 	case a.tool != "":
-		n, err := a.prose.Add(text)
-		if err != nil {
+		if err := a.prose.Add(text); err != nil {
 			return err
 		}
-		return a.addExtra(n)
+		return a.checkSize()
 	default:
 		return a.collector.Add(provider.Delta{Text: text})
 	}
@@ -136,8 +135,10 @@ func (a *answer) addText(text string) error {
 // addExtra counts bytes that are not text and checks their limit.
 func (a *answer) addExtra(n int) error {
 	a.extraBytes += n
-	return a.collector.CheckSize(a.extraBytes)
+	return a.checkSize()
 }
+
+func (a *answer) checkSize() error { return a.collector.CheckSize(a.extraBytes + a.prose.Size()) }
 
 // hasContent reports whether the server sent any part of an answer.
 func (a *answer) hasContent() bool {

@@ -101,11 +101,10 @@ func (a *answer) addPart(p *genai.Part) error {
 	case p.Text == "": // the last part often has only a signature
 		return nil
 	case a.tool != "":
-		n, err := a.prose.Add(p.Text)
-		if err != nil {
+		if err := a.prose.Add(p.Text); err != nil {
 			return err
 		}
-		return a.addExtra(n)
+		return a.checkSize()
 	default:
 		return a.emit(provider.Delta{Text: p.Text})
 	}
@@ -137,8 +136,10 @@ func (a *answer) emit(d provider.Delta) error {
 // addExtra counts bytes that are not text and checks their limit.
 func (a *answer) addExtra(n int) error {
 	a.extraBytes += n
-	return a.collector.CheckSize(a.extraBytes)
+	return a.checkSize()
 }
+
+func (a *answer) checkSize() error { return a.collector.CheckSize(a.extraBytes + a.prose.Size()) }
 
 // finish completes the answer.
 func (a *answer) finish() (provider.Result, error) {
@@ -159,7 +160,7 @@ func (a *answer) finish() (provider.Result, error) {
 // flushHeld emits the parts held until the end.
 func (a *answer) flushHeld() error {
 	if said := a.prose.Text(); said != "" && !a.toolCalled {
-		a.extraBytes -= len(said) // the collector counts it from now on
+		a.prose = provider.HeldText{} // the collector counts it from now on
 		if arguments, ok := markup.Arguments(said, a.tool, a.schema); ok && stopOf(a.ending.finish) != provider.StopTruncated {
 			said = arguments
 		}

@@ -9,9 +9,9 @@ import (
 )
 
 // Limits of arguments in the notation of a program: the library's time grows with the square of depth
-// and size.
+// and size, because each repair copies what is repaired so far.
 const (
-	maxProgramBytes = 64 << 10
+	maxProgramBytes = 16 << 10
 	maxProgramDepth = 64
 )
 

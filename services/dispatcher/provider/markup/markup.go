@@ -7,24 +7,30 @@
 package markup
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"regexp"
 	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
 )
 
 // Arguments returns the arguments of the last whole call of a tool in a text, as JSON. schema is that of
 // the tool; it decides which parameters of tags are texts. ok is false if there is no such call: none
-// is read in part, and none in what the model thinks.
+// is read in part, none in what the model thinks, and none inside a JSON document that is no call itself.
 func Arguments(text, tool string, schema json.RawMessage) (arguments string, ok bool) {
 	text = strings.TrimSpace(withoutThoughts(text))
-	r := reader{text: text, tool: tool, budget: budgetFactor*len(text) + budgetFloor, at: -1}
-	r.readObjects()
-	r.readNames(schema)
+	r := reader{text: text, tool: tool, budget: budgetFactor*len(text) + budgetFloor, at: -1, types: map[string][]string{}}
+	r.root = strictjson.Object(schema)
+	r.properties = strictjson.Object(r.root["properties"])
+	r.readDocuments()
+	r.readNames()
 	return r.arguments, r.at >= 0
 }
 
-// The work on a hostile text is limited, because each bracket can begin a document.
+// The work on a hostile text is limited, because each bracket can begin a document. Each byte that is
+// parsed is charged.
 const (
 	budgetFactor = 8
 	budgetFloor  = 64 << 10
@@ -34,6 +40,11 @@ const (
 type reader struct {
 	text, tool string
 	budget     int
+	// root is the tool's schema, properties its members, types what it allows for those that were read.
+	root, properties map[string]json.RawMessage
+	types            map[string][]string
+	// documents are the offsets of the JSON documents in the text, and after them.
+	documents [][2]int
 	// at is the offset of the last call found; -1 for none.
 	at        int
 	arguments string
@@ -41,6 +52,7 @@ type reader struct {
 
 // found keeps a call if it is later than the others.
 func (r *reader) found(at int, arguments string) {
+	r.budget -= len(arguments)
 	if at > r.at && json.Valid([]byte(arguments)) {
 		r.at, r.arguments = at, arguments
 	}
@@ -73,19 +85,24 @@ func (r *reader) isTool(name string) bool {
 	return name == r.tool
 }
 
-// readObjects reads calls that are JSON objects, anywhere in the text.
-func (r *reader) readObjects() {
+// readDocuments reads calls that are JSON, anywhere in the text. A document that is no call is not
+// searched: what it contains is its data.
+func (r *reader) readDocuments() {
 	for at := 0; at < len(r.text) && r.budget > 0; at++ {
-		next := strings.IndexByte(r.text[at:], '{')
+		next := strings.IndexAny(r.text[at:], "{[")
 		if next < 0 {
 			return
 		}
 		at += next
 		doc, size := r.document(at)
-		if arguments, ok := r.argumentsOf(doc); ok {
-			r.found(at, arguments)
-			at += size - 1
+		if doc == nil {
+			continue
 		}
+		r.documents = append(r.documents, [2]int{at, at + size})
+		if arguments, ok := r.argumentsIn(doc); ok {
+			r.found(at, arguments)
+		}
+		at += size - 1
 	}
 }
 
@@ -108,39 +125,103 @@ func (r *reader) document(at int) (doc json.RawMessage, size int) {
 	return doc, size
 }
 
-// argumentsOf returns the arguments of an object that is a call of the tool.
-func (r *reader) argumentsOf(doc json.RawMessage) (string, bool) {
+// envelopes are the members of a message that have its calls.
+var envelopes = []string{"tool_calls", "tool_uses", "tool_call", "function_calls", "function_call"} //nolint:gochecknoglobals // a constant
+
+// argumentsIn returns the arguments of the last call of the tool in a document: a call, a list of calls, or a
+// message with calls.
+func (r *reader) argumentsIn(doc json.RawMessage) (arguments string, ok bool) {
+	if doc[0] == '[' {
+		return r.argumentsOfList(doc)
+	}
+	r.budget -= len(doc)
 	var m map[string]json.RawMessage
 	if json.Unmarshal(doc, &m) != nil {
 		return "", false
 	}
-	if inner := m["function"]; len(inner) > 0 && inner[0] == '{' {
-		return r.argumentsOf(inner)
+	if c, ok := r.callOf(m); ok {
+		return c.argumentsFor(r)
 	}
-	for _, name := range []string{"name", "tool_name", "tool", "function", "recipient_name", "action"} {
-		var called string
-		if json.Unmarshal(m[name], &called) != nil || !r.isTool(called) {
+	for _, member := range envelopes {
+		inner := m[member]
+		if _, answers := r.properties[member]; answers || len(inner) == 0 {
 			continue
 		}
-		for _, member := range []string{"arguments", "parameters", "args", "input", "action_input", "tool_input", "kwargs"} {
-			if raw, given := m[member]; given {
-				return object(raw)
-			}
+		switch inner[0] {
+		case '[':
+			return r.argumentsOfList(inner)
+		case '{':
+			return r.argumentsOfList(append(append(json.RawMessage("["), inner...), ']'))
 		}
 	}
 	return "", false
 }
 
-// object returns a document, also one that is JSON text in a string.
-func object(raw json.RawMessage) (string, bool) {
+// argumentsOfList returns the arguments of the last call of the tool in a list. A list with anything else
+// than calls is none.
+func (r *reader) argumentsOfList(list json.RawMessage) (arguments string, ok bool) {
+	r.budget -= len(list)
+	dec := json.NewDecoder(bytes.NewReader(list))
+	if _, err := dec.Token(); err != nil {
+		return "", false
+	}
+	for dec.More() {
+		var m map[string]json.RawMessage
+		if dec.Decode(&m) != nil {
+			return "", false
+		}
+		c, is := r.callOf(m)
+		if !is {
+			return "", false
+		}
+		if given, whole := c.argumentsFor(r); whole {
+			arguments, ok = given, true
+		}
+	}
+	return arguments, ok
+}
+
+// call is a call of any tool.
+type call struct {
+	name      string
+	arguments json.RawMessage
+}
+
+// callOf returns the call that an object is, or that is its member "function".
+func (r *reader) callOf(m map[string]json.RawMessage) (call, bool) {
+	if inner := m["function"]; len(inner) > 0 && inner[0] == '{' {
+		r.budget -= len(inner)
+		m = nil
+		_ = json.Unmarshal(inner, &m) // a part of a document is JSON
+	}
+	for _, member := range []string{"name", "tool_name", "tool", "function", "recipient_name", "action"} {
+		var name string
+		if json.Unmarshal(m[member], &name) != nil {
+			continue
+		}
+		for _, member := range []string{"arguments", "parameters", "args", "input", "action_input", "tool_input", "kwargs"} {
+			if raw, given := m[member]; given {
+				return call{name, raw}, true
+			}
+		}
+	}
+	return call{}, false
+}
+
+// argumentsFor returns the arguments if the call is of the tool, also those that are JSON text in a string.
+func (c call) argumentsFor(r *reader) (string, bool) {
+	if !r.isTool(c.name) {
+		return "", false
+	}
+	r.budget -= len(c.arguments)
 	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		if string(raw) == "null" || strings.TrimSpace(text) == "" {
+	if json.Unmarshal(c.arguments, &text) == nil {
+		if string(c.arguments) == "null" || strings.TrimSpace(text) == "" {
 			return "{}", true
 		}
 		return text, json.Valid([]byte(text))
 	}
-	return string(raw), true
+	return string(c.arguments), true
 }
 
 // Marks before the name of a tool, and what can be between the name and its arguments.
@@ -165,7 +246,8 @@ func lastBytes(text string, n int) string {
 
 // readNames reads calls that begin with the name of the tool: after a mark and before a JSON object or tags for
 // each parameter, or in the notation of a program.
-func (r *reader) readNames(schema json.RawMessage) {
+func (r *reader) readNames() {
+	documents := r.documents
 	var calls [][2]int // the offsets of the name, and after it
 	for at := 0; r.budget > 0; {
 		next := strings.Index(r.text[at:], r.tool)
@@ -176,7 +258,11 @@ func (r *reader) readNames(schema json.RawMessage) {
 		at = begins + len(r.tool)
 		const look = 4 * maxMark // the work of matching the marks
 		r.budget -= look
-		if at < len(r.text) && isNameByte(r.text[at]) {
+		for len(documents) > 0 && documents[0][1] <= begins {
+			documents = documents[1:]
+		}
+		inDocument := len(documents) > 0 && documents[0][0] < begins
+		if inDocument || at < len(r.text) && isNameByte(r.text[at]) {
 			continue
 		}
 		if mark.MatchString(lastBytes(r.text[:begins], maxMark)) {
@@ -189,13 +275,13 @@ func (r *reader) readNames(schema json.RawMessage) {
 		if i+1 < len(calls) {
 			end = calls[i+1][0]
 		}
-		r.readArguments(call[0], r.text[call[1]:end], schema)
+		r.readArguments(call[0], r.text[call[1]:end])
 	}
 }
 
 // readArguments reads what is between the name of a call and the next call.
-func (r *reader) readArguments(at int, after string, schema json.RawMessage) {
-	if arguments, ok := readTags(after, schema); ok {
+func (r *reader) readArguments(at int, after string) {
+	if arguments, ok := r.readTags(after); ok {
 		r.found(at, arguments)
 		return
 	}

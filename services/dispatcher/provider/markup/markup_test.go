@@ -29,6 +29,10 @@ func TestArguments_OfEachNotation(t *testing.T) {
 		"Hermes, arguments first":      {`<tool_call>{"arguments":` + task + `,"name":"answer"}</tool_call>`, task},
 		"Hermes, arguments as text":    {`<tool_call>{"name":"answer","arguments":"{\"title\":\"Call the printer\",\"urgent\":true}"}</tool_call>`, task},
 		"Qwen, thinking before":        {"<think>\nMaybe answer(title=\"x\")?\n</think>\n<tool_call>" + call + "</tool_call>", task},
+		"OpenAI, the old form":         {`{"content":null,"function_call":{"name":"answer","arguments":` + task + `}}`, task},
+		"a list alone":                 {`[{"name":"search","arguments":{"q":1}},` + call + `]`, task},
+		"a list before another":        {`[` + call + `,{"name":"search","arguments":{"q":1}}]`, task},
+		"a document before":            {`{"plan":[1]} <tool_call>` + call + "</tool_call>", task},
 		"a draft in the thinking":      {"<think><tool_call>{\"name\":\"answer\",\"arguments\":{}}</tool_call></think><tool_call>" + call + "</tool_call>", task},
 		"Llama, JSON":                  {`{"name": "answer", "parameters": ` + task + `}`, task},
 		"Llama, a type":                {`{"type": "function", "name": "answer", "parameters": ` + task + `}`, task},
@@ -126,6 +130,15 @@ func TestArguments_OfNoCall(t *testing.T) {
 		"another tool, Mistral":   "[TOOL_CALLS]answers[ARGS]" + task,
 		"a longer name":           "<function=answer_all>" + task + "</function>",
 		"a name without a call":   `{"name":"answer"}`,
+		"a call in the answer":    `{"steps":[{"name":"answer","args":` + task + `}]}`,
+		"a call in a list":        `[{"title":"x"},{"name":"answer","args":` + task + `}]`,
+		"a call, then its result": `[{"name":"answer","args":` + task + `},{"title":"x"}]`,
+		"a member with a call":    `{"title":"x","next":{"name":"answer","args":` + task + `}}`,
+		"an answer in a fence":    "```json\n" + `{"steps":[{"name":"answer","args":` + task + `}]}` + "\n```",
+		"an answer after prose":   `Here it is: {"steps":[{"name":"answer","args":` + task + `}]}`,
+		"tags in an answer":       `{"title":"<function=answer><parameter=title>x</parameter></function>"}`,
+		"a mark in an answer":     `{"title":"[TOOL_CALLS]answer[ARGS]{}"}`,
+		"two functions deep":      `{"function":{"function":{"name":"answer","arguments":` + task + `}}}`,
 		"a payload with a name":   `{"name":"Ann","arguments":["x"]}`,
 		"broken JSON":             `<tool_call>{"name":"answer","arguments":{"title":"Call</tool_call>`,
 		"cut in the arguments":    call[:len(call)-8],
@@ -195,6 +208,50 @@ func TestArguments_OfHostileTextsAreBounded(t *testing.T) {
 			require.Less(t, time.Since(began), 20*time.Second)
 		})
 	}
+}
+
+// Each of these costs its size at each level, or for each of its parts, if the work is not limited.
+func TestArguments_OfLargeHostileTextsAreBounded(t *testing.T) {
+	t.Parallel()
+	const levels, size = 9_000, 1 << 20
+	large := `"` + strings.Repeat("x", size) + `"`
+	nested := func(member string) string {
+		return strings.Repeat(`{"`+member+`":`, levels) + large + strings.Repeat("}", levels)
+	}
+	member := `<parameter=p1>1</parameter>`
+	for name, text := range map[string]string{
+		"functions":       nested("function"),
+		"envelopes":       nested("tool_calls"),
+		"objects":         nested("a"),
+		"lists":           strings.Repeat("[", levels) + large + strings.Repeat("]", levels),
+		"functions, open": strings.Repeat(`{"function":`, levels) + large,
+		"lists of lists":  "[" + strings.Repeat(`[1],`, size/4) + "1]",
+		"brackets":        strings.Repeat(`{"function":{}}`, size/15),
+		"repairs":         strings.Repeat("[answer("+strings.Repeat("a:1 ", 4_000)+")]", 64),
+		"repairs, large":  strings.Repeat("[answer("+strings.Repeat("a:1 ", 16_000)+")]", 16),
+		"quotes":          strings.Repeat("[answer(a='"+strings.Repeat(`x" `, 4_000)+"')]", 64),
+		"parameters":      "<function=answer>" + strings.Repeat(member, size/len(member)) + "</function",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			got, _ := markup.Arguments(text, "answer", json.RawMessage(schema))
+			require.Less(t, len(got), size)
+			require.Less(t, time.Since(began), 20*time.Second)
+			t.Log(time.Since(began))
+		})
+	}
+}
+
+// The schema is read once, however many parameters a call has.
+func TestArguments_ReadTheSchemaOnce(t *testing.T) {
+	t.Parallel()
+	large := json.RawMessage(`{"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"type":"string","description":"` + strings.Repeat("x", 1<<18) + `"}}}`)
+	began := time.Now()
+	got, ok := markup.Arguments("<function=answer>"+strings.Repeat("<parameter=a>1</parameter>", 20_000)+"</function>", "answer", large)
+	require.True(t, ok)
+	require.JSONEq(t, `{"a":"1"}`, got)
+	require.Less(t, time.Since(began), 20*time.Second)
 }
 
 // Whatever a model writes, the arguments are JSON, and the same each time.

@@ -18,7 +18,7 @@ var (
 )
 
 // readTags reads the parameters of a call up to its end. ok is false if the call or one of them has no end.
-func readTags(text string, schema json.RawMessage) (arguments string, ok bool) {
+func (r *reader) readTags(text string) (arguments string, ok bool) {
 	end := closing.FindStringIndex(text)
 	if end == nil {
 		return "", false
@@ -36,7 +36,7 @@ func readTags(text string, schema json.RawMessage) (arguments string, ok bool) {
 	}
 	members := map[string]json.RawMessage{}
 	for _, p := range list {
-		members[p[1]] = valueOf(p[3], p[2], typesOf(schema, p[1]))
+		members[p[1]] = valueOf(p[3], p[2], r.typesOf(p[1]))
 	}
 	return string(strictjson.Render(members)), true
 }
@@ -66,9 +66,13 @@ func valueOf(text, stated string, types []string) json.RawMessage {
 var literals = map[string]string{"True": "true", "False": "false", "None": "null"} //nolint:gochecknoglobals // a constant
 
 // typesOf returns the types that a schema allows for a member; nil if it does not say.
-func typesOf(schema json.RawMessage, member string) []string {
-	root := strictjson.Object(schema)
-	return allowed(root, strictjson.Object(root["properties"])[member], 0)
+func (r *reader) typesOf(member string) []string {
+	types, known := r.types[member]
+	if schema, given := r.properties[member]; given && !known {
+		types = allowed(r.root, schema, 0)
+		r.types[member] = types
+	}
+	return types
 }
 
 func allowed(root map[string]json.RawMessage, schema json.RawMessage, depth int) (out []string) {
