@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,6 +116,24 @@ func TestSweep_ErasesArchivedRunsOnly(t *testing.T) {
 	require.Equal(t, int64(3), s.Stats().Unarchived)
 	require.Equal(t, 1, strings.Count(x.logged.String(), "they are not archived"), "one line for the workflow: %s", x.logged.String())
 	require.Contains(t, x.logged.String(), "the bucket is away")
+}
+
+// While the log is away, no run can be archived, and the sweep ends.
+func TestSweep_EndsWithoutTheLog(t *testing.T) {
+	t.Parallel()
+	x, a := &table{}, &archived{}
+	x.prepare = a.prepare
+	gone := errors.New("the log is away")
+	a.fail = func(subject.Run) error {
+		x.away = gone
+		return fmt.Errorf("%w: %w", retention.ErrArchive, gone)
+	}
+	addDue(x, "a", 250)
+	addDue(x, "b", 3)
+	_, err := sweeper(x, 30, nil, nil).Sweep(t.Context())
+	require.ErrorIs(t, err, gone)
+	require.Empty(t, x.expired)
+	require.Equal(t, 1, x.pages)
 }
 
 // While the archive is away, nothing is erased, and few runs are tried.

@@ -224,6 +224,7 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 		}
 		var last subject.Run
 		away := true
+		var failed error // of a run that is not archived
 		for i, err := range s.prepare(ctx, f, runs) {
 			if err := s.rate.Wait(ctx); err != nil {
 				return err
@@ -240,6 +241,7 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 			case errors.Is(err, ErrArchive):
 				kept++
 				unarchived.add(run.RunID, err)
+				failed = err
 			case err == nil:
 				last = run
 				erased++
@@ -254,6 +256,9 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 				s.log.Warn("a run whose retention is over cannot be erased: it is kept",
 					"tenant", run.Tenant, "workflow_id", run.WorkflowID, "run_id", run.RunID, "error", err)
 			}
+		}
+		if failed != nil && s.concernsAll(ctx, failed) {
+			return failed
 		}
 		if err := s.settle(ctx, last); err != nil || len(runs) < page || away {
 			return err
