@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Directory is a target in the file system. Only the user of the process may read it.
@@ -17,6 +18,9 @@ type Directory string
 
 // partial ends the names of files that are being written.
 const partial = ".partial"
+
+// abandoned is how old such a file is when its writer counts as dead. No write lasts that long.
+const abandoned = time.Hour
 
 // Put stores a file; see Target.
 func (d Directory) Put(_ context.Context, name string, file []byte) error {
@@ -50,10 +54,13 @@ func writeFile(dir, base string, file []byte) (err error) {
 	if err := os.Rename(f.Name(), filepath.Join(dir, base)); err != nil {
 		return err
 	}
-	// Processes that died while they wrote the same file have left theirs.
+	// Processes that died while they wrote the same file have left theirs. Another process may be
+	// writing it now.
 	left, _ := filepath.Glob(filepath.Join(dir, "."+base+".*"+partial)) // the pattern is valid
 	for _, path := range left {
-		_ = os.Remove(path)
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > abandoned {
+			_ = os.Remove(path)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,11 +42,15 @@ func TestDirectory_KeepsWholeFiles(t *testing.T) {
 	const name = "acme/triage/run_1.0123456789abcdef.json.gz"
 	_, err = target.Get(t.Context(), name)
 	require.ErrorIs(t, err, archive.ErrNotFound)
-	// A process died while it wrote the file.
+	// A process died while it wrote the file, and another one writes it now.
 	dir := filepath.Join(at, "acme", "triage")
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	left := filepath.Join(dir, ".run_1.0123456789abcdef.json.gz.1.partial")
 	require.NoError(t, os.WriteFile(left, []byte("hal"), 0o600))
+	yesterday := time.Now().Add(-24 * time.Hour)
+	require.NoError(t, os.Chtimes(left, yesterday, yesterday))
+	writing := filepath.Join(dir, ".run_1.0123456789abcdef.json.gz.2.partial")
+	require.NoError(t, os.WriteFile(writing, []byte("hal"), 0o600))
 	names, err := target.List(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, names)
@@ -57,6 +62,7 @@ func TestDirectory_KeepsWholeFiles(t *testing.T) {
 		require.Equal(t, content, string(got))
 	}
 	require.NoFileExists(t, left)
+	require.FileExists(t, writing)
 	require.NoError(t, target.Put(t.Context(), "acme/a/run_0.0123456789abcdef.json.gz", []byte("x")))
 	names, err = target.List(t.Context())
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -42,8 +43,12 @@ func (e expirer) Prepare(ctx context.Context, run subject.Run) error {
 		return err
 	}
 	_, err := e.archiver.Store(ctx, run)
-	if code := fault.CodeOf(err); err == nil || code == fault.RunNotFound || code == fault.Conflict {
+	switch code := fault.CodeOf(err); {
+	case err == nil || code == fault.RunNotFound || code == fault.Conflict:
 		return err
+	case errors.Is(err, archiving.ErrUnavailable):
+		return fmt.Errorf("%w: %w", retention.ErrAway, err)
+	default: // it is too large, or its log is damaged
+		return fmt.Errorf("%w: %w", retention.ErrArchive, err)
 	}
-	return fmt.Errorf("%w: %w", retention.ErrArchive, err)
 }

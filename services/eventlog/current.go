@@ -140,6 +140,20 @@ func (s *Service) failure(key store.Key, err error) error {
 	}
 }
 
+// leavesOut reports whether a list leaves out a run of its page because of an error of failure: the run
+// was erased meanwhile, or its log is damaged. Other errors are temporary, and end the list.
+func (s *Service) leavesOut(key store.Key, err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.RunNotFound:
+		return true
+	case fault.LogDamaged:
+		s.slog.Warn("a list leaves out a run that cannot be read", "tenant", key.Tenant, "run_id", key.RunID, "error", err)
+		return true
+	default:
+		return false
+	}
+}
+
 // erasedMeanwhile reports whether a run that was read has been erased: its row is gone, and its frames
 // are no sign of damage. It is for a rare error, whose context may have ended.
 func (s *Service) erasedMeanwhile(key store.Key) bool {

@@ -54,7 +54,10 @@ func (s *Service) ListAnswers(ctx context.Context, req *eventlogv1.ListAnswersRe
 		}
 		found, n, err := s.answersOf(ctx, &rows[i], outcome)
 		if err != nil {
-			return nil, s.failure(rows[i].Key, err)
+			if err = s.failure(rows[i].Key, err); s.leavesOut(rows[i].Key, err) {
+				continue
+			}
+			return nil, err
 		}
 		out.Answers = append(out.Answers, found...)
 		if size += n; size > answerBytes && i+1 < len(rows) {

@@ -248,6 +248,9 @@ func (s *Starter) renderRecord(ctx context.Context, rec *wire.RunRecord, scope s
 	if err := json.Unmarshal(out[0], &clean); err != nil {
 		return nil, fmt.Errorf("read redacted run record: %w", err)
 	}
+	if err := s.repin(ctx, &clean); err != nil {
+		return nil, err
+	}
 	if err := s.reschedule(ctx, &clean); err != nil {
 		return nil, err
 	}

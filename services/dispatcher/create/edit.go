@@ -186,11 +186,7 @@ func patch(config, changes json.RawMessage) (json.RawMessage, error) {
 // editedEntry returns the definition with the edits of a record, and pins the record to it. It is checked
 // like a definition that is registered.
 func (s *Starter) editedEntry(ctx context.Context, rec *wire.RunRecord, e *Edit, start *NodeStart) (*definition.Entry, error) {
-	base, err := s.deps.Definitions.ByDigest(ctx, rec.Fork.Edited.Definition)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := definition.Edit(base.Def.Raw, rec.Fork.Edited)
+	base, raw, err := s.edited(ctx, rec.Fork.Edited)
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +210,29 @@ func (s *Starter) editedEntry(ctx context.Context, rec *wire.RunRecord, e *Edit,
 		}
 	}
 	return entry, nil
+}
+
+// edited returns a registered definition, and its document with edits.
+func (s *Starter) edited(ctx context.Context, edits *wire.Edited) (base *definition.Entry, raw []byte, err error) {
+	if base, err = s.deps.Definitions.ByDigest(ctx, edits.Definition); err != nil {
+		return nil, nil, err
+	}
+	raw, err = definition.Edit(base.Def.Raw, edits)
+	return base, raw, err
+}
+
+// repin pins a record to the document with its redacted edits, which the run executes, so that no digest
+// of a secret is recorded.
+func (s *Starter) repin(ctx context.Context, clean *wire.RunRecord) error {
+	if clean.Fork == nil || clean.Fork.Edited == nil {
+		return nil
+	}
+	_, raw, err := s.edited(ctx, clean.Fork.Edited)
+	if err != nil {
+		return err
+	}
+	clean.WorkflowDigest = (&workflow.Definition{Raw: raw}).Digest()
+	return nil
 }
 
 // invalid is the error of an edit that the definition does not permit. Paths in the node are those of the

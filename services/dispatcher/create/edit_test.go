@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/create"
+	"waybill.dev/waybill/services/dispatcher/definition"
 )
 
 var asking = doc("asking", strings.Replace(nodeJSON("gate", "core.approvalGate"), `"config":{}`, `"config":{"title":"t","actions":["accept"]}`, 1)+","+
@@ -94,6 +95,25 @@ func TestEdit_ARunOfOneNodeHasItsRecordedInputs(t *testing.T) {
 	require.Equal(t, []string{"mail"}, rec.Edit("ask").UntrustedInputs)
 	require.Equal(t, []string{"n"}, rec.Fork.Edited.UntrustedVariables)
 	require.JSONEq(t, `"[REDACTED:s]"`, string(rec.Edit("ask").Inputs["tone"]), "secrets are removed from edits, too")
+}
+
+// The digest of an edited run is that of the document that it executes, so it depends on no secret.
+func TestEdit_TheDigestIsThatOfTheRecordedEdits(t *testing.T) {
+	t.Parallel()
+	r, def := editRig(t)
+	digest := func(runID, prompt string) string {
+		f := editOf("ask", "core.ai.callPrompt", func(e *create.Edit) { e.Config = json.RawMessage(`{"prompt":"` + prompt + `"}`) })
+		f.RunID = runID
+		_, err := r.Fork(t.Context(), f)
+		require.NoError(t, err)
+		rec := forkedRecord(t, r, runID)
+		raw, err := definition.Edit(def.Raw, rec.Fork.Edited)
+		require.NoError(t, err)
+		require.Equal(t, (&workflow.Definition{Raw: raw}).Digest(), rec.WorkflowDigest, prompt)
+		return rec.WorkflowDigest
+	}
+	digest("run_2", "a <b> & no secret")
+	require.Equal(t, digest("run_3", "say [REDACTED:s]"), digest("run_4", "say hunter2-hunter2"))
 }
 
 func TestEdit_ForksOfAForkKeepItsEdits(t *testing.T) {

@@ -3,19 +3,24 @@ package retention
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"waybill.dev/waybill/protocol/subject"
 )
 
-// ErrArchive means that the archive of the host did not take a run, so the run is kept.
-var ErrArchive = errors.New("the run is not archived")
+var (
+	// ErrArchive means that a run could not be archived, so it is kept. It says nothing about other runs.
+	ErrArchive = errors.New("the run is not archived")
+	// ErrAway is the ErrArchive of an archive that is unavailable, for all runs.
+	ErrAway = fmt.Errorf("%w: the archive is unavailable", ErrArchive)
+)
 
 const (
 	// preparing is how many runs are archived at the same time.
 	preparing = 8
-	// giveUp is after how many failures in a row the archive counts as away. The other runs of the
-	// workflow are then left to the next sweep. A single run that cannot be archived stops no other.
+	// giveUp is after how many ErrAway in a row the other runs of the workflow are left to the next
+	// sweep. Runs that cannot be archived stop no others, however many they are.
 	giveUp = 2 * preparing
 )
 
@@ -41,7 +46,7 @@ func (s *Sweeper) prepare(ctx context.Context, f Flow, runs []End) []error {
 	for i, r := range runs {
 		slots <- struct{}{}
 		if away() || !s.owns() || ctx.Err() != nil {
-			errs[i] = errors.Join(ErrArchive, ctx.Err())
+			errs[i] = errors.Join(ErrAway, ctx.Err())
 			<-slots
 			continue
 		}
@@ -50,8 +55,10 @@ func (s *Sweeper) prepare(ctx context.Context, f Flow, runs []End) []error {
 			err := s.eraser.Prepare(ctx, f.run(r))
 			mu.Lock()
 			defer mu.Unlock()
-			inARow++
-			if !errors.Is(err, ErrArchive) {
+			switch {
+			case errors.Is(err, ErrAway):
+				inARow++
+			case !errors.Is(err, ErrArchive):
 				inARow = 0
 			}
 			errs[i] = err
@@ -61,13 +68,14 @@ func (s *Sweeper) prepare(ctx context.Context, f Flow, runs []End) []error {
 	return errs
 }
 
-// failures counts the runs of a workflow that the archive did not take.
+// failures counts the runs of a workflow that were not archived.
 type failures struct {
 	count int
+	runID string
 	last  error
 }
 
-func (f *failures) add(err error) { f.count, f.last = f.count+1, err }
+func (f *failures) add(runID string, err error) { f.count, f.runID, f.last = f.count+1, runID, err }
 
 // noteUnarchived records and logs the runs that are kept because they are not archived.
 func (s *Sweeper) noteUnarchived(f Flow, n failures) {
@@ -78,5 +86,5 @@ func (s *Sweeper) noteUnarchived(f Flow, n failures) {
 	st.Unarchived += int64(n.count)
 	s.stats.Store(&st)
 	s.log.Warn("runs whose retention is over are kept, because they are not archived; trying again",
-		"tenant", f.Tenant, "workflow_id", f.WorkflowID, "runs", n.count, "error", n.last)
+		"tenant", f.Tenant, "workflow_id", f.WorkflowID, "runs", n.count, "run_id", n.runID, "error", n.last)
 }

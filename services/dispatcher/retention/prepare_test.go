@@ -2,6 +2,7 @@ package retention_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,41 @@ func addDue(x *table, workflow string, n int) (ids []string) {
 	return ids
 }
 
-var errAway = fmt.Errorf("%w: the bucket is away", retention.ErrArchive)
+var (
+	errAway  = fmt.Errorf("%w: the bucket is away", retention.ErrAway)
+	errLarge = fmt.Errorf("%w: it is too large", retention.ErrArchive)
+)
+
+// Runs that can never be archived are kept, and all others of their workflow are erased: in each sweep,
+// also when the kept ones fill pages.
+func TestSweep_PassesRunsThatCannotBeArchived(t *testing.T) {
+	t.Parallel()
+	x, a := &table{}, &archived{}
+	x.prepare = a.prepare
+	ids := addDue(x, "a", 300)
+	bad := map[string]bool{}
+	for _, id := range ids[:230] {
+		bad[id] = true
+	}
+	a.fail = func(run subject.Run) error {
+		if bad[run.RunID] {
+			return errLarge
+		}
+		return nil
+	}
+	s := sweeper(x, 30, nil, nil)
+	_, err := s.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, ids[230:], x.expired)
+	require.Equal(t, int64(230), s.Stats().Unarchived)
+	require.Contains(t, x.logged.String(), "kept=230")
+
+	x.expired = nil
+	x.add("acme", "a", "later", 35)
+	_, err = s.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, x.expired, "later")
+}
 
 // Only archived runs are erased, and those that cannot be archived do not keep the others.
 func TestSweep_ErasesArchivedRunsOnly(t *testing.T) {
@@ -81,6 +116,24 @@ func TestSweep_ErasesArchivedRunsOnly(t *testing.T) {
 	require.Equal(t, int64(3), s.Stats().Unarchived)
 	require.Equal(t, 1, strings.Count(x.logged.String(), "they are not archived"), "one line for the workflow: %s", x.logged.String())
 	require.Contains(t, x.logged.String(), "the bucket is away")
+}
+
+// While the log is away, no run can be archived, and the sweep ends.
+func TestSweep_EndsWithoutTheLog(t *testing.T) {
+	t.Parallel()
+	x, a := &table{}, &archived{}
+	x.prepare = a.prepare
+	gone := errors.New("the log is away")
+	a.fail = func(subject.Run) error {
+		x.away = gone
+		return fmt.Errorf("%w: %w", retention.ErrArchive, gone)
+	}
+	addDue(x, "a", 250)
+	addDue(x, "b", 3)
+	_, err := sweeper(x, 30, nil, nil).Sweep(t.Context())
+	require.ErrorIs(t, err, gone)
+	require.Empty(t, x.expired)
+	require.Equal(t, 1, x.pages)
 }
 
 // While the archive is away, nothing is erased, and few runs are tried.

@@ -52,7 +52,7 @@ type Index interface {
 // Eraser erases runs.
 type Eraser interface {
 	// Prepare does what must be done before a run is erased: its archive is durable when it returns.
-	// Several runs are prepared at the same time. Errors: ErrArchive, and those of Expire.
+	// Several runs are prepared at the same time. Errors: ErrArchive, ErrAway, and those of Expire.
 	Prepare(ctx context.Context, run subject.Run) error
 	// Expire marks a run whose retention is over as erased. Errors: fault.Conflict if it cannot be
 	// erased now, fault.RunNotFound if it is gone, fault.CapabilityNotProvided if no run of this log can
@@ -223,7 +223,8 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 			return err
 		}
 		var last subject.Run
-		var archived int
+		away := true
+		var failed error // of a run that is not archived
 		for i, err := range s.prepare(ctx, f, runs) {
 			if err := s.rate.Wait(ctx); err != nil {
 				return err
@@ -232,15 +233,15 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 				return nil // another process continues
 			}
 			run := f.run(runs[i])
-			if !errors.Is(err, ErrArchive) {
-				archived++
-			}
+			away = away && errors.Is(err, ErrAway)
 			if err == nil {
 				err = s.eraser.Expire(ctx, run)
 			}
 			switch code := fault.CodeOf(err); {
 			case errors.Is(err, ErrArchive):
-				unarchived.add(err)
+				kept++
+				unarchived.add(run.RunID, err)
+				failed = err
 			case err == nil:
 				last = run
 				erased++
@@ -256,7 +257,10 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 					"tenant", run.Tenant, "workflow_id", run.WorkflowID, "run_id", run.RunID, "error", err)
 			}
 		}
-		if err := s.settle(ctx, last); err != nil || len(runs) < page || archived == 0 {
+		if failed != nil && s.concernsAll(ctx, failed) {
+			return failed
+		}
+		if err := s.settle(ctx, last); err != nil || len(runs) < page || away {
 			return err
 		}
 		after = runs[len(runs)-1]

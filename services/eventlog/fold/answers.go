@@ -59,6 +59,15 @@ func (a *answers) view() []*view.Execution {
 	return out
 }
 
+// over returns the last execution of a node if it has ended; nil if not.
+func (a *answers) over(id string) *view.Execution {
+	n := a.nodes[id]
+	if n == nil || n.current == nil || n.current.Result == view.ResultOpen || n.current.Result == view.ResultWaiting {
+		return nil
+	}
+	return n.current
+}
+
 func (a *answers) add(e wire.Event, p *payload, id string, at int64) {
 	n, ok := a.nodes[id]
 	if !ok {

@@ -60,15 +60,15 @@ func (f *Fold) Add(e wire.Event) {
 	f.run.Sequence = e.Sequence
 }
 
-// Ended adds an event, and returns the model calls and the execution of a node that it ended; nil if
-// none did.
+// Ended adds an event, and returns the model calls and the execution of a node that it ended; nil if it
+// ended none. An attempt that was retried ends once, also if its node ends before the next attempt.
 func (f *Fold) Ended(e wire.Event) ([]*view.CostCall, *view.Execution) {
-	before := len(f.cost.calls)
+	before, over := len(f.cost.calls), f.answers.over(e.NodeID)
 	f.Add(e)
 	calls := f.cost.calls[before:]
 	switch e.Type {
 	case wire.EventNodeCompleted, wire.EventNodeFailed, wire.EventNodeRetried, wire.EventNodeCancelled:
-		if n := f.answers.nodes[e.NodeID]; n != nil {
+		if n := f.answers.nodes[e.NodeID]; n != nil && n.current != over {
 			return calls, n.current
 		}
 	default:

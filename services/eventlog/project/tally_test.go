@@ -214,3 +214,39 @@ func TestCounted_CountsNothingForReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.Counted())
 }
+
+// An attempt that waits for its next one has ended, and is counted once, however its node ends.
+func TestCounted_CountsAnAttemptOnce(t *testing.T) {
+	t.Parallel()
+	event := func(typ wire.EventType, payload string) wire.Draft {
+		return wire.Draft{Type: typ, NodeID: "n", Payload: json.RawMessage(payload)}
+	}
+	attempt := []wire.Draft{
+		logtest.RunStarted,
+		event(wire.EventNodeStarted, `{"nodeId":"n","typeId":"core.ai.callPrompt","attempt":0}`),
+		event(wire.EventProviderUsage, `{"provider":"openai","model":"m","inputTokens":1,"outputTokens":1,"costEstimateUsd":0.5}`),
+		event("envelope.refusal", `{"refusalText":"no"}`),
+		event(wire.EventNodeRetried, `{"nodeId":"n","attempt":1,"delayMs":60000,"lastError":{"code":"envelope_refusal","message":"no"}}`),
+	}
+	w, log := written(t)
+	w.Step(attempt...)
+	want := tallied(t, log)
+	require.Len(t, want.Refusals, 1)
+	require.Len(t, want.Models, 1)
+	for _, end := range []wire.Draft{
+		event(wire.EventNodeCancelled, `{"nodeId":"n","reason":"run-cancelled"}`),
+		event(wire.EventNodeFailed, `{"nodeId":"n","error":{"code":"run_timeout","message":"late"}}`),
+	} {
+		w, log := written(t)
+		w.Step(attempt...)
+		w.Step(end)
+		require.Equal(t, want, tallied(t, log), "%s", end.Type)
+	}
+
+	// An attempt that waits for an answer has not ended.
+	w, log = written(t)
+	w.Step(attempt[:4]...)
+	w.Step(event(wire.EventNodeSuspended, `{"nodeId":"n"}`), event(wire.EventNodeCancelled, `{"nodeId":"n","reason":"run-cancelled"}`))
+	sum := tallied(t, log)
+	require.Equal(t, want.Refusals, sum.Refusals)
+}
