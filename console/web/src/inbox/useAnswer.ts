@@ -32,7 +32,10 @@ type Options = {
   onDone?: (() => void) | undefined;
 };
 
-const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired"]);
+const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired", "interrupt_not_found", "run_not_found"]);
+
+/** Reports whether an answer came too late: the question was answered, asked again or closed. */
+export const isOver = (error: ApiError): boolean => over.has(error.code);
 
 /** Sends one answer to a question, only once regardless of repeated clicks, and tracks its outcome. */
 export function useAnswer({ send, find, onDone }: Options): { answering: Answering; answer: (value: unknown) => void } {
@@ -76,7 +79,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
       .catch(async (error: unknown) => {
         busy.current = false;
         if (error instanceof UnreachableError) lost.current = { value: sending, key };
-        if (error instanceof ApiError && over.has(error.code)) {
+        if (error instanceof ApiError && isOver(error)) {
           const found = await find?.().catch(() => undefined);
           if (!gone.current) set({ state: "elsewhere", code: error.code, found });
           onDone?.();
