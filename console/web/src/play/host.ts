@@ -8,10 +8,27 @@ import type { Edit, Members } from "./edits";
 
 export type NodeInput = Omit<components["schemas"]["ViewNodeInput"], "config" | "inputs"> & { config: Members; inputs: Members };
 
-const maxTag = 256;
 /** Tries are found by their tags. */
 export const playground = "playground";
-export const tagOf = (runId: string, nodeId: string): string => `${playground}:${runId}/${nodeId}`.slice(0, maxTag);
+/** In characters, as the host counts them. */
+const maxTag = 256;
+
+/** Returns the tag of a node's tries. A tag that would be too long ends in a hash, so that each node has its own. */
+export function tagOf(runId: string, nodeId: string): string {
+  const tag = `${playground}:${runId}/${nodeId}`;
+  const characters = [...tag];
+  if (characters.length <= maxTag) return tag;
+  const end = `#${hash(tag)}`;
+  return characters.slice(0, maxTag - end.length).join("") + end;
+}
+
+// FNV-1a with 64 bits. The hashes of the browser need HTTPS, and are not there at once.
+function hash(s: string): string {
+  let h = 0xcbf29ce484222325n;
+  for (const b of new TextEncoder().encode(s)) h = BigInt.asUintN(64, (h ^ BigInt(b)) * 0x100000001b3n);
+  return h.toString(16).padStart(16, "0");
+}
+
 const variantTag = /^variant:(\d+)$/;
 export const variantOf = (row: Pick<RunRow, "tags">): number => Number(row.tags.map((t) => variantTag.exec(t)?.[1]).find((n) => n !== undefined) ?? 0);
 
