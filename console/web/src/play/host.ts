@@ -1,7 +1,9 @@
 // Runs of one node: the host executes them like any run, and nothing else of their workflow.
 import { useQueries, useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { api, body, bodyAs, idempotencyKey } from "../api/client";
+import { api, body, bodyAs } from "../api/client";
+import { stringifyJson } from "../api/json";
 import { isTerminal, type RunRow, type RunSnapshot } from "../api/model";
+import { useRepeat } from "../api/repeat";
 import type { components } from "../api/schema";
 import type { Execution, RunView } from "../ladder/model";
 import type { Edit, Members } from "./edits";
@@ -87,13 +89,14 @@ export const executionIn = (view: RunView | undefined, nodeId: string): Executio
 
 export type Fork = Edit & { only?: boolean; outputs?: Members; tags?: string[] };
 
-/** Starts a branch with an edited node, or a run of the node alone. */
-export async function forkNode(runId: string, nodeId: string, { tags, ...edit }: Fork): Promise<string> {
-  const made = await body(
-    api.POST("/v1/runs/{runId}/nodes/{nodeId}/fork", {
-      params: { path: { runId, nodeId }, header: { "Idempotency-Key": idempotencyKey() } },
-      body: { ...edit, ...(tags ? { runOptionsOverlay: { tags } } : {}) },
-    }),
-  );
-  return made.runId;
+/** Returns a function that starts a branch with an edited node, or a run of the node alone. */
+export function useForkNode(runId: string, nodeId: string): (fork: Fork) => Promise<string> {
+  const repeat = useRepeat();
+  return async ({ tags, ...edit }) => {
+    const request = { ...edit, ...(tags ? { runOptionsOverlay: { tags } } : {}) };
+    const made = await repeat(stringifyJson(request), (key) =>
+      body(api.POST("/v1/runs/{runId}/nodes/{nodeId}/fork", { params: { path: { runId, nodeId }, header: { "Idempotency-Key": key } }, body: request })),
+    );
+    return made.runId;
+  };
 }

@@ -1,8 +1,9 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { useState, type FormEvent, type ReactNode } from "react";
+import type { FormEvent, ReactNode } from "react";
 import { useLocation } from "wouter";
 import { hostURL } from "../../api/base";
-import { api, idempotencyKey } from "../../api/client";
+import { api } from "../../api/client";
+import { useRepeat } from "../../api/repeat";
 import { announce } from "../../ui/announce";
 import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
@@ -16,9 +17,9 @@ export function ChangeDialog({ workflowId, change, onClose }: { workflowId: stri
   const client = useQueryClient();
   const [, navigate] = useLocation();
   const { title, effect, action, done } = wordsOf(workflowId, change);
-  const [key] = useState(idempotencyKey); // a retry after a lost response is the same request
+  const repeat = useRepeat();
   const send = useMutation({
-    mutationFn: () => carryOut(workflowId, change, key),
+    mutationFn: () => repeat("change", (key) => carryOut(workflowId, change, key)),
     onSuccess: async () => {
       const gone = change.verb === "delete" && change.version === undefined;
       onClose();
