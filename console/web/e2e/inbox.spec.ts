@@ -146,8 +146,10 @@ test("C6e a double click, Enter twice and the way back send one answer", async (
   const sent = answers(page);
   await page.goto(`${host.console}inbox`);
   await page.goto(`${host.console}inbox?workflow=c6e&i=${interruptId}`);
+  const shown = page.waitForRequest((r) => r.method() === "POST" && r.url().includes("/interrupts/"));
   await page.getByRole("button", { name: "Accept" }).dblclick();
   await expect(page.getByText("Answered: accept.")).toBeVisible();
+  expect((await shown).headers()["waybill-interrupt-id"]).toBe(interruptId);
   await page.goBack();
   await page.goForward();
   await expect(page.getByText(/no longer open/)).toBeVisible();

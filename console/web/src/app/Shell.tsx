@@ -22,7 +22,7 @@ export function Shell(): ReactNode {
   const config = useConfig();
   const [keysShown, showKeys] = useState(false);
   const main = useRef<HTMLElement>(null);
-  const zone = useZone(); // pages format times when they render
+  useZone(); // A change renders the page again, with its times; what is typed stays.
   // The menu of a narrow window is open on the page where it was opened.
   const [menuAt, openMenu] = useState<string>();
   const menuOpen = menuAt === path;
@@ -105,7 +105,7 @@ export function Shell(): ReactNode {
         </Suspense>
       )}
       <main id="main" ref={main} tabIndex={-1}>
-        <PageBoundary key={`${path} ${zone}`}>
+        <PageBoundary key={path}>
           <Suspense fallback={<p className="loading">Loading…</p>}>
             <Switch>
               {routes.map((route) => (

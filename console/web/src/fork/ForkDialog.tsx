@@ -1,9 +1,10 @@
 import { useId, useMemo, useRef, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
-import { api, body, idempotencyKey } from "../api/client";
+import { api, body } from "../api/client";
 import { ApiError } from "../api/errors";
 import { isObject, parseJson, stringifyJson, type Json } from "../api/json";
 import type { RunSnapshot } from "../api/model";
+import { useRepeat } from "../api/repeat";
 import { CopyAs } from "../copyas/CopyAs";
 import { asCurl, forkRequest } from "../copyas/requests";
 import { Explanation } from "../explain/Explanation";
@@ -45,6 +46,7 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
   const [metadata, setMetadata] = useState(() => stringifyJson(snapshot.metadata ?? {}, 2));
   const [state, setState] = useState<{ busy: boolean; error?: unknown }>({ busy: false });
   const sending = useRef(false);
+  const repeat = useRepeat();
   const fromSeq = /^\d+$/.test(from) ? Number(from) : undefined;
   const written = rest ?? stringifyJson(options.rest, 2);
   const collected = options.schema && collect(options.schema, form.entries, "", "");
@@ -59,8 +61,10 @@ function Fork({ snapshot, log, seq, onClose }: Omit<Props, "open">): ReactNode {
     if (!request || wrong || overlay.wrong || (mode === "branch" && unready) || sending.current) return;
     sending.current = true;
     setState({ busy: true });
-    body<{ runId: string }>(
-      api.POST("/v1/runs/{runId}:fork", { params: { path: { runId: snapshot.runId } }, headers: { "Idempotency-Key": idempotencyKey() }, body: request as never }) as Promise<{ data?: { runId: string } }>,
+    repeat(stringifyJson(request), (key) =>
+      body<{ runId: string }>(
+        api.POST("/v1/runs/{runId}:fork", { params: { path: { runId: snapshot.runId } }, headers: { "Idempotency-Key": key }, body: request as never }) as Promise<{ data?: { runId: string } }>,
+      ),
     )
       .then((made) => {
         onClose();

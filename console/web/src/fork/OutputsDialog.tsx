@@ -2,7 +2,7 @@ import { useId, useMemo, useState, type FormEvent, type ReactNode } from "react"
 import { useLocation } from "wouter";
 import { isObject, stringifyJson, type Json } from "../api/json";
 import { portsSchema } from "../play/edits";
-import { forkNode } from "../play/host";
+import { useForkNode } from "../play/host";
 import { Dialog } from "../ui/Dialog";
 import { ErrorNote } from "../ui/ErrorNote";
 import { collect, entriesOf, type Schema } from "../workflows/form";
@@ -20,6 +20,7 @@ const ofFailed: Schema = { type: "object", properties: { output: { description: 
 export function OutputsDialog({ runId, nodeId, outputs, onClose }: Props): ReactNode {
   const id = useId();
   const [, navigate] = useLocation();
+  const fork = useForkNode(runId, nodeId);
   const schema = useMemo(() => (Object.keys(outputs).length > 0 ? portsSchema(outputs) : ofFailed), [outputs]);
   const [first] = useState(() => entriesOf(schema, outputs, ""));
   const form = useEntries(first);
@@ -32,7 +33,7 @@ export function OutputsDialog({ runId, nodeId, outputs, onClose }: Props): React
     event.preventDefault();
     if (state.busy || wrong.size > 0 || same) return;
     setState({ busy: true });
-    forkNode(runId, nodeId, { outputs: value }).then(
+    fork({ outputs: value }).then(
       (made) => {
         onClose();
         navigate(`/runs/${encodeURIComponent(made)}`);

@@ -88,7 +88,7 @@ export function Approval({ question, blocked, busy, places, untrusted, answer }:
       )}
       <div className="field">
         <label htmlFor={`${prefix}comment`}>{override ? "Reason" : "Comment"}</label>
-        <textarea id={`${prefix}comment`} rows={2} value={comment} maxLength={4096} disabled={blocked !== undefined} onChange={(e) => setComment(e.target.value)} />
+        <textarea id={`${prefix}comment`} data-comment rows={2} value={comment} maxLength={4096} disabled={blocked !== undefined} onChange={(e) => setComment(e.target.value)} />
       </div>
       {role && (
         <label className="check">

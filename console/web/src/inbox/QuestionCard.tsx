@@ -134,7 +134,7 @@ function Over({ answering, resolved, runPath }: { answering: Answering; resolved
   if (who || code === undefined || code === "interrupt_already_resolved") {
     return (
       <p className="note idle">
-        <strong>{who?.action === "timeout" && !who.by ? "Not answered in time" : <>Already answered{who?.by ? <> by <Name text={who.by} /></> : ""}</>}</strong>
+        <strong>{who?.action === "timeout" && !who.by ? "Not answered in time" : <>Already answered{who?.by ? <> by <Name text={who.by} /></> : who ? "" : ", or asked again"}</>}</strong>
         {who?.action && who.action !== "timeout" ? <>: <Name text={who.action} /></> : ""}
         {who?.at ? (
           <>

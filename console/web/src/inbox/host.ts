@@ -45,11 +45,6 @@ async function list(query: string, signal?: AbortSignal): Promise<Item[]> {
   }
 }
 
-/** Returns the ids of the questions that this key may answer now. */
-export async function answerableNow(): Promise<Set<string>> {
-  return new Set((await list("&eligible=true")).map((i) => i.question.interruptId));
-}
-
 export interface Inbox {
   /** All questions of the tenant's runs; undefined until loaded. */
   items: Item[] | undefined;
@@ -140,13 +135,13 @@ export function openIn(events: readonly RunEvent[]): Question[] {
   return [...open.values()];
 }
 
-/** Sends an answer by run and node. */
-export function sendTo(runId: string, nodeId: string): Send {
+/** Sends an answer to the shown question. The host refuses it if the node has asked another one since. */
+export function sendTo(runId: string, { nodeId, interruptId }: Pick<Question, "nodeId" | "interruptId">): Send {
   return async (resumeValue, idempotencyKey) => {
     const sent = await bodyAs<Json>(
       api.POST("/v1/runs/{runId}/interrupts/{nodeId}", {
         params: { path: { runId, nodeId } },
-        headers: { "Idempotency-Key": idempotencyKey },
+        headers: { "Idempotency-Key": idempotencyKey, ...(interruptId ? { "Waybill-Interrupt-Id": interruptId } : {}) },
         body: { resumeValue, runId: undefined, nodeId: undefined } as never,
       }),
     );

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
-import { idempotencyKey } from "../api/client";
-import { ApiError, UnreachableError } from "../api/errors";
-import type { Json } from "../api/json";
+import { ApiError } from "../api/errors";
+import { stringifyJson, type Json } from "../api/json";
+import { useRepeat } from "../api/repeat";
 import { announce } from "../ui/announce";
 import { number, record, text } from "../ladder/events";
 import type { Votes } from "./question";
@@ -32,7 +32,10 @@ type Options = {
   onDone?: (() => void) | undefined;
 };
 
-const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired"]);
+const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired", "interrupt_not_found", "run_not_found"]);
+
+/** Reports whether an answer came too late: the question was answered, asked again or closed. */
+export const isOver = (error: ApiError): boolean => over.has(error.code);
 
 /** Sends one answer to a question, only once regardless of repeated clicks, and tracks its outcome. */
 export function useAnswer({ send, find, onDone }: Options): { answering: Answering; answer: (value: unknown) => void } {
@@ -45,17 +48,13 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
       gone.current = true;
     };
   }, []);
-  const lost = useRef<{ value: string; key: string }>(undefined);
+  const repeat = useRepeat();
   const answer = (value: unknown): void => {
     if (busy.current) return;
     busy.current = true;
-    // A retry after a lost response uses the same key.
-    const sending = JSON.stringify(value);
-    const key = lost.current?.value === sending ? lost.current.key : idempotencyKey();
-    lost.current = undefined;
     set({ state: "sending" });
     const action = text(record(value).action) ?? (record(value).declined === true ? "declined" : undefined);
-    send(value, key)
+    repeat(stringifyJson(value), (key) => send(value, key))
       .then((sent) => {
         const r = record(sent);
         const i = record(r.interrupt);
@@ -75,8 +74,7 @@ export function useAnswer({ send, find, onDone }: Options): { answering: Answeri
       })
       .catch(async (error: unknown) => {
         busy.current = false;
-        if (error instanceof UnreachableError) lost.current = { value: sending, key };
-        if (error instanceof ApiError && over.has(error.code)) {
+        if (error instanceof ApiError && isOver(error)) {
           const found = await find?.().catch(() => undefined);
           if (!gone.current) set({ state: "elsewhere", code: error.code, found });
           onDone?.();

@@ -1,17 +1,36 @@
 // Runs of one node: the host executes them like any run, and nothing else of their workflow.
 import { useQueries, useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { api, body, bodyAs, idempotencyKey } from "../api/client";
+import { api, body, bodyAs } from "../api/client";
+import { stringifyJson } from "../api/json";
 import { isTerminal, type RunRow, type RunSnapshot } from "../api/model";
+import { useRepeat } from "../api/repeat";
 import type { components } from "../api/schema";
 import type { Execution, RunView } from "../ladder/model";
 import type { Edit, Members } from "./edits";
 
 export type NodeInput = Omit<components["schemas"]["ViewNodeInput"], "config" | "inputs"> & { config: Members; inputs: Members };
 
-const maxTag = 256;
 /** Tries are found by their tags. */
 export const playground = "playground";
-export const tagOf = (runId: string, nodeId: string): string => `${playground}:${runId}/${nodeId}`.slice(0, maxTag);
+/** In characters, as the host counts them. */
+const maxTag = 256;
+
+/** Returns the tag of a node's tries. A tag that would be too long ends in a hash, so that each node has its own. */
+export function tagOf(runId: string, nodeId: string): string {
+  const tag = `${playground}:${runId}/${nodeId}`;
+  const characters = [...tag];
+  if (characters.length <= maxTag) return tag;
+  const end = `#${hash(tag)}`;
+  return characters.slice(0, maxTag - end.length).join("") + end;
+}
+
+// FNV-1a with 64 bits. The hashes of the browser need HTTPS, and are not there at once.
+function hash(s: string): string {
+  let h = 0xcbf29ce484222325n;
+  for (const b of new TextEncoder().encode(s)) h = BigInt.asUintN(64, (h ^ BigInt(b)) * 0x100000001b3n);
+  return h.toString(16).padStart(16, "0");
+}
+
 const variantTag = /^variant:(\d+)$/;
 export const variantOf = (row: Pick<RunRow, "tags">): number => Number(row.tags.map((t) => variantTag.exec(t)?.[1]).find((n) => n !== undefined) ?? 0);
 
@@ -70,13 +89,14 @@ export const executionIn = (view: RunView | undefined, nodeId: string): Executio
 
 export type Fork = Edit & { only?: boolean; outputs?: Members; tags?: string[] };
 
-/** Starts a branch with an edited node, or a run of the node alone. */
-export async function forkNode(runId: string, nodeId: string, { tags, ...edit }: Fork): Promise<string> {
-  const made = await body(
-    api.POST("/v1/runs/{runId}/nodes/{nodeId}/fork", {
-      params: { path: { runId, nodeId }, header: { "Idempotency-Key": idempotencyKey() } },
-      body: { ...edit, ...(tags ? { runOptionsOverlay: { tags } } : {}) },
-    }),
-  );
-  return made.runId;
+/** Returns a function that starts a branch with an edited node, or a run of the node alone. */
+export function useForkNode(runId: string, nodeId: string): (fork: Fork) => Promise<string> {
+  const repeat = useRepeat();
+  return async ({ tags, ...edit }) => {
+    const request = { ...edit, ...(tags ? { runOptionsOverlay: { tags } } : {}) };
+    const made = await repeat(stringifyJson(request), (key) =>
+      body(api.POST("/v1/runs/{runId}/nodes/{nodeId}/fork", { params: { path: { runId, nodeId }, header: { "Idempotency-Key": key } }, body: request })),
+    );
+    return made.runId;
+  };
 }

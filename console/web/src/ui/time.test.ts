@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { dateTime, dayTime } from "./time";
+import { dateTime, dayTime, minute } from "./time";
 import { setZone } from "./zone";
 
 beforeEach(() => {
@@ -29,4 +29,22 @@ test("the zone of the browser is the default, and is named", () => {
   const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" }).formatToParts(new Date()).find((p) => p.type === "timeZoneName")?.value;
   expect(dateTime("2026-11-27T12:05:09.000Z")).toMatch(new RegExp(`^2[678] Nov 2026, \\d\\d:05:09 ${zone?.replace("+", "\\+")}$`));
   expect(dayTime("2026-12-24T18:00:00.000Z")).not.toContain("UTC");
+});
+
+test("a minute has its date and zone, and no seconds", () => {
+  expect(minute("2026-11-27T23:05:09.120Z")).toBe("27 Nov 2026, 23:05 UTC");
+  expect(minute("soon")).toBe("soon");
+});
+
+test("a minute in a zone that has an offset for a name", async () => {
+  vi.stubEnv("TZ", "Etc/GMT-1");
+  vi.resetModules();
+  try {
+    const local = await import("./time");
+    (await import("./zone")).setZone("local");
+    expect(local.minute("2026-11-27T23:05:09.120Z")).toBe("28 Nov 2026, 00:05 GMT+1");
+    expect(local.dateTime("2026-11-27T23:05:09.120Z")).toBe("28 Nov 2026, 00:05:09 GMT+1");
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });

@@ -54,6 +54,12 @@ export function dateTime(iso: string): string {
   return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${here().day.format(at)}, ${here().clock.format(at).slice(0, 8)} ${zoneName(at)}`;
 }
 
+/** Formats date, hour, minute and time zone. */
+export function minute(iso: string): string {
+  const at = new Date(iso);
+  return Number.isNaN(at.valueOf()) ? escapeHidden(iso) : `${here().day.format(at)}, ${here().clock.format(at).slice(0, 5)} ${zoneName(at)}`;
+}
+
 function zoneName(at: Date): string {
   return here().zone.formatToParts(at).find((part) => part.type === "timeZoneName")?.value ?? "";
 }

@@ -1,5 +1,5 @@
 import { useId, type ReactNode } from "react";
-import { dateTime, duration } from "../../ui/time";
+import { duration, minute } from "../../ui/time";
 import type { Step } from "./series";
 
 /** A series of a chart. The tone is a class that sets its colour. */
@@ -50,7 +50,7 @@ export function Chart({ title, steps, series, format, lines }: Props): ReactNode
   );
 }
 
-const edge = (step: Step | undefined): string => (step ? dateTime(step.at).slice(0, -3) : "");
+const edge = (step: Step | undefined): string => (step ? minute(step.at) : "");
 
 type Drawn = { steps: readonly Step[]; series: readonly Series[]; most: number };
 
@@ -60,7 +60,7 @@ function Bars({ steps, series, most, format }: Drawn & { format: (n: number) => 
     let top = height;
     return (
       <g key={step.at}>
-        <title>{[dateTime(step.at).slice(0, -3), ...series.map((s, at) => `${s.name}: ${format(step.values[at] ?? 0)}`)].join("\n")}</title>
+        <title>{[minute(step.at), ...series.map((s, at) => `${s.name}: ${format(step.values[at] ?? 0)}`)].join("\n")}</title>
         <rect className="hit" x={i * slot} y={0} width={slot} height={height} />
         {series.map((s, at) => {
           const tall = ((step.values[at] ?? 0) / most) * height;
@@ -107,7 +107,7 @@ function Values({ title, steps, series, format }: Omit<Props, "lines">): ReactNo
         <tbody>
           {shown.map((step) => (
             <tr key={step.at}>
-              <th scope="row">{dateTime(step.at).slice(0, -3)}</th>
+              <th scope="row">{minute(step.at)}</th>
               {series.map((s, at) => (
                 <td key={s.name} className="num">
                   {format(step.values[at] ?? 0)}

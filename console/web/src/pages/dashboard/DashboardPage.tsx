@@ -4,7 +4,7 @@ import { useMay } from "../../api/session";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Name } from "../../ui/Text";
-import { dateTime } from "../../ui/time";
+import { minute } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { useStatistics } from "./host";
 import { Overview } from "./Overview";
@@ -39,7 +39,7 @@ export default function DashboardPage(): ReactNode {
       </nav>
       {data && !empty && (
         <p className="dim small dash-span">
-          {dateTime(data.since).slice(0, -3)} to {dateTime(data.until).slice(0, -3)}, in steps of {stepWords(data.stepSeconds)}
+          {minute(data.since)} to {minute(data.until)}, in steps of {stepWords(data.stepSeconds)}
         </p>
       )}
       {error && <ErrorNote error={error} onRetry={() => void refetch()} />}

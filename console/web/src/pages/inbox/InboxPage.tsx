@@ -12,6 +12,7 @@ import { dayTime, useNow } from "../../ui/time";
 import { useTitle } from "../../ui/title";
 import { BulkAnswer } from "./BulkAnswer";
 import { bulkable, offers, type BulkAction } from "./bulk";
+import { control } from "./control";
 import { Filters } from "./Filters";
 import { Opened, OpenedById } from "./Opened";
 import "../runs/runs.css";
@@ -182,8 +183,6 @@ function NextQuestion({ item, search }: { item: Item; search: URLSearchParams })
   );
 }
 
-const focus = (selector: string) => (): void => document.querySelector<HTMLElement>(`.question ${selector}`)?.focus();
-
 // No key answers: A and R move the focus to the button, which Enter presses.
 function useListKeys(next: () => void, previous: () => void, toggle: () => void): void {
   useShortcuts([
@@ -191,18 +190,18 @@ function useListKeys(next: () => void, previous: () => void, toggle: () => void)
     { keys: "k", does: "Previous question", run: previous },
     { keys: "x", does: "Select the question, to answer several together", run: toggle },
     { keys: "/", does: "Search questions", run: () => document.querySelector<HTMLElement>(".inbox-filters input")?.focus() },
-    { keys: "a", does: "Focus Accept, or the button that sends the answer; Enter presses it", run: focus("[data-action=accept], .question [type=submit]") },
-    { keys: "r", does: "Focus Reject; Enter presses it", run: focus("[data-action=reject]") },
+    { keys: "a", does: "Focus Accept, or the button that sends the answer; Enter presses it", run: () => control("accept")?.focus() },
+    { keys: "r", does: "Focus Reject; Enter presses it", run: () => control("reject")?.focus() },
     {
       keys: "e",
       does: "Edit before accepting",
       run: () => {
-        const button = document.querySelector<HTMLElement>(".question [data-action=edit-accept]:enabled");
+        const button = control("edit-accept");
         if (button?.getAttribute("aria-expanded") === "false") button.click();
-        requestAnimationFrame(() => document.querySelector<HTMLElement>(".question .value-form :is(input, textarea, select)")?.focus());
+        requestAnimationFrame(() => control("edit")?.focus());
       },
     },
-    { keys: "c", does: "Write a comment, or the first answer", run: focus(":is(textarea, input, select):enabled") },
+    { keys: "c", does: "Write a comment, or the first answer", run: () => control("comment")?.focus() },
   ]);
 }
 

@@ -28,7 +28,7 @@ export function Opened({ item, reader, refetch, back, next }: Props): ReactNode 
       </p>
       <QuestionCard
         question={question}
-        send={sendTo(runId, question.nodeId)}
+        send={sendTo(runId, question)}
         blocked={blocked}
         untrusted={isUntrusted(log, question.interruptId)}
         provenance={provenanceIn(log.events, question.nodeId)}
@@ -71,7 +71,7 @@ function Closed({ runId, interruptId, next }: { runId: string; interruptId: stri
   return (
     <QuestionCard
       question={question}
-      send={sendTo(runId, question.nodeId)}
+      send={sendTo(runId, question)}
       resolved={resolutionIn(log.events, interruptId) ?? {}}
       runPath={`/runs/${encodeURIComponent(runId)}`}
       next={next}

@@ -1,7 +1,8 @@
 import { idempotencyKey } from "../../api/client";
 import { ApiError } from "../../api/errors";
-import { answerableNow, sendTo, type Item } from "../../inbox/host";
+import { sendTo, type Item } from "../../inbox/host";
 import { allowsBulk, offered, titleOf } from "../../inbox/question";
+import { isOver } from "../../inbox/useAnswer";
 import { record, text } from "../../ladder/events";
 
 export type BulkAction = "accept" | "reject";
@@ -17,30 +18,27 @@ export type Outcome = { item: Item; key: string; state: "waiting" | "answered" |
 export const begin = (items: readonly Item[]): Outcome[] => items.map((item) => ({ item, key: idempotencyKey(), state: "waiting" }));
 
 /**
- * Answers the waiting questions one after the other, and reports after each. A question that is no longer open is left
- * alone: its node may have asked another one since. After an error of the connection, the rest stays waiting, and a
- * repeated call sends each answer with the same key.
+ * Answers the waiting questions one after the other, and reports after each. The host refuses an answer whose question
+ * is no longer open. After an error of the connection, the rest stays waiting, and a repeated call sends each answer
+ * with the same key.
  */
 export async function answerAll(outcomes: readonly Outcome[], action: BulkAction, comment: string, report: (all: Outcome[]) => void, stopped: () => boolean): Promise<void> {
   const all = [...outcomes];
-  const open = await answerableNow();
   for (const [i, outcome] of all.entries()) {
     if (outcome.state !== "waiting") continue;
     if (stopped()) return;
-    all[i] = { ...outcome, ...(open.has(outcome.item.question.interruptId) ? await answerOne(outcome, action, comment) : { state: "closed" as const }) };
+    all[i] = { ...outcome, ...(await answerOne(outcome, action, comment)) };
     report([...all]);
   }
 }
 
-const over = new Set(["interrupt_already_resolved", "interrupt_gone", "interrupt_expired", "interrupt_not_found", "run_not_found"]);
-
 async function answerOne({ item, key }: Outcome, action: BulkAction, comment: string): Promise<Pick<Outcome, "state" | "error">> {
   try {
-    const sent = await sendTo(item.runId, item.question.nodeId)({ action, ...(comment ? { feedback: comment } : {}) }, key);
+    const sent = await sendTo(item.runId, item.question)({ action, ...(comment ? { feedback: comment } : {}) }, key);
     return { state: text(record(record(sent).interrupt).outcome) === "counted" ? "counted" : "answered" };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    return over.has(error.code) ? { state: "closed" } : { state: "failed", error: { code: error.code, message: error.message } };
+    return isOver(error) ? { state: "closed" } : { state: "failed", error: { code: error.code, message: error.message } };
   }
 }
 
@@ -50,7 +48,7 @@ export function summary(all: readonly Outcome[]): string {
   return [
     `${count("answered")} answered`,
     ...(count("counted") > 0 ? [`${count("counted")} votes counted`] : []),
-    ...(count("closed") > 0 ? [`${count("closed")} already closed`] : []),
+    ...(count("closed") > 0 ? [`${count("closed")} already closed or asked again`] : []),
     ...(count("failed") > 0 ? [`${count("failed")} failed`] : []),
     ...(count("waiting") > 0 ? [`${count("waiting")} left`] : []),
   ].join(", ");

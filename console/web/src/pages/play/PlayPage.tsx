@@ -10,7 +10,7 @@ import { useCapabilities } from "../../ladder/ui/context";
 import { useView } from "../../live/useView";
 import { useRunLog } from "../../live/useRunLog";
 import { configChanges, configSchema, portChanges, portsSchema, templateOf, withConfig, type Edit, type Members } from "../../play/edits";
-import { executionIn, forkNode, maxTries, playground, tagOf, useEnded, useNodeInput, useTries, variantOf, type NodeInput } from "../../play/host";
+import { executionIn, useForkNode, maxTries, playground, tagOf, useEnded, useNodeInput, useTries, variantOf, type NodeInput } from "../../play/host";
 import { announce } from "../../ui/announce";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
@@ -104,6 +104,7 @@ function Settings({ runId, given, last }: { runId: string; given: NodeInput; las
   const [times, setTimes] = useState("1");
   const [state, setState] = useState<Sending>({ busy: false });
   const sent = useRef(new Map<string, number>());
+  const fork = useForkNode(runId, nodeId);
   const changed = configChanges(schema, form.entries, config);
   const ported = portChanges(ports, values.entries, inputs);
   const n = /^\d+$/.test(times) ? Number(times) : 0;
@@ -128,7 +129,7 @@ function Settings({ runId, given, last }: { runId: string; given: NodeInput; las
       const variant = sent.current.get(written) ?? Math.max(last, ...sent.current.values()) + 1;
       try {
         for (let i = 0; i < n; i++) {
-          await forkNode(runId, nodeId, { ...edit, only: true, tags: [playground, tagOf(runId, nodeId), `variant:${variant}`] });
+          await fork({ ...edit, only: true, tags: [playground, tagOf(runId, nodeId), `variant:${variant}`] });
           sent.current.set(written, variant);
         }
       } finally {
@@ -137,7 +138,7 @@ function Settings({ runId, given, last }: { runId: string; given: NodeInput; las
       announce(`Started ${n === 1 ? "a try" : `${n} tries`} of variant ${variant}`);
     });
   };
-  const branch = (): void => attempt(async () => navigate(`/runs/${encodeURIComponent(await forkNode(runId, nodeId, edit))}`));
+  const branch = (): void => attempt(async () => navigate(`/runs/${encodeURIComponent(await fork(edit))}`));
   const notes = new Map<string, string>();
   for (const member of ["system", "prompt"] as const) {
     const template = templateOf(config, member);

@@ -6,6 +6,7 @@ import type { RunLog } from "../../live/runLog";
 import { Name, Text } from "../../ui/Text";
 import { escapeHidden } from "../../ui/escape";
 import { clock, duration } from "../../ui/time";
+import { useZone } from "../../ui/zone";
 import { addRows, detailOf, everything, groupOf, groups, type Group, type Row, type RowFilter } from "./events";
 
 // The content above changes its height while a past state is shown.
@@ -226,8 +227,9 @@ function Spacer({ height }: { height: number }): ReactNode {
 
 type RowProps = { row: Row; index: number; log: RunLog; zero: number; selected: boolean; onFocus: (index: number) => void; onSelect: (seq: number) => void };
 
-// Unchanged rows are not rendered again.
+// Unchanged rows are not rendered again, so a row follows the time zone itself.
 const EventRow = memo(function EventRow({ row, index, log, zero, selected, onFocus, onSelect }: RowProps): ReactNode {
+  useZone();
   const event = log.events[row.from] as RunEvent;
   const many = row.to - row.from + 1;
   return (

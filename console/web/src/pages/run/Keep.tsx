@@ -76,7 +76,7 @@ export function HoldDialog({ runId, onClose }: { runId: string; onClose: () => v
   );
 }
 
-/** Deletes a run that has ended, after its id is confirmed. */
+/** Deletes a run that has ended, after a confirmation that shows its workflow and id. */
 export function DeleteDialog({ runId, workflowId, onClose }: { runId: string; workflowId: string; onClose: () => void }): ReactNode {
   const client = useQueryClient();
   const [, navigate] = useLocation();

@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { useState, type ReactNode } from "react";
 import { Link } from "wouter";
 import { api, body } from "../../api/client";
 import { useMay } from "../../api/session";
@@ -11,6 +11,7 @@ import { shortId } from "../../ui/Id";
 import { Name } from "../../ui/Text";
 import { dayTime } from "../../ui/time";
 import { useTitle } from "../../ui/title";
+import { alarms, withReading, type Readings } from "./alarms";
 import { Health } from "./Health";
 import { bytes } from "./bytes";
 import { Lacks, SystemHead } from "./Tabs";
@@ -31,12 +32,15 @@ export default function SystemPage(): ReactNode {
     enabled: operator,
     refetchInterval: refreshEvery,
   });
+  const [readings, setReadings] = useState<Readings<System>>({});
+  const compared = data ? withReading(readings, data) : readings;
+  if (compared !== readings) setReadings(compared);
   return (
     <>
       <SystemHead title="System">{data && <span className="dim small">as of {dayTime(data.now)}</span>}</SystemHead>
       {!operator && <Lacks scope="system:read" />}
       {error && !data && <ErrorNote error={error} onRetry={() => void refetch()} />}
-      {error && data && <p className="note ask">The host does not answer. The figures are older than their time.</p>}
+      {error && data && <p className="note ask">The host does not respond. These figures are from {dayTime(data.now)}.</p>}
       {data && data.problems.length > 0 && (
         <ul className="problems" aria-label="Problems">
           {data.problems.map((p) => (
@@ -52,7 +56,7 @@ export default function SystemPage(): ReactNode {
           <Health path="/healthz" name="Process is running" />
           <Health path="/readyz" name="Ready for requests" />
         </section>
-        {data && <Numbers system={data} />}
+        {data && <Numbers system={data} before={compared.before} />}
         {reader && <Failures />}
         {reader && (
           <section className="family" aria-labelledby="quarantine">
@@ -68,14 +72,16 @@ export default function SystemPage(): ReactNode {
   );
 }
 
-function Numbers({ system: { queue, log, readModel } }: { system: System }): ReactNode {
+function Numbers({ system, before }: { system: System; before: System | undefined }): ReactNode {
+  const { queue, log, readModel } = system;
+  const alarm = alarms(before, system);
   return (
     <>
       {queue && (
         <section className="family" aria-labelledby="queue">
           <h2 id="queue">Queue</h2>
           <dl className="members">
-            <Row name="runs waiting for a dispatcher" value={queue.waiting} alarm={queue.waiting > 0} />
+            <Row name="runs waiting for a dispatcher" value={queue.waiting} alarm={alarm.waiting} />
             <Row name="runs taken by dispatchers" value={queue.taken} />
             <Row name="runs waiting for a limit" value={queue.limited} />
           </dl>
@@ -95,7 +101,7 @@ function Numbers({ system: { queue, log, readModel } }: { system: System }): Rea
         <section className="family" aria-labelledby="readmodel">
           <h2 id="readmodel">Read model (database)</h2>
           <dl className="members">
-            <Row name="records behind the log" value={readModel.behind} alarm={readModel.behind > 0} />
+            <Row name="records behind the log" value={readModel.behind} alarm={alarm.behind} />
             <Row name="open streams and waiting reads" value={readModel.followers} />
             <Row name="unreadable records" value={readModel.damagedRecords} alarm={readModel.damagedRecords > 0} />
             <Row name="rebuilds since the start" value={readModel.rebuilds} />

@@ -20,6 +20,10 @@ type Delivery = components["schemas"]["WebhookDelivery"];
 
 const looks: { [status: string]: string } = { active: "good", open: "ask", "half-open": "ask", failed: "bad" };
 
+/** Counts the events that were never queued for a webhook. */
+const dropped = ({ droppedEvents: n, lastDroppedAt: last }: Pick<Webhook, "droppedEvents" | "lastDroppedAt">): string =>
+  `${n.toLocaleString("en")} ${n === 1 ? "event" : "events"} dropped${last ? `, last ${dateTime(last)}` : ""}`;
+
 /** The tenant's webhooks, and the deliveries of one. */
 export default function WebhooksPage(): ReactNode {
   useTitle("Webhooks");
@@ -75,6 +79,7 @@ function Webhooks(): ReactNode {
                   <td>
                     <span className={`status ${looks[w.status] ?? "idle"}`}>{w.status}</span>
                     {w.openUntil && <span className="dim small"> paused until {dayTime(w.openUntil)}</span>}
+                    {w.droppedEvents > 0 && <span className="status ask">{dropped(w)}</span>}
                   </td>
                   <td>
                     {w.events.join(", ")}
@@ -88,6 +93,7 @@ function Webhooks(): ReactNode {
           </table>
         </div>
       )}
+      {data?.nextCursor && <p className="dim small">Only the first {data.webhooks.length} webhooks are shown.</p>}
       {opened && <Opened key={opened.webhookId} webhook={opened} />}
       {adding && <Register onClose={() => add(false)} />}
     </>
@@ -102,6 +108,12 @@ function Opened({ webhook }: { webhook: Webhook }): ReactNode {
       <h2 id="deliveries">
         Deliveries to <Name text={webhook.url} />
       </h2>
+      {webhook.droppedEvents > 0 && (
+        <p className="note ask">
+          {dropped(webhook)}
+          {webhook.firstDroppedAt && webhook.droppedEvents > 1 && ` (first ${dateTime(webhook.firstDroppedAt)})`}. They are never delivered: too many runs had pending deliveries. Read them from their runs.
+        </p>
+      )}
       <p className="dim small">
         Secret <code>{webhook.secretFingerprint}…</code>
         {webhook.previousSecretFingerprint && webhook.previousValidUntil && (

@@ -2,7 +2,8 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { FormEvent, ReactNode } from "react";
 import { useLocation } from "wouter";
 import { hostURL } from "../../api/base";
-import { api, idempotencyKey } from "../../api/client";
+import { api } from "../../api/client";
+import { useRepeat } from "../../api/repeat";
 import { announce } from "../../ui/announce";
 import { Dialog } from "../../ui/Dialog";
 import { ErrorNote } from "../../ui/ErrorNote";
@@ -16,8 +17,9 @@ export function ChangeDialog({ workflowId, change, onClose }: { workflowId: stri
   const client = useQueryClient();
   const [, navigate] = useLocation();
   const { title, effect, action, done } = wordsOf(workflowId, change);
+  const repeat = useRepeat();
   const send = useMutation({
-    mutationFn: () => carryOut(workflowId, change),
+    mutationFn: () => repeat("change", (key) => carryOut(workflowId, change, key)),
     onSuccess: async () => {
       const gone = change.verb === "delete" && change.version === undefined;
       onClose();
@@ -75,8 +77,8 @@ function wordsOf(workflowId: string, change: Change): { title: string; effect: s
   };
 }
 
-async function carryOut(workflowId: string, change: Change): Promise<void> {
-  const headers = { "Idempotency-Key": idempotencyKey() };
+async function carryOut(workflowId: string, change: Change, key: string): Promise<void> {
+  const headers = { "Idempotency-Key": key };
   if (change.verb === "delete") {
     await api.DELETE("/v1/workflows/{workflowId}", { params: { path: { workflowId }, query: change.version === undefined ? {} : { version: change.version }, header: headers } });
     return;

@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useEffect, useId, useMemo, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { Link, useLocation, useParams, useSearch } from "wouter";
-import { api, bodyAs, idempotencyKey } from "../../api/client";
+import { api, bodyAs } from "../../api/client";
 import { ApiError, isStatus } from "../../api/errors";
+import { useRepeat } from "../../api/repeat";
 import { isObject, parseJson, stringifyJson, type Json } from "../../api/json";
 import type { RunSnapshot } from "../../api/model";
 import { useMay } from "../../api/session";
@@ -155,7 +156,7 @@ function StartForm({ workflowId, definition, source }: { workflowId: string; def
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<Failure>();
   const [failures, setFailures] = useState(0);
-  const sending = useRef<{ body: string; key: string }>(undefined);
+  const repeat = useRepeat();
   const form = useRef<HTMLFormElement>(null);
 
   const made = readForm();
@@ -236,13 +237,9 @@ function StartForm({ workflowId, definition, source }: { workflowId: string; def
     }
     setBusy(true);
     setFailure(undefined);
-    const body = stringifyJson(made.body);
-    // The same request again, after no answer, starts no second run.
-    if (sending.current?.body !== body) sending.current = { body, key: idempotencyKey() };
-    bodyAs<{ runId: string }>(api.POST("/v1/runs", { params: { header: { "Idempotency-Key": sending.current.key } }, body: made.body as never })).then(
+    repeat(stringifyJson(made.body), (key) => bodyAs<{ runId: string }>(api.POST("/v1/runs", { params: { header: { "Idempotency-Key": key } }, body: made.body as never }))).then(
       ({ runId }) => navigate(`/runs/${encodeURIComponent(runId)}`),
       (error: unknown) => {
-        if (error instanceof ApiError) sending.current = undefined; // the host answered: a new attempt is a new request
         fail({ error, wrong: made.place(problemsOf(error)) });
       },
     );

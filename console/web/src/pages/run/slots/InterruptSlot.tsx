@@ -28,7 +28,7 @@ function Open({ snapshot, log, question }: Props & { question: Question }): Reac
     <QuestionCard
       key={question.interruptId}
       question={listed?.question ?? question}
-      send={sendTo(snapshot.runId, question.nodeId)}
+      send={sendTo(snapshot.runId, question)}
       blocked={blocked}
       untrusted={isUntrusted(log, question.interruptId)}
       provenance={provenanceIn(log.events, question.nodeId)}
