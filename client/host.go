@@ -78,12 +78,17 @@ func (c *Client) Interrupts(ctx context.Context, q InterruptQuery) (*InterruptPa
 	return out, nil
 }
 
-// Resolve answers the question of a run's node. The value is any JSON.
-func (c *Client) Resolve(ctx context.Context, runID, nodeID string, value json.RawMessage, key string) (*Answer, error) {
-	return c.do(ctx, request{
+// Resolve answers the question of a run's node. The value is any JSON. With the interruptId of a
+// question, a Waybill host answers 409 if the node asks another one by then.
+func (c *Client) Resolve(ctx context.Context, runID, nodeID, interruptID string, value json.RawMessage, key string) (*Answer, error) {
+	r := request{
 		method: http.MethodPost, path: runPath(runID) + "/interrupts/" + url.PathEscape(nodeID),
 		body: map[string]any{"resumeValue": value}, key: key,
-	})
+	}
+	if interruptID != "" {
+		r.header = http.Header{"Waybill-Interrupt-Id": {interruptID}}
+	}
+	return c.do(ctx, r)
 }
 
 // WorkflowSummary is a row of the list of workflows.

@@ -19,11 +19,14 @@ func (s *Service) newArchiver() *archiving.Archiver {
 	return archiving.New(d.Log, clients.Bundles{EventLog: d.EventLog, Redactor: s.redactor}, d.Archive, d.Logger)
 }
 
-// ArchiveRun returns the archive of a run, or writes it to the archive of the host.
+// ArchiveRun returns the archive of a run, writes it to the archive of the host, or checks that it could.
 func (s *Service) ArchiveRun(ctx context.Context, req *dispatcherv1.ArchiveRunRequest) (*dispatcherv1.ArchiveRunResponse, error) {
 	run := subject.Run{Tenant: req.GetTenant(), RunID: req.GetRunId()}
 	do := s.archiver.Build
-	if req.GetStore() {
+	switch {
+	case req.GetDryRun():
+		do = s.archiver.Check
+	case req.GetStore():
 		do = s.archiver.Store
 	}
 	made, err := do(ctx, run)

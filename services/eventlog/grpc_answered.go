@@ -45,8 +45,9 @@ func (a *answer) action() string {
 	return cmp.Or(v.Action, a.Reason, a.Outcome)
 }
 
-// answeredIn adds the questions of one run that were answered on a day, the latest first.
-func (s *Service) answeredIn(ctx context.Context, r store.Run, day, kind string, to *eventlogv1.ListInterruptsResponse) error {
+// answeredIn adds the questions of one run that were answered on a day, the latest first. It returns the
+// size of the events that it read.
+func (s *Service) answeredIn(ctx context.Context, r store.Run, day, kind string, to *eventlogv1.ListInterruptsResponse) (int, error) {
 	asked := map[string]*runstate.OpenInterrupt{}
 	var status wire.Status
 	own := 0 // a fork copies the answers of its source
@@ -60,11 +61,11 @@ func (s *Service) answeredIn(ctx context.Context, r store.Run, day, kind string,
 		}
 	})
 	if err != nil {
-		return s.failure(r.Key, err)
+		return 0, s.failure(r.Key, err)
 	}
-	answers, err := s.answersOn(ctx, r, own, day)
+	answers, size, err := s.answersOn(ctx, r, own, day)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	slices.Reverse(answers)
 	for _, a := range answers {
@@ -74,35 +75,36 @@ func (s *Service) answeredIn(ctx context.Context, r store.Run, day, kind string,
 		}
 		doc, err := json.Marshal(shown)
 		if err != nil {
-			return s.failure(r.Key, err)
+			return 0, s.failure(r.Key, err)
 		}
 		to.Interrupts = append(to.Interrupts, &eventlogv1.OpenInterrupt{
 			RunId: r.RunID, WorkflowId: r.WorkflowID, Status: string(status), Interrupt: doc,
 			Answer: &eventlogv1.InterruptAnswer{At: a.ResolvedAt, By: a.ResolvedBy, Outcome: a.action(), Value: a.ResumeValue},
 		})
 	}
-	return nil
+	return size, nil
 }
 
 // answersOn reads the answers that a run got on a day, in order, from an event on. Only frames with an
-// answer are parsed.
-func (s *Service) answersOn(ctx context.Context, r store.Run, from int, day string) (out []answer, err error) {
+// answer are parsed; size is that of all.
+func (s *Service) answersOn(ctx context.Context, r store.Run, from int, day string) (out []answer, size int, err error) {
 	for next := from; next <= r.Head; {
 		frames, err := s.store.Frames(ctx, r.Key, next, maxEvents)
 		if err != nil {
-			return nil, s.failure(r.Key, err)
+			return nil, 0, s.failure(r.Key, err)
 		}
 		if len(frames) == 0 {
-			return out, nil
+			return out, size, nil
 		}
 		for _, f := range frames {
 			next = max(next, f.Last+1)
+			size += len(f.Body)
 			if !slices.Contains(f.Types, wire.EventInterruptResolved) {
 				continue
 			}
 			events, err := wire.ParseEvents(f.Body)
 			if err != nil {
-				return nil, s.failure(r.Key, store.ErrDamaged)
+				return nil, 0, s.failure(r.Key, store.ErrDamaged)
 			}
 			for _, e := range events {
 				var a answer
@@ -115,7 +117,7 @@ func (s *Service) answersOn(ctx context.Context, r store.Run, from int, day stri
 			}
 		}
 	}
-	return out, nil
+	return out, size, nil
 }
 
 // dayOf returns the day in UTC of a time in wire.TimeLayout, as marks have it.

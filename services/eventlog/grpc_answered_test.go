@@ -2,6 +2,7 @@ package eventlog_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -110,4 +111,27 @@ func TestCountInterrupts_CountsWhatTheResponderMayAnswer(t *testing.T) {
 	require.Equal(t, [3]int64{0, 0, 0}, count(&eventlogv1.CountInterruptsRequest{Tenant: "other", Principal: "k"}))
 	one.Step(answered("run-1", "a"))
 	require.Equal(t, [3]int64{2, 1, 1}, count(mine))
+}
+
+// A page ends when it has read much of the log, and the next one continues after it.
+func TestListInterrupts_EndsAPageOfAnswersThatReadMuch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, id := range []string{"run-1", "run-2"} {
+		w := created(t, r, id, i, func(*wire.RunRecord) {})
+		w.Step(append([]wire.Draft{logtest.RunStarted}, asks(t, id, "a")...)...)
+		for range 5 {
+			w.Step(wire.Draft{Type: wire.EventLogAppended, Payload: json.RawMessage(`{"message":"` + strings.Repeat("x", 500<<10) + `"}`)})
+		}
+		w.Step(decided(id, "a", `"resumeValue":{"action":"accept"}`))
+	}
+	req := &eventlogv1.ListInterruptsRequest{Tenant: logtest.Tenant, AnsweredOn: logtest.Epoch.Format("2006-01-02")}
+	for _, run := range []string{"run-2", "run-1"} {
+		resp, err := r.ListInterrupts(within(t), req)
+		require.NoError(t, err)
+		require.Len(t, resp.GetInterrupts(), 1)
+		require.Equal(t, run, resp.GetInterrupts()[0].GetRunId())
+		req.Cursor = resp.GetNextCursor()
+	}
+	require.Empty(t, req.GetCursor())
 }

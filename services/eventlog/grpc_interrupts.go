@@ -10,6 +10,7 @@ import (
 
 // ListInterrupts lists the open questions of a tenant's runs, or those answered on a day, by run,
 // newest first. The questions of a run are never split across pages, so a page may exceed its limit.
+// A page of answered questions also ends when it has read much.
 // The list includes every question asked, or answered, before the call.
 func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterruptsRequest) (*eventlogv1.ListInterruptsResponse, error) {
 	q := store.Query{
@@ -34,16 +35,19 @@ func (s *Service) ListInterrupts(ctx context.Context, req *eventlogv1.ListInterr
 		return nil, err
 	}
 	resp := &eventlogv1.ListInterruptsResponse{NextCursor: next}
+	size := 0
 	for i, r := range rows {
+		n := 0
 		if day := req.GetAnsweredOn(); day != "" {
-			err = s.answeredIn(ctx, r, day, req.GetKind(), resp)
+			n, err = s.answeredIn(ctx, r, day, req.GetKind(), resp)
 		} else {
 			err = s.askedBy(ctx, r, req.GetKind(), resp)
 		}
 		if err != nil && !s.leavesOut(r.Key, err) {
 			return nil, err
 		}
-		if len(resp.GetInterrupts()) >= q.Limit && i < len(rows)-1 {
+		size += n
+		if (len(resp.GetInterrupts()) >= q.Limit || size > answerBytes) && i < len(rows)-1 {
 			resp.NextCursor = encodeCursor(store.Query{}, store.PlaceOf(&r, store.SortCreated))
 			break
 		}

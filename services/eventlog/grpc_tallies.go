@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/services/eventlog/tally"
 )
 
-// Limits of statistics. maxSteps limits the points of an answer, and so the rows that it reads.
+// Limits of statistics. maxSteps limits the points of an answer. It reads a row for each point and workflow.
 const (
 	maxStatisticsSpan   = 366 * 24 * time.Hour
 	maxSteps            = 170

@@ -119,6 +119,23 @@ func TestInterrupt_RejectsInvalidAnswers(t *testing.T) {
 	}
 }
 
+// An answer with the id of another question than the open one resolves nothing.
+func TestInterrupt_OfTheQuestionThatWasRead(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id, _ := suspended(t, c, "approve", "waiting-approval")
+	var shown struct{ Interrupt struct{ InterruptID string } }
+	require.NoError(t, do(t, c, http.MethodGet, "/v1/runs/"+id, "").JSON(&shown))
+	path, accept := "/v1/runs/"+id+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`
+	for seen, want := range map[string]string{"int_none": "interrupt_already_resolved", "": "validation_error"} {
+		a := do(t, c, http.MethodPost, path, accept, "Waybill-Interrupt-Id", seen)
+		require.Equal(t, want, a.Code(), "%s", a.Body)
+	}
+	a := do(t, c, http.MethodPost, path, accept, "Waybill-Interrupt-Id", shown.Interrupt.InterruptID)
+	require.Equal(t, http.StatusOK, a.Status, "it is still open: %s", a.Body)
+	await(t, c, id, 30*time.Second, "completed")
+}
+
 // OpenWOP host contract §6.3.
 func TestInterrupt_NeedsAQuorum(t *testing.T) {
 	t.Parallel()

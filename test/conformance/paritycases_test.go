@@ -332,6 +332,14 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("far too many", false, true, call{path: at, query: query("limit", "100000")}),
 		}, ofNone("")...),
 		hostv1.Host_GetDebugBundle_FullMethodName: append([]parityCase{fixed("a bundle", false, false, call{path: at})}, ofNone("")...),
+		hostv1.Host_GetRunArchive_FullMethodName:  append([]parityCase{fixed("an archive", false, false, call{path: at})}, ofNone("")...),
+		hostv1.Host_ArchiveRuns_FullMethodName: { // this host has no archive
+			fixed("none", false, false, call{body: `{"filter":"tag:no-such-tag"}`}),
+			fixed("one", false, true, call{body: `{"runIds":["` + done + `"]}`}),
+			fixed("one, but only counted", false, true, call{body: `{"runIds":["` + done + `"],"dryRun":true}`}),
+			fixed("neither all nor some", false, true, call{body: `{}`}),
+			fixed("all and some", false, true, call{body: `{"runIds":["a"],"all":true}`}),
+		},
 		hostv1.Host_ListRuns_FullMethodName: {
 			fixed("by tag", false, false, call{query: query("tag", "no-such-tag")}),
 			fixed("by a strange cursor", false, true, call{query: query("cursor", "nonsense")}),

@@ -49,6 +49,7 @@ func archiving(t *testing.T, to string, more ...string) *harness.Host {
 	return harness.Start(t, append([]string{
 		"--workflows", dir, "--lease", "1s", "--metrics-addr", "127.0.0.1:0", "--archive", to,
 		"--api-key", testKey + "=acme:*", "--api-key", "other=beta:*", "--api-key", "blind=acme:runs:create",
+		"--api-key", "reader=acme:runs:read",
 	}, more...)...)
 }
 
@@ -87,6 +88,7 @@ func TestArchive_OnRequest(t *testing.T) {
 	} {
 		doing(t, c, http.MethodPost, "/v1/runs:archive", body, want)
 	}
+	doing(t, h.Client("reader"), http.MethodPost, "/v1/runs:archive", `{"all":true}`, http.StatusForbidden)
 	doing(t, h.Client("blind"), http.MethodPost, "/v1/runs:archive", `{"all":true}`, http.StatusForbidden)
 	doing(t, h.Client("blind"), http.MethodGet, "/v1/runs/"+first+"/archive", "", http.StatusForbidden)
 	var res struct {
@@ -104,13 +106,17 @@ func TestArchive_OnRequest(t *testing.T) {
 	request(`{"filter":"tag:` + tag + `"}`)
 	require.Equal(t, 1, res.Archived)
 	require.Len(t, archivesOf(t, to), 1)
-	request(`{"runIds":["` + strings.Join([]string{first, runID, going, theirs, "ghost"}, `","`) + `"]}`)
-	require.Equal(t, 2, res.Archived)
-	var refused []string
-	for _, r := range res.Refused {
-		refused = append(refused, r.RunID+" "+r.Error)
+	named := `"runIds":["` + strings.Join([]string{first, runID, going, theirs, "ghost"}, `","`) + `"]`
+	for i, body := range []string{`{` + named + `,"dryRun":true}`, `{` + named + `}`} {
+		request(body)
+		require.Equal(t, 2, res.Archived)
+		var refused []string
+		for _, r := range res.Refused {
+			refused = append(refused, r.RunID+" "+r.Error)
+		}
+		require.Equal(t, []string{going + " conflict", theirs + " run_not_found", "ghost run_not_found"}, refused)
+		require.Len(t, archivesOf(t, to), 1+i)
 	}
-	require.Equal(t, []string{going + " conflict", theirs + " run_not_found", "ghost run_not_found"}, refused)
 	request(`{"all":true,"limit":1}`)
 	require.NotEmpty(t, res.NextCursor)
 	request(`{"all":true}`)

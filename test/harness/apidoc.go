@@ -222,7 +222,7 @@ func (d *Description) Request(method, target, body string, header http.Header) e
 			return fmt.Errorf("%s %s: the parameter %s is not described, but was accepted", method, o.path, name)
 		}
 	}
-	for _, name := range []string{"If-None-Match", "Last-Event-ID", "X-Dedup", "X-Force-Engine-Version", "Range"} {
+	for _, name := range []string{"If-None-Match", "Last-Event-ID", "X-Dedup", "X-Force-Engine-Version", "Waybill-Interrupt-Id", "Range"} {
 		if header.Get(name) != "" && !o.parameters["header "+name] && method != http.MethodGet {
 			return fmt.Errorf("%s %s: the header %s is not described", method, o.path, name)
 		}

@@ -95,7 +95,11 @@ func answer(cmd *cobra.Command, s *session.Session, args []string, o answerFlags
 			return err
 		}
 	}
-	a, err := c.Resolve(cmd.Context(), q.runID, q.nodeID, value, o.key)
+	seen := ""
+	if q.interrupt != nil {
+		seen = q.interrupt.InterruptID
+	}
+	a, err := c.Resolve(cmd.Context(), q.runID, q.nodeID, seen, value, o.key)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/client"
@@ -21,7 +23,8 @@ func archiveCommand(s *session.Session) *cobra.Command {
 		Short: "Write runs to the archive of the host",
 		Long: `Writes runs that have ended to the archive of the host, a directory or bucket that its operator sets
 with --archive. A run is written once, however often it is archived. The runs stay on the host. Runs
-selected with --filter, --status, --workflow or --tag are those that have ended.
+selected with --filter, --status, --workflow or --tag are those that have ended. Needs the scope
+runs:archive.
 
 run export --to writes archives to a directory or bucket of your own.
 
@@ -68,7 +71,10 @@ func archiveAll(cmd *cobra.Command, s *session.Session, names []string, q client
 	for len(ids) > 0 {
 		n := min(archiveBatch, len(ids))
 		got, err := c.Archive(cmd.Context(), client.Archiving{RunIDs: ids[:n]})
-		if err != nil {
+		if err != nil { // the runs of earlier requests are archived
+			if len(all) > 0 {
+				err = errors.Join(err, printOutcomes(p, all))
+			}
 			return err
 		}
 		part := named(ids[:n], "archived")

@@ -95,15 +95,9 @@ func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
 // there is read and checked, and replaced if it is damaged. Errors: those of Build,
 // fault.CapabilityNotProvided, fault.ServiceUnavailable, which is an ErrUnavailable.
 func (a *Archiver) Store(ctx context.Context, run subject.Run) (Made, error) {
-	if a.target == nil {
-		return Made{}, fault.New(fault.CapabilityNotProvided, "this host has no archive: its operator sets --archive")
-	}
-	last, err := a.log.Last(ctx, run)
-	switch {
-	case err != nil:
-		return Made{}, toFault(err)
-	case last.Kind != subject.End:
-		return Made{}, errActive()
+	last, err := a.check(ctx, run)
+	if err != nil {
+		return Made{}, err
 	}
 	made, err := a.find(ctx, last)
 	if err != nil || made.Name != "" {
@@ -121,6 +115,28 @@ func (a *Archiver) Store(ctx context.Context, run subject.Run) (Made, error) {
 	}
 	made.Document = nil
 	return made, nil
+}
+
+// Check checks that a run could be stored, as far as that is known without its content. Errors:
+// fault.CapabilityNotProvided, fault.RunNotFound, fault.Conflict, fault.LogDamaged, those of the log.
+func (a *Archiver) Check(ctx context.Context, run subject.Run) (Made, error) {
+	_, err := a.check(ctx, run)
+	return Made{}, err
+}
+
+// check returns the last frame of a run that could be stored.
+func (a *Archiver) check(ctx context.Context, run subject.Run) (*frame.Frame, error) {
+	if a.target == nil {
+		return nil, fault.New(fault.CapabilityNotProvided, "this host has no archive: its operator sets --archive")
+	}
+	last, err := a.log.Last(ctx, run)
+	switch {
+	case err != nil:
+		return nil, toFault(err)
+	case last.Kind != subject.End:
+		return nil, errActive()
+	}
+	return last, nil
 }
 
 // find returns the run's archive if there is a valid one.

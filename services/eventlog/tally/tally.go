@@ -4,9 +4,12 @@
 package tally
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -186,18 +189,32 @@ func (t *Tally) Merge(o *Tally) {
 	t.Failed += o.Failed
 	t.Cancelled += o.Cancelled
 	t.Took.Merge(o.Took)
-	for code, n := range o.Codes {
-		t.Code(code, n)
+	// In order, so that the same keys are counted as Other each time.
+	for _, code := range slices.Sorted(maps.Keys(o.Codes)) {
+		t.Code(code, o.Codes[code])
 	}
-	for m, c := range o.Models {
-		t.Of(m).Merge(c)
+	for _, m := range slices.SortedFunc(maps.Keys(o.Models), Model.compare) {
+		t.Of(m).Merge(o.Models[m])
 	}
-	for r, n := range o.Refusals {
-		t.Refuse(r, n)
+	for _, r := range slices.SortedFunc(maps.Keys(o.Refusals), Refusal.compare) {
+		t.Refuse(r, o.Refusals[r])
 	}
-	for e, n := range o.Errors {
-		t.Err(e, n)
+	for _, e := range slices.SortedFunc(maps.Keys(o.Errors), ProviderError.compare) {
+		t.Err(e, o.Errors[e])
 	}
+}
+
+func (m Model) compare(o Model) int {
+	return cmp.Or(cmp.Compare(m.Provider, o.Provider), cmp.Compare(m.Model, o.Model))
+}
+
+func (r Refusal) compare(o Refusal) int {
+	return cmp.Or(r.Model.compare(o.Model), cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Gate, o.Gate),
+		cmp.Compare(r.Code, o.Code), cmp.Compare(r.Reason, o.Reason))
+}
+
+func (e ProviderError) compare(o ProviderError) int {
+	return cmp.Or(cmp.Compare(e.Provider, o.Provider), cmp.Compare(e.Code, o.Code))
 }
 
 // Merge adds the counts of another model, or of the same one in another span.

@@ -27,6 +27,7 @@ const (
 	RunsCancel       Scope = "runs:cancel"
 	RunsDelete       Scope = "runs:delete"
 	RunsHold         Scope = "runs:hold"
+	RunsArchive      Scope = "runs:archive"
 	TenantErase      Scope = "tenant:erase"
 	ApprovalsRespond Scope = "approvals:respond"
 	WorkflowsWrite   Scope = "workflows:write"
@@ -38,7 +39,8 @@ const (
 
 // known are the scopes a key may have: the protocol's and this host's own.
 var known = []Scope{
-	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, RunsHold, TenantErase, WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
+	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, RunsHold, RunsArchive, TenantErase,
+	WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write", SystemRead,
 }
 

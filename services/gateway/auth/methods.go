@@ -76,7 +76,7 @@ var methods = map[string]rule{
 	hostv1.Host_EndQuarantinedRun_FullMethodName:   {scope: RunsCancel},
 	hostv1.Host_DeleteRun_FullMethodName:           {scope: RunsDelete},
 	hostv1.Host_EraseRuns_FullMethodName:           {scope: RunsDelete},
-	hostv1.Host_ArchiveRuns_FullMethodName:         {scope: RunsRead},
+	hostv1.Host_ArchiveRuns_FullMethodName:         {scope: RunsArchive},
 	hostv1.Host_GetRunArchive_FullMethodName:       {scope: RunsRead},
 	hostv1.Host_HoldRun_FullMethodName:             {scope: RunsHold},
 	hostv1.Host_ReleaseRun_FullMethodName:          {scope: RunsHold},

@@ -36,9 +36,7 @@ func (s *Service) ArchiveRuns(ctx context.Context, req *hostv1.ArchiveRunsReques
 	}
 	out := &hostv1.ArchiveRunsResponse{NextCursor: stringOrNil(next)}
 	for _, id := range ids {
-		if !req.GetDryRun() {
-			err = s.archiveRun(ctx, id)
-		}
+		err = s.archiveRun(ctx, id, req.GetDryRun())
 		switch code := fault.CodeOf(err); {
 		case err == nil:
 			out.Archived++
@@ -81,14 +79,14 @@ func (s *Service) selectEnded(ctx context.Context, req *hostv1.ArchiveRunsReques
 	return ids, page.GetNextCursor(), nil
 }
 
-// archiveRun writes a run to the archive of the host.
-func (s *Service) archiveRun(ctx context.Context, runID string) error {
+// archiveRun writes a run to the archive of the host, or only checks that it could.
+func (s *Service) archiveRun(ctx context.Context, runID string, dryRun bool) error {
 	if err := checkRunID(runID); err != nil {
 		return err
 	}
-	req := &dispatcherv1.ArchiveRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID, Store: true}
+	req := &dispatcherv1.ArchiveRunRequest{Tenant: auth.From(ctx).Tenant, RunId: runID, Store: true, DryRun: dryRun}
 	made, err := s.deps.Dispatcher.ArchiveRun(ctx, req)
-	if err != nil {
+	if err != nil || dryRun {
 		return err
 	}
 	return s.recordAudit(ctx, "run.archived", "runs/"+runID, map[string]any{

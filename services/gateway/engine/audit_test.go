@@ -351,6 +351,24 @@ func TestRecord_HasTheGroupOrRoleOfADecision(t *testing.T) {
 	require.Contains(t, b.entries[1], `"standing":{"groups":["ops"],"listed":false,"roles":["releaser"]}`)
 }
 
+// An answer to a question that the node does not ask any more resolves nothing.
+func TestResolve_OnlyTheQuestionThatWasRead(t *testing.T) {
+	t.Parallel()
+	r, b := withBook(t)
+	answer := func(id string) error {
+		_, err := r.ResolveInterruptByRun(as(t, liveKey, engine.MetaInterrupt, id), &openwopv1.ResolveInterruptByRunRequest{
+			RunId: "run_1", NodeId: "gate", ResumeValue: doc(`{"action":"accept"}`),
+		})
+		return err
+	}
+	require.Equal(t, fault.InterruptResolved, fault.CodeOf(answer("int_0")))
+	require.Equal(t, fault.ValidationError, fault.CodeOf(answer("")))
+	require.Zero(t, r.dispatcher.answers)
+	require.Empty(t, b.entries)
+	require.NoError(t, answer("int_1"))
+	require.Equal(t, "int_1", r.dispatcher.answered.GetInterruptId())
+}
+
 // OpenWOP host contract §6.3: an override has an entry of its own, with its reason.
 func TestRecord_HasOverridesAndReasons(t *testing.T) {
 	t.Parallel()

@@ -120,6 +120,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 const (
 	MetaIdempotencyKey = "idempotency-key"
 	MetaDedup          = "x-dedup"
+	MetaInterrupt      = "waybill-interrupt-id"
 	MetaForceEngine    = "x-force-engine-version"
 	MetaTraceparent    = "traceparent"
 	// MetaTransport is set by the REST translation. Clients cannot set it.

@@ -56,7 +56,7 @@ func checkForkNode(req *hostv1.ForkNodeRequest) (overlay, error) {
 		p.add("/config", "want config, inputs or outputs, or only: true")
 	}
 	if req.Outputs != nil && (req.Config != nil || req.Inputs != nil || req.GetOnly()) {
-		p.add("/outputs", "want outputs, which replace the execution of the node, or changes of it, not both")
+		p.add("/outputs", "outputs cannot be combined with config, inputs or only")
 	}
 	over, _ := readOverlay(&p, req.GetRunOptionsOverlay())
 	if req.GetNodeId() == "" {

@@ -22,14 +22,22 @@ type Tokens interface {
 	Open(text string, use interrupttoken.Intent, now time.Time) (interrupttoken.Claims, error)
 }
 
+// interruptHeader is the header with the id of the question that the caller has read. The protocol
+// closes the body.
+const interruptHeader = "Waybill-Interrupt-Id"
+
 // ResolveInterruptByRun answers the interrupt of a node (OpenWOP host contract §6.4).
 func (s *Service) ResolveInterruptByRun(ctx context.Context, req *openwopv1.ResolveInterruptByRunRequest) (*openwopv1.ResolveInterruptByRunResponse, error) {
 	if err := checkRunID(req.GetRunId()); err != nil {
 		return nil, err
 	}
+	seen, given := metaValue(ctx, MetaInterrupt)
+	if given && seen == "" {
+		return nil, fault.InvalidHeader(interruptHeader, "want the interruptId of the question, or leave the header out")
+	}
 	p := auth.From(ctx)
 	res, err := s.resolve(ctx, &dispatcherv1.ResolveInterruptRequest{
-		Tenant: p.Tenant, RunId: req.GetRunId(), NodeId: req.GetNodeId(), Principal: p.KeyID,
+		Tenant: p.Tenant, RunId: req.GetRunId(), NodeId: req.GetNodeId(), InterruptId: seen, Principal: p.KeyID,
 		User: p.User, Groups: p.Groups, Roles: p.Roles,
 	}, req.GetResumeValue())
 	if err != nil {
@@ -79,11 +87,17 @@ func (s *Service) resolve(ctx context.Context, req *dispatcherv1.ResolveInterrup
 	if err != nil {
 		return nil, err
 	}
-	asked, err := s.deps.Dispatcher.GetInterrupt(ctx, &dispatcherv1.GetInterruptRequest{
-		Tenant: req.GetTenant(), RunId: req.GetRunId(), NodeId: req.GetNodeId(), InterruptId: req.GetInterruptId(),
-	})
+	find := &dispatcherv1.GetInterruptRequest{Tenant: req.GetTenant(), RunId: req.GetRunId(), NodeId: req.GetNodeId()}
+	if req.GetByToken() {
+		find.InterruptId = req.GetInterruptId()
+	}
+	asked, err := s.deps.Dispatcher.GetInterrupt(ctx, find)
 	if err != nil {
 		return nil, err
+	}
+	if seen := req.GetInterruptId(); seen != "" && seen != asked.GetInterruptId() {
+		return nil, fault.New(fault.InterruptResolved,
+			"the node does not ask the question of %s any more; read its open question before you answer", interruptHeader)
 	}
 	req.InterruptId = asked.GetInterruptId() // the answer must not apply to a later question of the node
 	open := !asked.GetResolved() && !asked.GetGone()

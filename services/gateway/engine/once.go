@@ -74,7 +74,7 @@ func SetStatus(ctx context.Context, req any, info *grpc.UnaryServerInfo, next gr
 
 // CheckMeta is an interceptor that rejects metadata of changes that is there more than once.
 func CheckMeta(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	for _, name := range []string{MetaIdempotencyKey, MetaDedup, MetaForceEngine} {
+	for _, name := range []string{MetaIdempotencyKey, MetaDedup, MetaForceEngine, MetaInterrupt} {
 		if n := len(metadata.ValueFromIncomingContext(ctx, name)); n > 1 {
 			return nil, fault.InvalidHeader(name, "the metadata is there %d times; send it once", n)
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"time"
 
 	"waybill.dev/waybill/internal/version"
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
@@ -11,6 +12,9 @@ import (
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/wire"
 )
+
+// partTimeout is how long a service may take, so that one that hangs does not hide the others.
+const partTimeout = 2 * time.Second
 
 // GetSystem describes the installation. A service that does not answer is a problem of the answer, not
 // of the call: operators need the rest most then.
@@ -25,8 +29,12 @@ func (s *Service) GetSystem(ctx context.Context, _ *hostv1.GetSystemRequest) (*h
 		e             *eventlogv1.GetReadModelStatusResponse
 		derr, readErr error
 	)
-	wg.Go(func() { d, derr = s.deps.Dispatcher.GetDispatchStatus(ctx, &dispatcherv1.GetDispatchStatusRequest{}) })
-	wg.Go(func() { e, readErr = s.deps.EventLog.GetReadModelStatus(ctx, &eventlogv1.GetReadModelStatusRequest{}) })
+	parts, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
+	wg.Go(func() { d, derr = s.deps.Dispatcher.GetDispatchStatus(parts, &dispatcherv1.GetDispatchStatusRequest{}) })
+	wg.Go(func() {
+		e, readErr = s.deps.EventLog.GetReadModelStatus(parts, &eventlogv1.GetReadModelStatusRequest{})
+	})
 	wg.Wait()
 	if s.deps.Warnings != nil {
 		for _, w := range s.deps.Warnings() {
@@ -34,7 +42,7 @@ func (s *Service) GetSystem(ctx context.Context, _ *hostv1.GetSystemRequest) (*h
 		}
 	}
 	if derr != nil {
-		problem("dispatcher", "no dispatcher answers: "+publicText(derr))
+		problem("dispatcher", "no dispatcher responds: "+publicText(derr))
 	} else {
 		s.addDispatcher(out, d)
 		if d.GetQueue() == nil {
@@ -42,7 +50,7 @@ func (s *Service) GetSystem(ctx context.Context, _ *hostv1.GetSystemRequest) (*h
 		}
 	}
 	if readErr != nil {
-		problem("eventlog", "the read model does not answer: "+publicText(readErr))
+		problem("eventlog", "the read model does not respond: "+publicText(readErr))
 	} else {
 		out.ReadModel = &hostv1.SystemReadModel{
 			Applied: e.GetApplied(), Behind: e.GetEnd() - e.GetApplied(), DamagedRecords: e.GetDamagedFrames(), Rebuilds: e.GetRebuilds(),
@@ -63,7 +71,7 @@ func publicText(err error) string {
 	if f, ok := fault.As(err); ok {
 		return f.Message
 	}
-	return "it is unreachable"
+	return "unreachable"
 }
 
 // addDispatcher adds what a dispatcher reports.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,29 @@ func TestGetSystem_HasWhatEachServiceReports(t *testing.T) {
 	require.Nil(t, free.GetLastError())
 	require.Len(t, res.GetProblems(), 1)
 	require.Equal(t, "host", res.GetProblems()[0].GetPart())
+}
+
+// hanging is a dispatcher that never answers.
+type hanging struct{ dispatcherv1.DispatcherClient }
+
+func (hanging) GetDispatchStatus(ctx context.Context, _ *dispatcherv1.GetDispatchStatusRequest, _ ...grpc.CallOption) (*dispatcherv1.GetDispatchStatusResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A service that hangs does not hide the others.
+func TestGetSystem_AnswersWhileAServiceHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &reader{status: &eventlogv1.GetReadModelStatusResponse{End: 100, Applied: 98}}
+		s := engine.New(engine.Config{MaxStreams: 1}, engine.Deps{Clients: engine.Clients{Dispatcher: hanging{}, EventLog: e}, Clock: time.Now})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		res, err := s.GetSystem(ctx, &hostv1.GetSystemRequest{})
+		require.NoError(t, err)
+		require.EqualValues(t, 98, res.GetReadModel().GetApplied())
+		require.Equal(t, "no dispatcher responds: unreachable", res.GetProblems()[0].GetMessage())
+	})
 }
 
 // When a service is down, the answer has the rest, and no internal text.

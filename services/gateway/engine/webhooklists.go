@@ -159,15 +159,23 @@ func (s *Service) RedeliverWebhookEvent(ctx context.Context, req *hostv1.Redeliv
 	if err != nil {
 		return nil, err
 	}
-	if err := checkRunID(req.GetRunId()); err != nil {
-		return nil, fault.InBody(err)
-	}
-	if req.GetSequence() < 0 {
+	switch {
+	case req.RunId == nil:
+		return nil, fault.InvalidBody("/runId", "required: the run of the event")
+	case req.Sequence == nil:
+		return nil, fault.InvalidBody("/sequence", "required: the sequence of the event")
+	case req.GetSequence() < 0:
 		return nil, fault.InvalidBody("/sequence", "want an integer of at least 0")
+	}
+	if err := checkRunID(req.GetRunId()); err != nil {
+		return nil, err
 	}
 	res, err := hooks.Redeliver(ctx, auth.From(ctx).Tenant, req.GetWebhookId(), req.GetRunId(), int(req.GetSequence()))
 	if errors.Is(err, webhook.ErrNoDeadLetter) {
 		return nil, fault.New(fault.NotFound, "this webhook has no failed delivery of the event; it may have been delivered since")
+	}
+	if errors.Is(err, webhook.ErrBusy) {
+		return nil, fault.New(fault.ServiceUnavailable, "the webhook or your tenant has many deliveries at the moment; try again").After(time.Second)
 	}
 	if err != nil {
 		return nil, webhookFault(err)

@@ -133,6 +133,12 @@ var (
 		"description": "enforce: at most one active run with the same scopeId.",
 		"schema":      object{"type": "string", "enum": []string{"enforce"}},
 	}
+	interruptParameter = object{
+		"name": "Waybill-Interrupt-Id", "in": "header",
+		"description": "The interruptId of the question that is answered: if the node asks another one by then, " +
+			"the answer is 409 interrupt_already_resolved.",
+		"schema": object{"type": "string", "minLength": 1, "maxLength": idempotency.MaxKeyLength, "pattern": "^[ -~]+$"},
+	}
 	engineParameter = object{
 		"name": "X-Force-Engine-Version", "in": "header",
 		"description": "The engine version of the run; only with a test key.",

@@ -168,8 +168,11 @@ func (b *builder) parameters(r *rest.Route, o *operation) []object {
 	if o.conditional {
 		out = append(out, conditionParameter)
 	}
-	if r.Method == openwopv1.Engine_CreateRun_FullMethodName {
+	switch r.Method {
+	case openwopv1.Engine_CreateRun_FullMethodName:
 		out = append(out, dedupParameter, engineParameter)
+	case openwopv1.Engine_ResolveInterruptByRun_FullMethodName:
+		out = append(out, interruptParameter)
 	}
 	return out
 }

@@ -77,7 +77,7 @@ type rangeWriter struct {
 
 // WriteHeader sends the headers of a success.
 func (w *rangeWriter) WriteHeader(code int) {
-	if w.failed = code >= http.StatusBadRequest; !w.failed {
+	if w.failed = code == http.StatusRequestedRangeNotSatisfiable; !w.failed {
 		w.ResponseWriter.WriteHeader(code)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // execute a repeated request twice. Traceparent is not among them: a malformed one is
 // ignored (OpenWOP host contract §2.0).
 var (
-	changeHeaders = []string{"Idempotency-Key", "X-Dedup", "X-Force-Engine-Version"}
+	changeHeaders = []string{"Idempotency-Key", "X-Dedup", "X-Force-Engine-Version", "Waybill-Interrupt-Id"}
 	readHeaders   = []string{"Last-Event-Id"}
 )
 

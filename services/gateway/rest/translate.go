@@ -23,6 +23,7 @@ var inbound = map[string]string{
 	"Idempotency-Key":        engine.MetaIdempotencyKey,
 	"X-Dedup":                engine.MetaDedup,
 	"X-Force-Engine-Version": engine.MetaForceEngine,
+	"Waybill-Interrupt-Id":   engine.MetaInterrupt,
 	"Traceparent":            engine.MetaTraceparent,
 }
 

@@ -19,10 +19,13 @@ import (
 // erased.
 var ErrNoDeadLetter = errors.New("no failed delivery of this event")
 
+// ErrBusy means that the webhook, the tenant or the process has all the deliveries that it may have.
+var ErrBusy = errors.New("too many deliveries at the same time")
+
 // Redeliver sends an event that was given up once more, now. It is the same message as before, so that
-// a receiver that got it can tell. A success deletes the dead letter and resets the breaker of the
-// webhook; a failure is recorded with the dead letter, and does not count for the breaker. Errors:
-// subscription.ErrNotFound, ErrNoDeadLetter, kv.ErrUnavailable, runlog.ErrUnavailable.
+// a receiver that got it can tell. A success deletes the dead letter and closes the breaker of the
+// webhook, but a webhook that failed too often stays failed; a failure is recorded with the dead letter, and does not count for the breaker. Errors:
+// subscription.ErrNotFound, ErrNoDeadLetter, ErrBusy, kv.ErrUnavailable, runlog.ErrUnavailable.
 func (s *Service) Redeliver(ctx context.Context, tenant, webhook, runID string, sequence int) (Result, error) {
 	e, err := s.store.Get(ctx, tenant, webhook)
 	if err != nil {
@@ -40,6 +43,12 @@ func (s *Service) Redeliver(ctx context.Context, tenant, webhook, runID string, 
 	if ev.body == nil { // a question that needs no answer any more
 		return Result{}, s.dead.delete(ctx, id, sequence, revision)
 	}
+	var free bool
+	s.worker.update(func(l *scheduler) { free = l.enter(hookOf(id)) })
+	if !free {
+		return Result{}, ErrBusy
+	}
+	defer s.worker.update(func(l *scheduler) { l.leave(hookOf(id)) })
 	r, err := s.worker.send(ctx, e, ev)
 	if err != nil {
 		return r, err
@@ -50,7 +59,7 @@ func (s *Service) Redeliver(ctx context.Context, tenant, webhook, runID string, 
 		s.counts.Failed.Add(1)
 		letter.Attempts++
 		letter.Reason, letter.At = r.Reason, wire.FormatTime(s.clock())
-		return r, s.dead.Put(ctx, id, letter)
+		return r, s.dead.update(ctx, id, letter, revision)
 	}
 	s.counts.Delivered.Add(1)
 	if e, err = s.store.Succeed(ctx, tenant, webhook); err == nil {
@@ -122,6 +131,18 @@ func (d *deadLetters) get(ctx context.Context, id laneID, sequence int) (l DeadL
 		return l, 0, fmt.Errorf("read %s: %w", e.Key, err)
 	}
 	return l, e.Revision, nil
+}
+
+// update stores a dead letter, unless it has changed or was deleted since.
+func (d *deadLetters) update(ctx context.Context, id laneID, l DeadLetter, revision uint64) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("write dead letter: %w", err)
+	}
+	if _, err := d.kv.Update(ctx, deadKey(id, l.Sequence), b, revision); !errors.Is(err, kv.ErrConflict) {
+		return err
+	}
+	return nil
 }
 
 // delete deletes a dead letter, unless it has changed since.

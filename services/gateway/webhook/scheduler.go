@@ -30,6 +30,7 @@ type scheduler struct {
 	changed      map[laneID]bool      // claimed lanes that the outbox has reported a change of
 	busyByHook   map[hookID]int       // number of claimed lanes by subscription
 	busyByTenant map[string]int       // number of claimed lanes by tenant
+	direct       int                  // deliveries of no lane; busyByHook and busyByTenant count them, too
 }
 
 // queue holds the ready lanes of one subscription.
@@ -83,24 +84,48 @@ func (s *scheduler) reschedule(id laneID, due time.Time) {
 func (s *scheduler) release(id laneID) {
 	delete(s.busy, id)
 	delete(s.changed, id)
-	if s.busyByHook[hookOf(id)]--; s.busyByHook[hookOf(id)] == 0 {
-		delete(s.busyByHook, hookOf(id))
-	}
-	if s.busyByTenant[id.Tenant]--; s.busyByTenant[id.Tenant] == 0 {
-		delete(s.busyByTenant, id.Tenant)
-	}
+	s.free(hookOf(id))
 	if due, ok := s.due[id]; ok {
 		heap.Push(&s.times, timer{due, id})
+	}
+}
+
+// enter takes a slot for a delivery of no lane; false if none is free.
+func (s *scheduler) enter(h hookID) bool {
+	used := len(s.busy) + s.direct
+	if used >= s.limits.Total || s.busyByHook[h] >= s.limits.PerWebhook || s.busyByTenant[h.tenant] >= min(s.limits.PerTenant, s.limits.Total-used) {
+		return false
+	}
+	s.direct++
+	s.busyByHook[h]++
+	s.busyByTenant[h.tenant]++
+	return true
+}
+
+// leave returns a slot of enter.
+func (s *scheduler) leave(h hookID) {
+	s.direct--
+	s.free(h)
+}
+
+// free counts the end of a delivery.
+func (s *scheduler) free(h hookID) {
+	if s.busyByHook[h]--; s.busyByHook[h] == 0 {
+		delete(s.busyByHook, h)
+	}
+	if s.busyByTenant[h.tenant]--; s.busyByTenant[h.tenant] == 0 {
+		delete(s.busyByTenant, h.tenant)
 	}
 }
 
 // claimNext returns a lane to deliver now; false if none is due.
 func (s *scheduler) claimNext(now time.Time) (laneID, bool) {
 	s.promoteDue(now)
-	if len(s.busy) >= s.limits.Total {
+	used := len(s.busy) + s.direct
+	if used >= s.limits.Total {
 		return laneID{}, false
 	}
-	share := min(s.limits.PerTenant, s.limits.Total-len(s.busy))
+	share := min(s.limits.PerTenant, s.limits.Total-used)
 	for h, q := range s.ready {
 		if s.busyByHook[h] >= s.limits.PerWebhook || s.busyByTenant[h.tenant] >= share || s.admittedAt(h, now).After(now) {
 			continue

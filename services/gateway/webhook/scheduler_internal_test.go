@@ -174,3 +174,21 @@ func TestScheduler_KeepsALaneThatIsOfferedAgain(t *testing.T) {
 		require.Len(t, claimAll(s, now), tc.want, name)
 	}
 }
+
+// A delivery of no lane takes one of the same slots.
+func TestScheduler_CountsDirectDeliveries(t *testing.T) {
+	t.Parallel()
+	s := newScheduler(Limits{Total: 3, PerTenant: 2, PerWebhook: 1}, func(string, string) *subscription.Entry { return nil })
+	a, b, c := hookID{tenant: "acme", webhook: "a"}, hookID{tenant: "acme", webhook: "b"}, hookID{tenant: "beta", webhook: "c"}
+	require.True(t, s.enter(a))
+	require.False(t, s.enter(a), "one for each webhook")
+	s.leave(a)
+	require.True(t, s.enter(a))
+	require.True(t, s.enter(c))
+	require.False(t, s.enter(b), "a tenant has no more than are free")
+	s.leave(c)
+	s.leave(a)
+	require.Zero(t, s.direct)
+	require.Empty(t, s.busyByHook)
+	require.Empty(t, s.busyByTenant)
+}

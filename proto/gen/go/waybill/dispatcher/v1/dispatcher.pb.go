@@ -5179,7 +5179,9 @@ type ArchiveRunRequest struct {
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	RunId  string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Write it to the archive of the host instead of returning it.
-	Store         bool `protobuf:"varint,3,opt,name=store,proto3" json:"store,omitempty"`
+	Store bool `protobuf:"varint,3,opt,name=store,proto3" json:"store,omitempty"`
+	// Only check that it could be written.
+	DryRun        bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5231,6 +5233,13 @@ func (x *ArchiveRunRequest) GetRunId() string {
 func (x *ArchiveRunRequest) GetStore() bool {
 	if x != nil {
 		return x.Store
+	}
+	return false
+}
+
+func (x *ArchiveRunRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
 	}
 	return false
 }
@@ -6842,11 +6851,12 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"*\n" +
 	"\x10EraseRunResponse\x12\x16\n" +
-	"\x06erased\x18\x01 \x01(\bR\x06erased\"X\n" +
+	"\x06erased\x18\x01 \x01(\bR\x06erased\"q\n" +
 	"\x11ArchiveRunRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
-	"\x05store\x18\x03 \x01(\bR\x05store\"v\n" +
+	"\x05store\x18\x03 \x01(\bR\x05store\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\"v\n" +
 	"\x12ArchiveRunResponse\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\fR\bdocument\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +

@@ -130,7 +130,7 @@ type HostClient interface {
 	// chain of hashes. Scope runs:read.
 	GetRunArchive(ctx context.Context, in *GetRunArchiveRequest, opts ...grpc.CallOption) (*GetRunArchiveResponse, error)
 	// ArchiveRuns writes ended runs to the archive of the host: those that it names, or those of one page of the list
-	// of runs. Scope runs:read.
+	// of runs. Scope runs:archive.
 	ArchiveRuns(ctx context.Context, in *ArchiveRunsRequest, opts ...grpc.CallOption) (*ArchiveRunsResponse, error)
 	// DiffRuns compares two runs. Scope runs:read.
 	DiffRuns(ctx context.Context, in *DiffRunsRequest, opts ...grpc.CallOption) (*DiffRunsResponse, error)
@@ -745,7 +745,7 @@ type HostServer interface {
 	// chain of hashes. Scope runs:read.
 	GetRunArchive(context.Context, *GetRunArchiveRequest) (*GetRunArchiveResponse, error)
 	// ArchiveRuns writes ended runs to the archive of the host: those that it names, or those of one page of the list
-	// of runs. Scope runs:read.
+	// of runs. Scope runs:archive.
 	ArchiveRuns(context.Context, *ArchiveRunsRequest) (*ArchiveRunsResponse, error)
 	// DiffRuns compares two runs. Scope runs:read.
 	DiffRuns(context.Context, *DiffRunsRequest) (*DiffRunsResponse, error)

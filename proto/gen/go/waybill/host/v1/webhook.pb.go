@@ -664,8 +664,8 @@ func (x *WebhookDelivery) GetNextAttemptAt() string {
 type RedeliverWebhookEventRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	WebhookId     string                 `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Sequence      int32                  `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	RunId         *string                `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3,oneof" json:"run_id,omitempty"`
+	Sequence      *int32                 `protobuf:"varint,3,opt,name=sequence,proto3,oneof" json:"sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -708,15 +708,15 @@ func (x *RedeliverWebhookEventRequest) GetWebhookId() string {
 }
 
 func (x *RedeliverWebhookEventRequest) GetRunId() string {
-	if x != nil {
-		return x.RunId
+	if x != nil && x.RunId != nil {
+		return *x.RunId
 	}
 	return ""
 }
 
 func (x *RedeliverWebhookEventRequest) GetSequence() int32 {
-	if x != nil {
-		return x.Sequence
+	if x != nil && x.Sequence != nil {
+		return *x.Sequence
 	}
 	return 0
 }
@@ -862,12 +862,14 @@ const file_waybill_host_v1_webhook_proto_rawDesc = "" +
 	"\a_reasonB\f\n" +
 	"\n" +
 	"_failed_atB\x12\n" +
-	"\x10_next_attempt_at\"p\n" +
+	"\x10_next_attempt_at\"\x92\x01\n" +
 	"\x1cRedeliverWebhookEventRequest\x12\x1d\n" +
 	"\n" +
-	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12\x15\n" +
-	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1a\n" +
-	"\bsequence\x18\x03 \x01(\x05R\bsequence\"e\n" +
+	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12\x1a\n" +
+	"\x06run_id\x18\x02 \x01(\tH\x00R\x05runId\x88\x01\x01\x12\x1f\n" +
+	"\bsequence\x18\x03 \x01(\x05H\x01R\bsequence\x88\x01\x01B\t\n" +
+	"\a_run_idB\v\n" +
+	"\t_sequence\"e\n" +
 	"\x1dRedeliverWebhookEventResponse\x12\x1c\n" +
 	"\tdelivered\x18\x01 \x01(\bR\tdelivered\x12\x1b\n" +
 	"\x06reason\x18\x02 \x01(\tH\x00R\x06reason\x88\x01\x01B\t\n" +
@@ -922,6 +924,7 @@ func file_waybill_host_v1_webhook_proto_init() {
 	file_waybill_host_v1_webhook_proto_msgTypes[5].OneofWrappers = []any{}
 	file_waybill_host_v1_webhook_proto_msgTypes[6].OneofWrappers = []any{}
 	file_waybill_host_v1_webhook_proto_msgTypes[7].OneofWrappers = []any{}
+	file_waybill_host_v1_webhook_proto_msgTypes[8].OneofWrappers = []any{}
 	file_waybill_host_v1_webhook_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
