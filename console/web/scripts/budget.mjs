@@ -23,7 +23,7 @@ const rows = [
   ["styles", sum(files.filter((f) => f.endsWith(".css.gz") && !isAPIPage(f))), 15 * kB],
   ...scripts.filter((f) => !first.has(f) && isPage(f)).map((f) => [`chunk ${f}`, size(f), 60 * kB]),
   ["editor", sum(scripts.filter(isEditor)), 140 * kB],
-  ["all but the API page and the editor", sum(files.filter(isPage)), 340 * kB],
+  ["all but the API page and the editor", sum(files.filter(isPage)), 360 * kB],
   ["API page", sum(files.filter(isAPIPage)), 520 * kB],
 ];
 let over = 0;
