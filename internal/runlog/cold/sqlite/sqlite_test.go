@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,6 +73,35 @@ func TestStore_OverwritesDeletedBytes(t *testing.T) {
 		require.NoError(t, remove(o))
 		require.False(t, holds())
 	}
+}
+
+// A reader keeps deleted bytes in the write-ahead log. The next call for the same run removes them.
+func TestStore_ScrubsAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cold.db")
+	s, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	o := coldtest.Object("acme", "r", 100)
+	o.Blocks[0].Data = []byte("canary-7b1f")
+	require.NoError(t, s.Put(t.Context(), o))
+	reader, err := sql.Open("sqlite", "file:"+path)
+	require.NoError(t, err)
+	tx, err := reader.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	var n int
+	require.NoError(t, tx.QueryRowContext(t.Context(), `SELECT count(*) FROM objects`).Scan(&n))
+	holds := func() bool {
+		b, err := os.ReadFile(path + "-wal")
+		require.NoError(t, err)
+		return bytes.Contains(b, []byte("canary-7b1f"))
+	}
+	require.ErrorIs(t, s.Delete(t.Context(), o.Run), cold.ErrUnavailable)
+	require.True(t, holds())
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, reader.Close())
+	require.NoError(t, s.Delete(t.Context(), o.Run))
+	require.False(t, holds())
+	require.NoError(t, s.Close())
 }
 
 func TestOpen_RefusesWhatItCannotKeep(t *testing.T) {
