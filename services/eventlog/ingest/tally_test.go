@@ -29,7 +29,7 @@ func TestRun_ARebuiltStoreHasTheSameTallies(t *testing.T) {
 	log := memory.New()
 	r, writers := filled(t, log)
 	want := r.tallied(t)
-	require.EqualValues(t, want.Created, len(writers))
+	require.Len(t, writers, int(want.Created))
 	require.Positive(t, want.Completed)
 	require.EqualValues(t, want.Completed, want.Took.Count())
 	r.ing.Rebuild(errors.New("an operator's wish"))
