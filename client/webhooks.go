@@ -89,7 +89,7 @@ type NewWebhook struct {
 
 // RegisterWebhook registers a webhook. The answer has its secret, which no other answer has.
 func (c *Client) RegisterWebhook(ctx context.Context, w NewWebhook) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodPost, path: "/v1/webhooks", body: w})
+	return c.do(ctx, request{method: http.MethodPost, path: "/v1/webhooks", feature: "webhooks", body: w})
 }
 
 // RotateWebhook creates a new secret, which only this answer has. The previous one signs for some more
@@ -104,7 +104,7 @@ func (c *Client) RotateWebhook(ctx context.Context, webhookID string, overlapSec
 
 // DeleteWebhook deletes a webhook with its pending deliveries.
 func (c *Client) DeleteWebhook(ctx context.Context, webhookID string) (*Answer, error) {
-	return c.do(ctx, request{method: http.MethodDelete, path: webhookPath(webhookID)})
+	return c.do(ctx, request{method: http.MethodDelete, path: webhookPath(webhookID), feature: "webhooks"})
 }
 
 func webhookPath(id string) string { return "/v1/webhooks/" + url.PathEscape(id) }

@@ -116,6 +116,7 @@ func TestForeign_EachCommandAnswersOrSaysWhatIsMissing(t *testing.T) {
 	asks := strings.TrimSpace(u.run("run", "start", "approve", "--wait", "-o", "name").out)
 	for _, args := range [][]string{
 		{"capabilities"},
+		{"kind", "list"},
 		{"capabilities", "diff", "@current", to},
 		{"conformance", "--workflow", "noop"},
 		{"doctor"},
@@ -151,6 +152,11 @@ func TestForeign_EachCommandAnswersOrSaysWhatIsMissing(t *testing.T) {
 		"versions of workflows":      {{"workflow", "versions", "noop"}, {"workflow", "get", "noop", "--version", "9"}, {"workflow", "diff", "noop", "--from", "9"}},
 		"deleting workflows":         {{"workflow", "delete", "noop"}},
 		"registering workflows":      {{"workflow", "register", file}},
+		"a list of webhooks":         {{"webhook", "list"}},
+		"a list of deliveries":       {{"webhook", "deliveries", "wh_1"}},
+		"the rotation of secrets":    {{"webhook", "rotate", "wh_1"}},
+		"webhooks":                   {{"webhook", "register", "https://hooks.example.com", "--event", "run.completed"}, {"webhook", "delete", "wh_1"}},
+		"archiving runs":             {{"run", "archive", run}},
 		"checks of workflows":        {{"workflow", "lint", file, "--url", to}},
 	} {
 		for _, args := range all {
@@ -221,7 +227,8 @@ func TestForeign_CoversEachCommandThatCallsAHost(t *testing.T) {
 		}
 		switch {
 		case parent == "", parent == "context", strings.HasPrefix(parent, "context "): // they call no host
-		case name == "run", name == "run hold", name == "run quarantine", name == "interrupt": // of commands only
+		case name == "run", name == "run hold", name == "run quarantine", name == "interrupt", name == "webhook", name == "kind": // of commands only
+		case name == "run import": // it reads archives
 		default:
 			require.Contains(t, string(own), `"`+strings.Join(strings.Fields(name), `", "`)+`"`, "waybill %s\n%s", name, text)
 		}

@@ -169,6 +169,13 @@ func TestAsyncAPI_DescribesWhatIsSent(t *testing.T) {
 	}
 	do(http.MethodPost, "/v1/runs", fmt.Sprintf(`{"workflowId":"small-gate","callbackUrl":%q}`, receiver.URL+"/callback"), &run)
 	follow("/v1/runs/"+run.RunID+"/events", streamMessage)
+	var erased struct{ RunID string }
+	do(http.MethodPost, "/v1/runs", `{"workflowId":"triage","inputs":{"mail":"hello again"}}`, &erased)
+	_, err := c.Finish(ctx, erased.RunID)
+	require.NoError(t, err)
+	a, err := c.Do(ctx, http.MethodDelete, "/v1/runs/"+erased.RunID, "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNoContent, a.Status, "%s", a.Body)
 	require.Eventually(t, func() bool {
 		do(http.MethodPost, "/v1/runs/"+run.RunID+"/annotations", `{"target":{},"signal":{"kind":"label","label":"seen"}}`, &ignored)
 		return s.all()
