@@ -140,7 +140,7 @@ func (h *Host) backUp(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer h.pauseSealing()() // the log and the cold store agree
+	defer h.pauseTiers()() // the log and the cold store agree
 	if err := h.backUpFiles(w); err != nil {
 		return err
 	}

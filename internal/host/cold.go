@@ -31,7 +31,7 @@ type runLog interface {
 type tiers struct {
 	store  *sqlite.Store
 	log    *cold.Log
-	sealer *cold.Sealer // nil if runs stay in the log
+	sealer *cold.Sealer // nil if the log keeps everything
 }
 
 // runs returns the run log of the process's services.
@@ -92,8 +92,8 @@ func (h *Host) openCold(ctx context.Context) error {
 	}
 	h.later(func() { _ = t.store.Close() })
 	reserveMemory(sqlite.OutsideBytes)
-	t.log = cold.NewLog(h.stores.Log, t.store, func(ctx context.Context, pos uint64) error { return h.events.Past(ctx, pos) })
-	if window > 0 {
+	t.log = cold.NewLog(h.stores.Log, t.store, func(ctx context.Context, pos uint64) error { return h.events.Past(ctx, pos) }, h.log)
+	if window > 0 || h.stores.Log.Erasable() { // without a window it finishes what was begun
 		t.sealer = cold.NewSealer(window, cold.SealerDeps{
 			Log: h.stores.Log, Store: t.store, Past: h.readersPast, Clock: time.Now, Logger: h.log,
 		})
@@ -118,12 +118,16 @@ func (h *Host) startSealing() {
 	}
 }
 
-// pauseSealing keeps runs where they are until resume is called.
-func (h *Host) pauseSealing() (resume func()) {
-	if h.tiers.sealer == nil {
+// pauseTiers keeps runs where they are until resume is called: none is sealed, and none is erased.
+func (h *Host) pauseTiers() (resume func()) {
+	if h.tiers.log == nil {
 		return func() {}
 	}
-	return h.tiers.sealer.Pause()
+	seal, erase := func() {}, h.tiers.log.HoldErasures()
+	if h.tiers.sealer != nil {
+		seal = h.tiers.sealer.Pause()
+	}
+	return func() { seal(); erase() }
 }
 
 // coldCollectors returns the metrics of both tiers.
@@ -131,7 +135,7 @@ func (h *Host) coldCollectors() []prometheus.Collector {
 	if h.tiers.store == nil {
 		return nil
 	}
-	return []prometheus.Collector{cold.NewCollector(h.tiers.store, h.tiers.sealer, func(ctx context.Context) (uint64, error) {
+	return []prometheus.Collector{cold.NewCollector(h.tiers.store, h.tiers.log, h.tiers.sealer, func(ctx context.Context) (uint64, error) {
 		bytes, _, err := h.stores.Log.State(ctx)
 		return bytes, err
 	})}

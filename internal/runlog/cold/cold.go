@@ -14,7 +14,9 @@ package cold
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 )
 
@@ -23,6 +25,9 @@ var ErrNotFound = errors.New("run not in the cold store")
 
 // ErrUnavailable means that a store cannot be reached or written at the moment.
 var ErrUnavailable = errors.New("cold store unavailable")
+
+// ErrDamaged means that a part of a store cannot be read, now or later. It is a frame.ErrDamaged.
+var ErrDamaged = fmt.Errorf("%w: cold store damaged", frame.ErrDamaged)
 
 // Object is a sealed run. It is immutable.
 type Object struct {
@@ -53,7 +58,7 @@ type Block struct {
 }
 
 // Store keeps objects. Every implementation runs the suite of package coldtest. Runs are named by tenant
-// and id; a WorkflowID in a key is ignored.
+// and id; a WorkflowID in a key is ignored. Every method may also return ErrDamaged.
 type Store interface {
 	Reader
 	// Put stores objects together, in place of earlier ones of their runs, and marks them as pending.
@@ -68,7 +73,8 @@ type Store interface {
 	Discard(ctx context.Context, run subject.Run, hash string) error
 	// Delete removes the object of an erased run for ever: a sealer that has read the run before cannot
 	// store it again. Its bytes are overwritten as far as the store can, also those of discarded objects.
-	// Errors: ErrUnavailable.
+	// It may be repeated, and then overwrites what it could not before. Errors: ErrUnavailable, ErrDamaged
+	// if the store keeps bytes that it cannot reach; it does not return the object any more.
 	Delete(ctx context.Context, run subject.Run) error
 	// Totals counts the objects. Errors: ErrUnavailable.
 	Totals(ctx context.Context) (Totals, error)

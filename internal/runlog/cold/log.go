@@ -1,9 +1,14 @@
 package cold
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -28,13 +33,28 @@ type Past func(ctx context.Context, pos uint64) error
 type Log struct {
 	Hot
 
-	store Store
-	past  Past
+	store  Store
+	past   Past
+	logger *slog.Logger
+
+	// erasing is held for reading by an erasure, and for writing while there must be none.
+	erasing sync.RWMutex
+	// partly counts erasures that could not read or overwrite all of a sealed run.
+	partly atomic.Int64
 }
 
 // NewLog returns a log over both. An erasure of a sealed run waits for past before it removes the object,
 // because a reader needs it to find what it has of the run.
-func NewLog(hot Hot, store Store, past Past) *Log { return &Log{Hot: hot, store: store, past: past} }
+func NewLog(hot Hot, store Store, past Past, logger *slog.Logger) *Log {
+	return &Log{Hot: hot, store: store, past: past, logger: logger}
+}
+
+// HoldErasures waits for the end of a removal and keeps others from beginning until resume is called: they
+// return runlog.ErrUnavailable, and are repeated.
+func (l *Log) HoldErasures() (resume func()) {
+	l.erasing.Lock()
+	return l.erasing.Unlock
+}
 
 // Lost returns the number of records that the log below has lost, if it counts them.
 func (l *Log) Lost() uint64 {
@@ -165,29 +185,56 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 	return f, nil
 }
 
-// Remaining returns the frames of a marked run that are still there; see runlog.Eraser.
+// Remaining returns the frames of a marked run that are still there; see runlog.Eraser. Those that only a
+// damaged object has are left out, and reported.
 func (l *Log) Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame, error) {
-	frames, err := read(ctx, l.store, mark.Run, span{from: -1}, unlimited)
+	frames, lost, err := salvage(ctx, l.store, mark.Run)
 	switch {
-	case err == nil:
-		return frames, nil
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, ErrNotFound):
+		return l.Hot.Remaining(ctx, mark)
+	case err != nil:
 		return nil, l.failure(ctx, mark.Run, err)
+	case lost == nil:
+		return frames, nil
 	}
-	return l.Hot.Remaining(ctx, mark) // none in the store, or damaged there
+	left, err := l.Hot.Remaining(ctx, mark)
+	if err != nil {
+		return nil, err
+	}
+	frames = append(frames, left...)
+	slices.SortFunc(frames, func(a, b *frame.Frame) int { return cmp.Compare(a.Pos, b.Pos) })
+	frames = slices.CompactFunc(frames, func(a, b *frame.Frame) bool { return a.Pos == b.Pos })
+	whole := len(frames) > 0 && frames[len(frames)-1].Kind == subject.End && frame.VerifyChain(frames) == nil
+	if !whole && mark.Pos > 0 { // a mark of the log, not a question whether the run is gone
+		l.partly.Add(1)
+		l.logger.Error("a sealed run is erased that cannot be read as a whole: assets and keys that only its lost events name stay",
+			"tenant", mark.Run.Tenant, "run_id", mark.Run.RunID, "frames", len(frames), "error", lost)
+	}
+	return frames, nil
 }
 
-// Purge removes a marked run; see runlog.Eraser.
+// Purge removes a marked run; see runlog.Eraser. The object is deleted also if there is none: a sealer that
+// read the run before must not store it.
 func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
+	if !l.erasing.TryRLock() {
+		return fmt.Errorf("%w: runs are not erased while a backup is written", runlog.ErrUnavailable)
+	}
+	defer l.erasing.RUnlock()
 	switch _, _, err := l.store.Blocks(ctx, mark.Run); {
-	case err == nil:
+	case err == nil, errors.Is(err, frame.ErrDamaged):
 		if err := l.past(ctx, mark.Pos); err != nil {
 			return err
 		}
-		if err := l.store.Delete(ctx, mark.Run); err != nil {
-			return l.failure(ctx, mark.Run, err)
-		}
 	case !errors.Is(err, ErrNotFound):
+		return l.failure(ctx, mark.Run, err)
+	}
+	err := l.store.Delete(ctx, mark.Run)
+	if errors.Is(err, frame.ErrDamaged) {
+		l.partly.Add(1)
+		l.logger.Error("bytes of an erased run may be left in the cold store, which is damaged",
+			"tenant", mark.Run.Tenant, "run_id", mark.Run.RunID, "error", err)
+	}
+	if err != nil && (errors.Is(err, ErrUnavailable) || !errors.Is(err, frame.ErrDamaged)) {
 		return l.failure(ctx, mark.Run, err)
 	}
 	return l.Hot.Purge(ctx, mark)

@@ -96,6 +96,36 @@ func All(ctx context.Context, store Reader, run subject.Run) ([]*frame.Frame, er
 	return read(ctx, store, run, span{from: -1}, unlimited)
 }
 
+// salvage returns the frames of a run's readable blocks, and why there are no others. Errors: ErrNotFound,
+// ErrUnavailable.
+func salvage(ctx context.Context, from Reader, run subject.Run) (out []*frame.Frame, lost, err error) {
+	of, blocks, err := from.Blocks(ctx, run)
+	if errors.Is(err, frame.ErrDamaged) {
+		return nil, err, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var before Block
+	for i, b := range blocks {
+		var frames []*frame.Frame
+		data, err := from.Data(ctx, run, i)
+		if err == nil {
+			frames, err = decodeBlock(of, before, Block{Next: b.Next, Pos: b.Pos, Hash: b.Hash, Data: data})
+		}
+		switch {
+		case err == nil:
+			out = append(out, frames...)
+		case errors.Is(err, frame.ErrDamaged):
+			lost = err
+		default:
+			return nil, nil, err
+		}
+		before = b
+	}
+	return out, lost, nil
+}
+
 // last returns the last frame of a run.
 func last(ctx context.Context, from Reader, run subject.Run) (*frame.Frame, error) {
 	of, blocks, err := from.Blocks(ctx, run)

@@ -48,7 +48,8 @@ type Sealer struct {
 	sealed, failed atomic.Int64
 }
 
-// NewSealer returns a sealer for a hot window.
+// NewSealer returns a sealer for a hot window. With a window of 0 it only finishes, or discards, what an
+// earlier one has begun.
 func NewSealer(window time.Duration, d SealerDeps) *Sealer { return &Sealer{window: window, deps: d} }
 
 // Pause waits for the end of a step and keeps the sealer from the next one until resume is called.
@@ -60,6 +61,9 @@ func (s *Sealer) Pause() (resume func()) {
 // Run sweeps until ctx ends.
 func (s *Sealer) Run(ctx context.Context) error {
 	pause := min(max(s.window/10, minPause), maxPause)
+	if s.window == 0 {
+		pause = maxPause
+	}
 	warned := false
 	for ctx.Err() == nil {
 		err := lifecycle.Contain(s.deps.Logger, "sealing", func() error { return s.Sweep(ctx) })
@@ -80,39 +84,69 @@ func (s *Sealer) Run(ctx context.Context) error {
 // Sweep seals all runs whose hot window is over. It first finishes what an earlier sweep, or another
 // process, has begun. Errors: runlog.ErrUnavailable, runlog.ErrPermanent.
 func (s *Sealer) Sweep(ctx context.Context) error {
-	if err := s.finishPending(ctx); err != nil {
-		return err
+	failed := s.finishPending(ctx)
+	if errors.Is(failed, runlog.ErrUnavailable) || ctx.Err() != nil || s.window == 0 {
+		return failed
 	}
 	for {
 		more, err := s.step(ctx)
 		if err != nil || !more {
-			return err
+			return errors.Join(failed, err)
 		}
 	}
 }
 
 // finishPending finishes the objects that are stored and not confirmed. A run that cannot be finished
-// does not stop the others.
+// does not stop the others, unless the log or the store cannot be reached.
 func (s *Sealer) finishPending(ctx context.Context) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	var failed error
+	tried := map[subject.Run]bool{}
 	for limit := sealedTogether; ; limit *= 2 {
 		runs, err := s.deps.Store.Pending(ctx, limit)
 		if err != nil {
 			return unavailable(err)
 		}
 		for _, run := range runs {
-			switch err := s.finish(ctx, run); {
+			if tried[run] {
+				continue
+			}
+			tried[run] = true
+			err := s.finish(ctx, run)
+			if errors.Is(err, frame.ErrDamaged) {
+				err = s.again(ctx, run, err)
+			}
+			switch {
+			case err == nil, errors.Is(err, ErrNotFound): // discarded, or erased since
 			case errors.Is(err, frame.ErrDamaged):
 				s.deps.Logger.Error("a run cannot be sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
-			case err != nil:
-				return err
+			case errors.Is(err, runlog.ErrUnavailable), ctx.Err() != nil:
+				return errors.Join(failed, err)
+			default:
+				failed = errors.Join(failed, fmt.Errorf("run %s: %w", run.RunID, err))
 			}
 		}
 		if len(runs) < limit {
-			return nil
+			return failed
 		}
 	}
+}
+
+// again stores and finishes a run whose pending object is damaged, if the log still has the run. Errors: why
+// if it does not.
+func (s *Sealer) again(ctx context.Context, run subject.Run, why error) error {
+	o, err := s.encode(ctx, run)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrSealed):
+		return why
+	case err != nil:
+		return err
+	}
+	if err := s.deps.Store.Put(ctx, o); err != nil {
+		return unavailable(err)
+	}
+	return s.finish(ctx, run)
 }
 
 // step seals some runs. It rests as long as it has worked, because other writers of the log wait while

@@ -41,11 +41,12 @@ func newRig(t *testing.T) *rig {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cold.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return newRigOn(store)
+}
+
+func newRigOn(store *sqlite.Store) *rig {
 	hot := memory.New()
-	return &rig{
-		Log: cold.NewLog(hot, store, func(context.Context, uint64) error { return nil }),
-		hot: hot, store: store, want: map[subject.Run][]*frame.Frame{},
-	}
+	return &rig{Log: cold.NewLog(hot, store, pastAll, quiet), hot: hot, store: store, want: map[subject.Run][]*frame.Frame{}}
 }
 
 // run appends a run with the number of events of each frame; the last one ends it.

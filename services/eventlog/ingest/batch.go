@@ -34,16 +34,16 @@ type result struct {
 	touched map[store.Key]bool
 	refused []error // frames that were not applied, and why
 	erased  map[store.Key]bool
-	sealed  seals
+	sealed  map[store.Key]sealing
 }
 
 // runs returns the runs of a batch in the state of the store. A run without frames so far is
 // absent. On error nothing has changed, so it can be retried.
-func (p *projector) runs(ctx context.Context, frames []*frame.Frame, sealed seals) (map[store.Key]*project.Run, error) {
-	runs := make(map[store.Key]*project.Run, len(frames)/2)
-	for _, f := range frames {
+func (p *projector) runs(ctx context.Context, in unsealed) (map[store.Key]*project.Run, error) {
+	runs := make(map[store.Key]*project.Run, len(in.frames)/2)
+	for _, f := range in.frames {
 		key := project.Key(f.Run)
-		if _, ok := runs[key]; ok || f.Kind == subject.Seal && sealed[key] != sealDamaged {
+		if _, ok := runs[key]; ok || f.Kind == subject.Seal && in.seals[key] != sealDamaged {
 			continue // the row does not change
 		}
 		if r, ok := p.hot.Get(key); ok {
@@ -83,15 +83,21 @@ func (p *projector) forget(all []store.Erasure) {
 }
 
 // projectAll applies the frames to their runs.
-func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run, sealed seals) result {
+func projectAll(in unsealed, runs map[store.Key]*project.Run) result {
 	var (
-		res     = result{sealed: sealed}
+		res     = result{sealed: in.seals}
 		changed = make(map[store.Key]bool, len(runs))
 		order   []store.Key
 	)
-	for _, f := range frames {
+	for _, f := range in.frames {
 		key := project.Key(f.Run)
-		if res.take(f, key, runs) && !changed[key] {
+		if !res.take(f, key, runs) {
+			continue
+		}
+		if at, ok := in.at[f]; ok {
+			runs[key].CountAt(f.Pos, at)
+		}
+		if !changed[key] {
 			changed[key] = true
 			order = append(order, key)
 		}
@@ -109,7 +115,7 @@ func projectAll(frames []*frame.Frame, runs map[store.Key]*project.Run, sealed s
 		res.batch.Tallies = append(res.batch.Tallies, runs[key].Counted()...)
 	}
 	res.erase(runs)
-	last := frames[len(frames)-1]
+	last := in.frames[len(in.frames)-1]
 	res.batch.Tail = store.Tail{Pos: last.Pos, Hash: last.Hash}
 	return res
 }

@@ -177,7 +177,7 @@ func (i *Ingester) follow(ctx context.Context) error {
 	return err
 }
 
-// apply applies one batch of the log.
+// apply applies one batch of the log, in parts if its sealed runs are large.
 func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 	if first := frames[0]; i.tail.Pos > 0 && first.Pos == i.tail.Pos {
 		if first.Hash != i.tail.Hash {
@@ -187,23 +187,34 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 		i.ending.asItWas()
 	}
 	i.ending.back(frames)
+	for len(frames) > 0 {
+		rest, err := i.applyPart(ctx, frames)
+		if err != nil {
+			return err
+		}
+		frames = rest
+	}
+	return nil
+}
+
+// applyPart applies and commits the beginning of a batch: all of it, unless it has many sealed runs.
+func (i *Ingester) applyPart(ctx context.Context, frames []*frame.Frame) (rest []*frame.Frame, err error) {
 	var (
-		runs  map[store.Key]*project.Run
-		whole []*frame.Frame
-		found seals
+		runs map[store.Key]*project.Run
+		part unsealed
 	)
-	err := i.insist(ctx, func() (err error) {
-		if whole, found, err = i.unseal(ctx, frames); err == nil {
-			runs, err = i.proj.runs(ctx, whole, found)
+	err = i.insist(ctx, func() (err error) {
+		if part, rest, err = i.unseal(ctx, frames); err == nil {
+			runs, err = i.proj.runs(ctx, part)
 		}
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	res := projectAll(whole, runs, found)
+	res := projectAll(part, runs)
 	if err := i.insist(ctx, func() error { return i.store.Apply(ctx, res.batch) }); err != nil {
-		return err
+		return nil, err
 	}
 	if len(res.batch.Erased) > 0 {
 		i.proj.forget(res.batch.Erased)
@@ -212,7 +223,7 @@ func (i *Ingester) apply(ctx context.Context, frames []*frame.Frame) error {
 	i.proj.keep(runs)
 	i.counts.hotBytes.Store(int64(i.proj.hot.Cost()))
 	i.publish(res)
-	return nil
+	return rest, nil
 }
 
 // mark stores that frames of runs cannot be read. A run that ended before its damaged frame keeps what

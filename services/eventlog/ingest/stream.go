@@ -13,8 +13,8 @@ import (
 const (
 	// readAhead is the number of batches buffered while one is applied.
 	readAhead = 2
-	// maxBatch is the number of frames per transaction, maxBatchBytes their size; a batch of the log
-	// is never split.
+	// maxBatch is the number of frames per transaction, maxBatchBytes their size. A batch of the log is
+	// split only after a sealed run that exceeds them.
 	maxBatch      = 4096
 	maxBatchBytes = 4 << 20
 )

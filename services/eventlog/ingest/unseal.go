@@ -13,8 +13,15 @@ import (
 	"waybill.dev/waybill/services/eventlog/store"
 )
 
-// seals are the sealed runs of a batch, and what is to be done with their frames in the store.
-type seals map[store.Key]sealing
+// unsealed is the beginning of a batch, with the frames of sealed runs that the store does not have.
+type unsealed struct {
+	frames []*frame.Frame
+	// seals are the sealed runs, and what is to be done with their frames in the store.
+	seals map[store.Key]sealing
+	// at has the position of the seal for frames that were read from the cold store. They count as
+	// arrived there: the store has the log up to a later position than theirs.
+	at map[*frame.Frame]uint64
+}
 
 type sealing int
 
@@ -28,32 +35,39 @@ const (
 )
 
 // unseal returns the frames of a batch with those of sealed runs that the store does not have, in front
-// of the frame that seals the run: a store that is being filled finds them nowhere else in the log.
-func (i *Ingester) unseal(ctx context.Context, frames []*frame.Frame) ([]*frame.Frame, seals, error) {
+// of the frame that seals the run: a store that is being filled finds them nowhere else in the log. It
+// ends after the run with which the batch reaches the limits of one; rest are the frames after it.
+func (i *Ingester) unseal(ctx context.Context, frames []*frame.Frame) (out unsealed, rest []*frame.Frame, err error) {
 	if !slices.ContainsFunc(frames, func(f *frame.Frame) bool { return f.Kind == subject.Seal }) {
-		return frames, nil, nil
+		return unsealed{frames: frames}, nil, nil
 	}
-	var out []*frame.Frame
-	found := seals{}
-	for _, f := range frames {
+	out = unsealed{seals: map[store.Key]sealing{}, at: map[*frame.Frame]uint64{}}
+	size := 0
+	for n, f := range frames {
 		if f.Kind == subject.Seal {
 			missing, err := i.missing(ctx, f)
 			switch {
 			case err == nil:
-				found[project.Key(f.Run)] = sealWhole
+				out.seals[project.Key(f.Run)] = sealWhole
 			case errors.Is(err, runlog.ErrErased):
-				found[project.Key(f.Run)] = sealErased
+				out.seals[project.Key(f.Run)] = sealErased
 			case errors.Is(err, frame.ErrDamaged):
-				found[project.Key(f.Run)] = sealDamaged
+				out.seals[project.Key(f.Run)] = sealDamaged
 				i.slog.Error("a sealed run cannot be read", "tenant", f.Run.Tenant, "run_id", f.Run.RunID, "error", err)
 			default:
-				return nil, nil, err
+				return unsealed{}, nil, err
 			}
-			out = append(out, missing...)
+			for _, m := range missing {
+				out.at[m] = f.Pos
+			}
+			out.frames, size = append(out.frames, missing...), size+bytesOf(missing)
 		}
-		out = append(out, f)
+		out.frames = append(out.frames, f)
+		if len(out.at) > 0 && (size >= maxBatchBytes || len(out.at) >= maxBatch) {
+			return out, frames[n+1:], nil
+		}
 	}
-	return out, found, nil
+	return out, nil, nil
 }
 
 // missing returns the frames of a sealed run that the store lacks. Errors: runlog.ErrErased,

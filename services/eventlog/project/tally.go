@@ -37,6 +37,19 @@ func (r *Run) Counted() []tally.Delta {
 	return deltas
 }
 
+// CountAt lets what the frame at a position adds to the tallies count at another position: a frame of a
+// sealed run arrives with its seal.
+func (r *Run) CountAt(pos, at uint64) {
+	if r.counter == nil {
+		return
+	}
+	for i := range r.counter.deltas {
+		if d := &r.counter.deltas[i]; d.Pos == pos {
+			d.Pos = at
+		}
+	}
+}
+
 // countCreated counts a new run.
 func (r *Run) countCreated(f *frame.Frame) {
 	r.counter = &counter{}

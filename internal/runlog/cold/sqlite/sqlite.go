@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 
-	_ "modernc.org/sqlite" // the driver named "sqlite"
+	"modernc.org/sqlite" // also the driver named "sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"waybill.dev/waybill/internal/runlog/cold"
 	"waybill.dev/waybill/protocol/subject"
@@ -47,6 +49,8 @@ const (
 type Store struct {
 	// writer is a single connection.
 	writer, reader *sql.DB
+	// unscrubbed: the write-ahead log may have bytes of deleted objects.
+	unscrubbed atomic.Bool
 }
 
 var _ cold.Store = (*Store)(nil)
@@ -75,6 +79,10 @@ func Open(ctx context.Context, path string) (s *Store, err error) {
 	}
 	s.writer.SetMaxOpenConns(1)
 	if err = s.migrate(ctx); err != nil {
+		return s, err
+	}
+	s.unscrubbed.Store(true) // by a process that was killed
+	if err = s.scrub(ctx); err != nil && !errors.Is(err, cold.ErrUnavailable) {
 		return s, err
 	}
 	if s.reader, err = sql.Open("sqlite", dsn(path)+"&_query_only=true"); err != nil {
@@ -116,17 +124,29 @@ func (s *Store) Close() error {
 func (s *Store) transact(ctx context.Context, write func(tx *sql.Tx) error) error {
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
-		return unavailable(err)
+		return classify(err)
 	}
 	if err := write(tx); err != nil {
-		return unavailable(errors.Join(err, tx.Rollback()))
+		return classify(errors.Join(err, tx.Rollback()))
 	}
-	return unavailable(tx.Commit())
+	return classify(tx.Commit())
 }
 
-func unavailable(err error) error {
-	if err == nil {
-		return nil
+// classify converts an error to cold.ErrDamaged if SQLite cannot read the file, and else to
+// cold.ErrUnavailable.
+func classify(err error) error {
+	if err == nil || errors.Is(err, cold.ErrDamaged) || errors.Is(err, cold.ErrUnavailable) {
+		return err
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+			return fmt.Errorf("%w: %w", cold.ErrDamaged, err)
+		}
+		switch e.Code() {
+		case sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA:
+			return fmt.Errorf("%w: %w", cold.ErrDamaged, err)
+		}
 	}
 	return fmt.Errorf("%w: %w", cold.ErrUnavailable, err)
 }
@@ -245,17 +265,17 @@ func withHash(ctx context.Context, tx *sql.Tx, run subject.Run, hash string) (id
 func (s *Store) Pending(ctx context.Context, limit int) (runs []subject.Run, err error) {
 	rows, err := s.reader.QueryContext(ctx, `SELECT tenant, workflow_id, run_id FROM objects WHERE state = 1 ORDER BY id LIMIT ?`, limit)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, classify(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports errors
 	for rows.Next() {
 		var r subject.Run
 		if err := rows.Scan(&r.Tenant, &r.WorkflowID, &r.RunID); err != nil {
-			return nil, unavailable(err)
+			return nil, classify(err)
 		}
 		runs = append(runs, r)
 	}
-	return runs, unavailable(rows.Err())
+	return runs, classify(rows.Err())
 }
 
 // Discard removes a pending object; see cold.Store.
@@ -265,6 +285,7 @@ func (s *Store) Discard(ctx context.Context, run subject.Run, hash string) error
 		if err != nil || state != pending {
 			return err
 		}
+		s.unscrubbed.Store(true)
 		return remove(ctx, tx, id)
 	})
 	return errors.Join(err, s.scrub(ctx))
@@ -278,29 +299,42 @@ func (s *Store) Delete(ctx context.Context, run subject.Run) error {
 		case err == nil && state == deleted:
 			return nil
 		case err == nil:
+			s.unscrubbed.Store(true)
 			if err := remove(ctx, tx, id); err != nil {
 				return err
 			}
 		case !errors.Is(err, sql.ErrNoRows):
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO objects (tenant, run_id, workflow_id, state) VALUES (?, ?, '', ?)`,
-			run.Tenant, run.RunID, deleted)
-		return err
+		return tombstone(ctx, tx, run)
 	})
+	if errors.Is(err, cold.ErrDamaged) { // its blocks cannot be removed
+		err = errors.Join(err, s.transact(ctx, func(tx *sql.Tx) error { return tombstone(ctx, tx, run) }))
+	}
 	return errors.Join(err, s.scrub(ctx))
 }
 
+// tombstone marks a run as deleted, and does not read the blocks that it may still have.
+func tombstone(ctx context.Context, tx *sql.Tx, run subject.Run) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO objects (tenant, run_id, workflow_id, state) VALUES (?1, ?2, '', ?3)
+		ON CONFLICT (tenant, run_id) DO UPDATE SET workflow_id = '', state = ?3`, run.Tenant, run.RunID, deleted)
+	return err
+}
+
 // scrub removes deleted bytes from the write-ahead log. It waits for readers, and fails if they take too
-// long.
+// long: the next deletion, also of the same run, tries again.
 func (s *Store) scrub(ctx context.Context) error {
+	if !s.unscrubbed.Load() {
+		return nil
+	}
 	var busy, pages, done int
 	if err := s.writer.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &done); err != nil {
-		return unavailable(err)
+		return classify(err)
 	}
 	if busy != 0 {
 		return fmt.Errorf("%w: a reader keeps deleted bytes in the write-ahead log", cold.ErrUnavailable)
 	}
+	s.unscrubbed.Store(false)
 	return nil
 }
 
@@ -308,7 +342,7 @@ func (s *Store) scrub(ctx context.Context) error {
 func (s *Store) Totals(ctx context.Context) (t cold.Totals, err error) {
 	err = s.reader.QueryRowContext(ctx, `SELECT runs, bytes, (SELECT count(*) FROM objects WHERE state = 1) FROM totals`).
 		Scan(&t.Runs, &t.Bytes, &t.Pending)
-	return t, unavailable(err)
+	return t, classify(err)
 }
 
 // Blocks returns the blocks of a run; see cold.Reader.
@@ -316,9 +350,9 @@ func (s *Store) Blocks(ctx context.Context, run subject.Run) (subject.Run, []col
 	of := subject.Run{Tenant: run.Tenant, RunID: run.RunID}
 	rows, err := s.reader.QueryContext(ctx, `SELECT o.workflow_id, b.next, b.pos, b.hash
 		FROM objects o JOIN blocks b ON b.id >= o.id * `+blocksEach+` AND b.id < (o.id + 1) * `+blocksEach+`
-		WHERE o.tenant = ? AND o.run_id = ? ORDER BY b.id`, run.Tenant, run.RunID)
+		WHERE o.tenant = ? AND o.run_id = ? AND o.state <> 2 ORDER BY b.id`, run.Tenant, run.RunID)
 	if err != nil {
-		return of, nil, unavailable(err)
+		return of, nil, classify(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports errors
 	var blocks []cold.Block
@@ -328,14 +362,14 @@ func (s *Store) Blocks(ctx context.Context, run subject.Run) (subject.Run, []col
 			hash []byte
 		)
 		if err := rows.Scan(&of.WorkflowID, &b.Next, &b.Pos, &hash); err != nil {
-			return of, nil, unavailable(err)
+			return of, nil, classify(err)
 		}
 		b.Hash = hex.EncodeToString(hash)
 		blocks = append(blocks, b)
 	}
 	switch err := rows.Err(); {
 	case err != nil:
-		return of, nil, unavailable(err)
+		return of, nil, classify(err)
 	case len(blocks) == 0:
 		return of, nil, fmt.Errorf("%w: %s", cold.ErrNotFound, run.RunID)
 	}
@@ -345,9 +379,9 @@ func (s *Store) Blocks(ctx context.Context, run subject.Run) (subject.Run, []col
 // Data returns the data of a block; see cold.Reader.
 func (s *Store) Data(ctx context.Context, run subject.Run, block int) (data []byte, err error) {
 	err = s.reader.QueryRowContext(ctx, `SELECT b.data FROM objects o JOIN blocks b ON b.id = o.id * `+blocksEach+` + ?
-		WHERE o.tenant = ? AND o.run_id = ?`, block, run.Tenant, run.RunID).Scan(&data)
+		WHERE o.tenant = ? AND o.run_id = ? AND o.state <> 2`, block, run.Tenant, run.RunID).Scan(&data)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", cold.ErrNotFound, run.RunID)
 	}
-	return data, unavailable(err)
+	return data, classify(err)
 }

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"bytes"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,6 +73,45 @@ func TestStore_OverwritesDeletedBytes(t *testing.T) {
 		require.NoError(t, remove(o))
 		require.False(t, holds())
 	}
+}
+
+// A reader keeps deleted bytes in the write-ahead log. The next call for the same run removes them, and
+// so does a process that finds them.
+func TestStore_ScrubsAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cold.db")
+	s, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	o := coldtest.Object("acme", "r", 100)
+	o.Blocks[0].Data = []byte("canary-7b1f")
+	require.NoError(t, s.Put(t.Context(), o))
+	reader, err := sql.Open("sqlite", "file:"+path)
+	require.NoError(t, err)
+	tx, err := reader.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	var n int
+	require.NoError(t, tx.QueryRowContext(t.Context(), `SELECT count(*) FROM objects`).Scan(&n))
+	holds := func(path string) bool {
+		b, err := os.ReadFile(path + "-wal")
+		require.NoError(t, err)
+		return bytes.Contains(b, []byte("canary-7b1f"))
+	}
+	require.ErrorIs(t, s.Delete(t.Context(), o.Run), cold.ErrUnavailable)
+	require.True(t, holds(path))
+	killed := filepath.Join(t.TempDir(), "cold.db")
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(killed+suffix, b, 0o600))
+	}
+	require.True(t, holds(killed))
+	open(t, killed)
+	require.False(t, holds(killed))
+	require.NoError(t, tx.Rollback())
+	require.NoError(t, reader.Close())
+	require.NoError(t, s.Delete(t.Context(), o.Run))
+	require.False(t, holds(path))
+	require.NoError(t, s.Close())
 }
 
 func TestOpen_RefusesWhatItCannotKeep(t *testing.T) {
