@@ -855,7 +855,7 @@ export interface paths {
         put?: never;
         /**
          * Archive runs
-         * @description Writes ended runs to the archive of the host: those that it names, or those of one page of the list of runs. Needs the scope runs:read.
+         * @description Writes ended runs to the archive of the host: those that it names, or those of one page of the list of runs. Needs the scope runs:archive.
          */
         post: operations["archiveRuns"];
         delete?: never;
@@ -12015,6 +12015,8 @@ export interface operations {
             header?: {
                 /** @description Identifies the request: a repetition gets the first answer, for a day. */
                 "Idempotency-Key"?: string;
+                /** @description The interruptId of the question that is answered: if the node asks another one by then, the answer is 409 interrupt_already_resolved. */
+                "Waybill-Interrupt-Id"?: string;
             };
             path: {
                 /**
@@ -16315,7 +16317,7 @@ export interface operations {
                     "application/json": components["schemas"]["ForbiddenError"];
                 };
             };
-            /** @description not_found, subscription_not_found. */
+            /** @description not_found, run_not_found, subscription_not_found. */
             404: {
                 headers: {
                     /** @description How long the answer may be used again. */
