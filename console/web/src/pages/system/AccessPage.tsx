@@ -18,6 +18,7 @@ const permits: { [scope: string]: string } = {
   "runs:read": "read runs and their events",
   "runs:cancel": "cancel, pause and resume runs",
   "runs:delete": "delete runs that have ended",
+  "runs:archive": "archive runs that have ended",
   "runs:hold": "set and remove legal holds",
   "tenant:erase": "erase everything of the tenant",
   "approvals:respond": "answer questions of runs",
