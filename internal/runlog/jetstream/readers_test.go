@@ -72,8 +72,11 @@ func TestLog_ReadsLongRunsFromAnyServerOfACluster(t *testing.T) {
 			nc, err := nats.Connect(s.ClientURL())
 			require.NoError(t, err)
 			t.Cleanup(nc.Close)
-			log, err := jetstream.Attach(t.Context(), nc)
-			require.NoError(t, err)
+			var log *jetstream.Log
+			require.Eventually(t, func() bool { // a server of a cluster has moments without a leader
+				log, err = jetstream.Attach(t.Context(), nc)
+				return err == nil
+			}, time.Minute, 50*time.Millisecond)
 			for range 12 { // each server answers some of them
 				frames, err := log.Run(t.Context(), run)
 				require.NoError(t, err)

@@ -64,7 +64,7 @@ func TestRun_OfALaggingServerNeedsNoTurn(t *testing.T) {
 	run := subject.Run{Tenant: "acme", WorkflowID: "w", RunID: "r"}
 	const frames = 5
 	l := copyOf(t, run, frames, frames-1, frames)
-	l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 2*time.Second
+	l.leader, l.alone, l.cfg.Patience = copyOf(t, run, frames).leader, false, 20*time.Second
 	require.True(t, l.scans.TryAcquire(maxScanned), "a long run is being read all the time")
 	var all sync.WaitGroup
 	for range 300 {

@@ -34,7 +34,7 @@ func TestTimeout_EndsTheEffectAndTheRunGoesOn(t *testing.T) {
 		return model.Result{Output: node.Output{Ports: map[string]json.RawMessage{"output": json.RawMessage(`"first"`)}}}
 	}
 	ask := `{"id":"a","typeId":"core.ai.callPrompt","name":"n","position":{"x":0,"y":0},"config":{},"inputs":{},
-		"settings":{"timeoutMs":30,"retry":{"maxRetries":1,"backoffMs":20000}}}`
+		"settings":{"timeoutMs":500,"retry":{"maxRetries":1,"backoffMs":20000}}}`
 	r := newRig(t, define(t, ask), models(slow))
 	r.create(t)
 	r.next(t)

@@ -304,6 +304,16 @@ type Delta struct {
 	Tally              Tally
 }
 
+// Ordered returns the buckets by tenant, width, time and workflow. Buckets that expire when a newer
+// one begins come before it.
+func Ordered(sums map[Bucket]*Tally) []Bucket {
+	return slices.SortedFunc(maps.Keys(sums), func(a, b Bucket) int {
+		return cmp.Or(
+			cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Grain, b.Grain), cmp.Compare(a.At, b.At), cmp.Compare(a.WorkflowID, b.WorkflowID),
+		)
+	})
+}
+
 // Sum adds up the deltas of frames after a position, by bucket.
 func Sum(deltas []Delta, after uint64) map[Bucket]*Tally {
 	out := map[Bucket]*Tally{}

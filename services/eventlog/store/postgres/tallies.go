@@ -33,7 +33,7 @@ func (g *generation) queueTallies(begin *pgx.Batch, deltas []tally.Delta) {
 		return
 	}
 	var cols tallyColumns
-	for b := range tally.Sum(deltas, 0) {
+	for _, b := range tally.Ordered(tally.Sum(deltas, 0)) {
 		cols.add(b)
 	}
 	begin.Queue(g.sql.lockTallies, cols.keys()...)
@@ -72,14 +72,14 @@ func readTallies(results pgx.BatchResults, deltas []tally.Delta) (map[tally.Buck
 // tallies queues what the frames after a position add to the stored tallies.
 func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.Bucket]*tally.Tally) error {
 	sums := tally.Sum(deltas, after)
-	buckets := make([]tally.Bucket, 0, len(sums))
-	for b, t := range sums {
-		buckets = append(buckets, b)
+	buckets := tally.Ordered(sums)
+	var begun []tally.Bucket
+	for _, b := range buckets {
 		if old := stored[b]; old != nil {
-			old.Merge(t)
+			old.Merge(sums[b])
 			sums[b] = old
 		} else if b.Grain.Keeps() > 0 {
-			w.pending.Queue(w.sql.expireTallies, encode(b.Tenant), int64(b.Grain), b.At-b.Grain.Keeps())
+			begun = append(begun, b)
 		}
 	}
 	for chunk := range slices.Chunk(buckets, chunkRows) {
@@ -93,6 +93,9 @@ func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.B
 			cols.sum, cols.doc = append(cols.sum, sum), append(cols.doc, doc)
 		}
 		w.pending.Queue(w.sql.putTallies, append(cols.keys(), cols.sum, cols.doc)...)
+	}
+	for _, b := range begun { // after the rows, because an expired bucket may be among them
+		w.pending.Queue(w.sql.expireTallies, encode(b.Tenant), int64(b.Grain), b.At-b.Grain.Keeps())
 	}
 	return nil
 }

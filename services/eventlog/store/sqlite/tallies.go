@@ -20,8 +20,9 @@ func (w *writeStmts) tallies(ctx context.Context, b *store.Batch) error {
 	if err != nil {
 		return err
 	}
-	for bucket, t := range tally.Sum(b.Tallies, stored.Pos) {
-		if err := w.tally(ctx, bucket, t); err != nil {
+	sums := tally.Sum(b.Tallies, stored.Pos)
+	for _, bucket := range tally.Ordered(sums) {
+		if err := w.tally(ctx, bucket, sums[bucket]); err != nil {
 			return err
 		}
 	}

@@ -96,6 +96,8 @@ func expiresTallies(t *testing.T, s store.Store) {
 	require.Equal(t, map[string]map[int64]int64{"a": {2 * day: 1, 4 * day: 1, 10 * day: 1, 16 * day: 1}}, created(t, s, store.TallyQuery{Grain: tally.Hourly}))
 	require.Len(t, created(t, s, store.TallyQuery{Grain: tally.Daily})["a"], 5)
 	require.Equal(t, map[string]map[int64]int64{"b": {0: 1, 5: 5}}, created(t, s, store.TallyQuery{Tenant: "other", Grain: tally.Fine}))
+	count(t, s, pos+2, counted(pos+2, "acme", "a", 40*day), counted(pos+1, "acme", "a", 0))
+	require.Equal(t, map[string]map[int64]int64{"a": {40 * day: 1}}, created(t, s, store.TallyQuery{Grain: tally.Fine}), "both in one batch")
 }
 
 func keepsTalliesOfErased(t *testing.T, s store.Store) {
