@@ -150,7 +150,7 @@ func TestEdit_RefusesWithAReason(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`:                                       "/config: want config, inputs or outputs",
 		`{"outputs":[]}`:                           "/outputs",
-		`{"outputs":{},"only":true}`:               "not both",
+		`{"outputs":{},"only":true}`:               "cannot be combined",
 		`{"only":true,"config":{"promt":"x"}}`:     "/config/promt",
 		`{"only":true,"config":{"model":7}}`:       "/config/model",
 		`{"only":true,"config":{"temperature":9}}`: "/config/temperature",

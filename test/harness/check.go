@@ -53,7 +53,7 @@ func (c *Client) check(method, target string, a *Answer) error {
 		return nil
 	case path == "/.well-known/openwop":
 		return c.schemas.Validate("capabilities.schema.json", a.Body)
-	case strings.HasSuffix(path, ":diff"):
+	case strings.HasPrefix(path, "/v1/runs/") && strings.HasSuffix(path, ":diff"):
 		return c.schemas.Validate("run-diff-response.schema.json", a.Body)
 	case path == "/v1/audit/verify":
 		return c.schemas.Validate("audit-verify-result.schema.json", a.Body)
