@@ -71,19 +71,20 @@ func RunDispatcher(ctx context.Context, o DispatcherProcess, log *slog.Logger) e
 	local := dispatcherv1.NewDispatcherClient(p.serveLocally("dispatcher", s.Register))
 	loader := &workflowLoader{client: local, log: p.log, dirs: o.Execution.Workflows, notes: s.SetFileNotes}
 	loaded, registered := make(chan struct{}), s.Loading()
+	watch := &fileWatcher{log: p.log, loaded: loaded, workflows: o.Execution.Workflows, load: loader.reload, removeGone: loader.removeGone}
 	p.group.Start(lifecycle.Part{Name: "workflows", Run: func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.Ready():
 		}
+		watch.open()
 		if err := loader.loadDirs(ctx); err != nil {
 			return err
 		}
 		registered()
 		close(loaded)
-		watch := &fileWatcher{log: p.log, workflows: o.Execution.Workflows, load: loader.reload, removeGone: loader.removeGone}
-		return watch.part().Run(ctx)
+		return watch.run(ctx)
 	}})
 	return p.serve(ctx, func(ctx context.Context) error {
 		select {

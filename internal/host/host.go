@@ -220,14 +220,17 @@ func (h *Host) Start(ctx context.Context) error {
 	h.startSealing()
 	dirs := h.opts.Execution.Workflows
 	loader := &workflowLoader{client: h.clients.Dispatcher, log: h.log, dirs: dirs, notes: h.dispatcher.SetFileNotes, alone: true}
+	watch := &fileWatcher{
+		log: h.log, loaded: h.loaded, workflows: dirs, load: loader.reload, removeGone: loader.removeGone, folders: h.opts.folders(), reload: h.reload,
+	}
+	watch.open()
+	h.group.Start(lifecycle.Part{Name: "file watcher", Run: watch.run})
 	if err := errors.Join(loader.loadExamples(ctx), h.opts.loadDemo(ctx, loader), loader.loadDirs(ctx)); err != nil {
 		return h.Stop(err)
 	}
 	loaded()
 	close(h.loaded)
 	h.public.gateway.SetServing(true)
-	watch := &fileWatcher{log: h.log, workflows: dirs, load: loader.reload, removeGone: loader.removeGone, folders: h.opts.folders(), reload: h.reload}
-	h.group.Start(watch.part())
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"waybill.dev/waybill/internal/host/workflowfolder"
-	"waybill.dev/waybill/internal/lifecycle"
 )
 
 // Times of the watcher. Editors write a file in several steps: changes are applied settleTime after the
@@ -41,6 +40,9 @@ type fileWatcher struct {
 	folders []string
 	reload  func(ctx context.Context) error
 
+	// loaded is closed when the files have been read.
+	loaded <-chan struct{}
+
 	watcher *fsnotify.Watcher
 	// changed are the changed definitions, and when each is due; the empty name is the folders.
 	changed map[string]change
@@ -57,30 +59,39 @@ type change struct {
 	broken bool
 }
 
-// part returns the watcher as a part of the host.
-func (w *fileWatcher) part() lifecycle.Part {
-	return lifecycle.Part{Name: "file watcher", Run: func(ctx context.Context) error {
-		if len(w.workflows)+len(w.folders) == 0 {
-			<-ctx.Done()
-			return nil
-		}
-		var err error
-		if w.watcher, err = fsnotify.NewWatcher(); err != nil {
-			w.log.Warn("folders are not watched; restart the host after a change", "error", err)
-			<-ctx.Done()
-			return nil
-		}
-		defer func() { _ = w.watcher.Close() }()
-		w.changed, w.said = map[string]change{}, map[string]string{}
-		for _, dir := range w.workflows {
-			w.add(dir)
-		}
-		for _, dir := range w.folders {
-			w.addTree(dir)
-		}
-		w.follow(ctx)
+// open starts to collect changes. It comes before the files are read: a change in between is applied,
+// too.
+func (w *fileWatcher) open() {
+	if len(w.workflows)+len(w.folders) == 0 {
+		return
+	}
+	var err error
+	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
+		w.log.Warn("folders are not watched; restart the host after a change", "error", err)
+		return
+	}
+	w.changed, w.said = map[string]change{}, map[string]string{}
+	for _, dir := range w.workflows {
+		w.add(dir)
+	}
+	for _, dir := range w.folders {
+		w.addTree(dir)
+	}
+}
+
+// run applies changes once the files have been read, until ctx ends.
+func (w *fileWatcher) run(ctx context.Context) error {
+	if w.watcher == nil {
+		<-ctx.Done()
 		return nil
-	}}
+	}
+	defer func() { _ = w.watcher.Close() }()
+	select {
+	case <-ctx.Done():
+	case <-w.loaded:
+		w.follow(ctx)
+	}
+	return nil
 }
 
 func (w *fileWatcher) add(dir string) {

@@ -103,3 +103,26 @@ func TestFileWatcher_WaitsForUnfinishedFiles(t *testing.T) {
 	require.Equal(t, []string{"b.json"}, w.pass(t, 200*time.Millisecond))
 	require.Equal(t, []string{"removeGone"}, w.pass(t, goneTime))
 }
+
+// A host reads its files after it has begun to watch them.
+func TestFileWatcher_AppliesWhatChangedWhileFilesWereRead(t *testing.T) {
+	t.Parallel()
+	dir, loaded, applied := t.TempDir(), make(chan struct{}), make(chan string, 1)
+	w := &fileWatcher{
+		log: slog.New(slog.DiscardHandler), workflows: []string{dir}, loaded: loaded,
+		load: func(_ context.Context, file string) (string, bool) {
+			applied <- filepath.Base(file)
+			return "", false
+		},
+		removeGone: func(context.Context) {},
+	}
+	w.open()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte("{}"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.run(ctx) }()
+	close(loaded)
+	require.Equal(t, "a.json", <-applied)
+	cancel()
+	require.NoError(t, <-ended)
+}
