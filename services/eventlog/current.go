@@ -140,8 +140,9 @@ func (s *Service) failure(key store.Key, err error) error {
 	}
 }
 
-// leavesOut reports whether a list leaves out a run of its page because of an error of failure: the run
-// was erased meanwhile, or its log is damaged. Other errors are temporary, and end the list.
+// leavesOut reports whether a list omits a run that failed with an error of failure. It omits runs that
+// were erased after they were listed, and runs whose log is damaged. Any other error is temporary, so
+// the list returns it and the caller repeats the request.
 func (s *Service) leavesOut(key store.Key, err error) bool {
 	switch fault.CodeOf(err) {
 	case fault.RunNotFound:
