@@ -27,7 +27,7 @@ func TestAsyncAPI_IsValid(t *testing.T) {
 	dir := typescript(t, "asyncapi.json", read(t, start(t), "/v1/asyncapi.json"))
 	out := call(t, dir, "node", "asyncapi.js", "asyncapi.json")
 	require.ElementsMatch(t, []string{
-		"channel runEvents: 5", "channel runList: 1", "channel webhook: 1", "channel callback: 1", "channel runLog: 2",
+		"channel runEvents: 5", "channel runList: 1", "channel webhook: 1", "channel callback: 1", "channel runLog: 3",
 	}, strings.Split(strings.TrimSpace(out), "\n"))
 }
 
