@@ -80,7 +80,7 @@ func endpoint(card *a2a.AgentCard, base *url.URL) (*a2a.AgentInterface, error) {
 			continue
 		}
 		u, err := url.Parse(offer.URL)
-		if err != nil || u.User != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
+		if err != nil || u.User != nil || !outbound.SameHost(u, base) {
 			elsewhere = true
 			continue
 		}
