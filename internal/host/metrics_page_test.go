@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/internal/host/probe"
@@ -155,6 +157,32 @@ func metricsPage(t *testing.T) string {
 func TestGenerated_Metrics(t *testing.T) {
 	t.Parallel()
 	generated(t, "docs/reference/metrics.md", metricsPage(t))
+}
+
+// row is a row of the metrics reference.
+var row = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\| (.*?) \\| .+? \\| (.+) \\|$")
+
+// Every metric, also one without series yet, is named as `promtool check metrics` wants it.
+func TestMetrics_AllPassTheLinter(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
+	require.NoError(t, err)
+	var families []*dto.MetricFamily
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		kind, known := dto.MetricType_value[strings.ToUpper(m[2])]
+		require.True(t, known, m[0])
+		one := &dto.Metric{}
+		for _, label := range strings.FieldsFunc(m[3], func(r rune) bool { return strings.ContainsRune("`, ", r) }) {
+			one.Label = append(one.Label, &dto.LabelPair{Name: new(label), Value: new("x")})
+		}
+		families = append(families, &dto.MetricFamily{
+			Name: new(m[1]), Help: new(m[4]), Type: new(dto.MetricType(kind)), Metric: []*dto.Metric{one},
+		})
+	}
+	require.Len(t, families, strings.Count(string(page), "\n| `")-len(labels), "all rows but those of labels")
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
 }
 
 var update = flag.Bool("update", false, "write the generated files")

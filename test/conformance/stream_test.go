@@ -196,6 +196,7 @@ func TestStream_ResumesStrictlyAfterTheLastEvent(t *testing.T) {
 	for last := range len(events) - 1 {
 		got := ids(frames(t, c, id, "?streamMode=debug", "Last-Event-ID", strconv.Itoa(last)))
 		require.Len(t, got, len(events)-1-last, "after %d", last)
+		require.Equal(t, got, ids(frames(t, c, id, "?streamMode=debug", "Last-Event-ID", fmt.Sprintf("%020d", last))), "zeros before it change nothing")
 	}
 }
 
@@ -243,6 +244,8 @@ func TestStream_RejectsAPositionBeyondTheEnd(t *testing.T) {
 	}
 	a := do(t, c, http.MethodGet, "/v1/runs/"+ended+"/events", "", "Accept", "text/event-stream", "Last-Event-ID", "1000")
 	require.Contains(t, string(a.Body), "Last-Event-ID 1000 is beyond the run's last event, "+strconv.Itoa(len(events)-1))
+	a = do(t, c, http.MethodGet, "/v1/runs/"+ended+"/events", "", "Accept", "text/event-stream", "Last-Event-ID", "99999999999999999999")
+	require.Contains(t, string(a.Body), "Last-Event-ID is beyond the run's last event, "+strconv.Itoa(len(events)-1), "no other number is named")
 }
 
 func TestStream_BuffersIntoBatches(t *testing.T) {
@@ -310,6 +313,12 @@ func TestStream_RejectsUnsupportedRequests(t *testing.T) {
 		{"", "x", "validation_error"},
 		{"", "-1", "validation_error"},
 		{"", "1.0", "validation_error"},
+		{"", "-0", "validation_error"},
+		{"", "+1", "validation_error"},
+		{"", "1e3", "validation_error"},
+		{"", "0x1", "validation_error"},
+		{"", "1,2", "validation_error"},
+		{"", "-99999999999999999999", "validation_error"},
 	} {
 		for _, accept := range []string{"text/event-stream", "application/json"} {
 			headers := []string{"Accept", accept}

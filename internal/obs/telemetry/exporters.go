@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -116,11 +117,26 @@ func (t *target) client() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one, unless a dependency replaces it
 	transport.TLSClientConfig = t.tls
 	*t.closers = append(*t.closers, transport.CloseIdleConnections)
-	c := &http.Client{Transport: transport, Timeout: t.timeout}
+	c := &http.Client{Transport: exact{transport, t.url}, Timeout: t.timeout}
 	if t.protocol == HTTPJSON {
-		c.Transport = jsonTransport{transport, t.signal}
+		c.Transport = jsonTransport{c.Transport, t.signal}
 	}
 	return c
+}
+
+// exact sends requests to a URL as it was given: exporters decode its path and drop a slash at its end.
+type exact struct {
+	next http.RoundTripper
+	url  *url.URL
+}
+
+// RoundTrip sends a request. A redirect keeps its own URL.
+func (t exact) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Response == nil {
+		r = r.Clone(r.Context())
+		r.URL = t.url
+	}
+	return t.next.RoundTrip(r)
 }
 
 // metricExporter logs export errors, as spanExporter does.

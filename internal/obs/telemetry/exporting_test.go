@@ -143,9 +143,9 @@ func (s logsService) Export(ctx context.Context, _ *logspb.ExportLogsServiceRequ
 	return &logspb.ExportLogsServiceResponse{}, nil
 }
 
-func serveGRPC(t *testing.T) (*collector, string) {
+func serveGRPC(t *testing.T, network, address string) (*collector, string) {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	lis, err := net.Listen(network, address)
 	require.NoError(t, err)
 	c := &collector{received: map[string]int{}}
 	srv := grpc.NewServer()
@@ -162,10 +162,16 @@ func TestExport_SendsAllSignalsOverGRPC(t *testing.T) {
 	for name, endpoint := range map[string][]string{
 		"URL":       {"OTEL_EXPORTER_OTLP_ENDPOINT=http://"},
 		"HOST:PORT": {"OTEL_EXPORTER_OTLP_INSECURE=true", "OTEL_EXPORTER_OTLP_ENDPOINT="},
+		"DNS":       {"OTEL_EXPORTER_OTLP_INSECURE=true", "OTEL_EXPORTER_OTLP_ENDPOINT=dns:///"},
+		"socket":    {"OTEL_EXPORTER_OTLP_INSECURE=true", "OTEL_EXPORTER_OTLP_ENDPOINT=unix://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, addr := serveGRPC(t)
+			network, address := "tcp", "127.0.0.1:0"
+			if name == "socket" {
+				network, address = "unix", filepath.Join(t.TempDir(), "s")
+			}
+			c, addr := serveGRPC(t, network, address)
 			endpoint[len(endpoint)-1] += addr
 			x, warnings := open(t, telemetry.Flags{DefaultRatio: 1}, append(endpoint,
 				"OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_EXPORTER_OTLP_HEADERS=api-key=k", "OTEL_EXPORTER_OTLP_COMPRESSION=gzip")...)
@@ -196,7 +202,7 @@ func TestExport_ChecksTheCertificateOfTheCollector(t *testing.T) {
 	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
 	require.NoError(t, err)
 	ca, keyFile := write("ca.pem", "CERTIFICATE", cert.Certificate[0]), write("key.pem", "PRIVATE KEY", key)
-	env := []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + srv.URL, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=" + ca, "OTEL_EXPORTER_OTLP_CLIENT_KEY=" + keyFile}
+	env := []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + srv.URL + "/v1/traces", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE=" + ca, "OTEL_EXPORTER_OTLP_CLIENT_KEY=" + keyFile}
 
 	x, warnings := open(t, telemetry.Flags{DefaultRatio: 1}, env...)
 	exportAll(t, x)
@@ -289,5 +295,58 @@ func TestResource_IsOfTheVariablesElseOfTheService(t *testing.T) {
 	body := string(c.Bytes())
 	for _, name := range []string{"service.name", "service.version", "service.instance.id", "telemetry.sdk.name", "host.name"} {
 		require.Contains(t, body, name)
+	}
+}
+
+func TestResource_HasTheAttributesOfTheVariables(t *testing.T) {
+	t.Parallel()
+	c := otlp.New()
+	t.Cleanup(c.Close)
+	x, warnings := open(t, telemetry.Flags{DefaultRatio: 1}, "OTEL_EXPORTER_OTLP_ENDPOINT="+c.URL(),
+		"OTEL_RESOURCE_ATTRIBUTES=service.name=other, deployment.environment.name = a%2Cb%3D%C3%BC ,empty=,x=1=2,a%2Eb=dotted,", "OTEL_SERVICE_NAME=desk")
+	exportAll(t, x)
+	require.Empty(t, warnings.String())
+	require.Empty(t, c.Refused())
+	of := c.Resources()
+	require.Len(t, of, 3, "one of each signal")
+	for _, attributes := range of {
+		for name, want := range map[string]string{
+			"service.name": "desk", "deployment.environment.name": "a,b=ü", "empty": "", "x": "1=2", "a.b": "dotted",
+		} {
+			require.Contains(t, attributes, name)
+			require.Equal(t, want, attributes[name], name)
+		}
+	}
+}
+
+// An endpoint of a signal is used as it is, an endpoint of all signals is a prefix.
+func TestExport_RequestsTheURLAsItWasGiven(t *testing.T) {
+	t.Parallel()
+	paths := make(chan string, 3)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths <- r.RequestURI
+		if r.URL.Path == "/moved/" {
+			http.Redirect(w, r, "/here", http.StatusTemporaryRedirect)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	for given, want := range map[string][]string{
+		"/":            {"/"},
+		"/v1/traces":   {"/v1/traces"},
+		"/a%2Fb/in/":   {"/a%2Fb/in/"},
+		"/in//traces/": {"/in//traces/"},
+		"/moved/":      {"/moved/", "/here"},
+	} {
+		x, _ := open(t, telemetry.Flags{DefaultRatio: 1}, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT="+srv.URL+given)
+		exportAll(t, x)
+		for _, path := range want {
+			require.Equal(t, path, <-paths)
+		}
+		require.Empty(t, paths)
+	}
+	for _, given := range []string{"/otlp", "/otlp/"} {
+		x, _ := open(t, telemetry.Flags{DefaultRatio: 1, Endpoint: srv.URL + given}, "OTEL_METRICS_EXPORTER=none", "OTEL_LOGS_EXPORTER=none")
+		exportAll(t, x)
+		require.Equal(t, "/otlp/v1/traces", <-paths)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/contrib/propagators/autoprop"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -70,7 +71,10 @@ type Settings struct {
 	Warnings []string
 
 	traces, metrics, logs []target
-	sampler               sdktrace.Sampler
+	batches               batches
+	// resource are attributes of the process.
+	resource []attribute.KeyValue
+	sampler  sdktrace.Sampler
 	// logCount and logLength are the limits of all attributes, for log records; -1 if unset.
 	logCount, logLength int
 }
@@ -95,7 +99,9 @@ type target struct {
 	console  bool
 	protocol string
 	// url is complete for HTTP; for gRPC only its host is used.
-	url     *url.URL
+	url *url.URL
+	// address is an endpoint that gRPC resolves, instead of url.
+	address string
 	headers map[string]string
 	gzip    bool
 	timeout time.Duration
@@ -137,6 +143,8 @@ func Read(f Flags, environ []string) (Settings, error) {
 	s.readPropagators(v)
 	s.readContent(f, v)
 	s.readLogLimits(v)
+	s.readResource(v)
+	s.batches = v.readBatches()
 	v.checkRest()
 	for _, sig := range signals {
 		targets := s.readTargets(f, v, sig, exporters[sig])
@@ -261,7 +269,7 @@ func (s *Settings) readLogLimits(v *variables) {
 		if v.get(limit.own) != "" {
 			continue
 		}
-		if n, set := v.number(limit.all, 0); set {
+		if n, set := v.number(limit.all); set {
 			*limit.into = n
 		}
 	}

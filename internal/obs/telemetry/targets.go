@@ -42,7 +42,11 @@ func (s *Settings) readTarget(f Flags, v *variables, sig signal) target {
 	}
 	s.readEndpoint(f, v, &at)
 	if name, value := v.of(sig, "TIMEOUT"); value != "" {
-		at.timeout = v.milliseconds(name, value)
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 0 || n > maxNumber {
+			v.refuse(name, "%q: want milliseconds, an integer from 0 (no limit) to %d", value, maxNumber)
+		}
+		at.timeout = timeout(n)
 	}
 	switch name, value := v.of(sig, "COMPRESSION"); value {
 	case "gzip":
@@ -51,7 +55,7 @@ func (s *Settings) readTarget(f Flags, v *variables, sig signal) target {
 	default:
 		v.refuse(name, "%q: want gzip or none", value)
 	}
-	at.headers = s.readHeaders(v, sig)
+	at.headers = s.readHeaders(v, &at)
 	return at
 }
 
@@ -74,6 +78,12 @@ func (s *Settings) readEndpoint(f Flags, v *variables, at *target) {
 	}
 	insecureName, insecure := v.of(at.signal, "INSECURE")
 	plain := v.boolean(insecureName) && insecure != ""
+	if at.protocol == GRPC && isAddress(value) {
+		if at.address = value; !plain {
+			at.tls = readTLS(v, at.signal)
+		}
+		return
+	}
 	if at.protocol == GRPC && !strings.Contains(value, "://") { // HOST:PORT is valid for gRPC only
 		scheme := "https://"
 		if plain {
@@ -104,15 +114,42 @@ func (s *Settings) readEndpoint(f Flags, v *variables, at *target) {
 	if exported && at.protocol == GRPC && u.Port() == "4318" {
 		s.Warnings = append(s.Warnings, label+": port 4318 is the usual one of OTLP over HTTP, and the protocol is grpc; set --otlp-protocol http/protobuf, or use port 4317")
 	}
+	if exported && at.protocol != GRPC {
+		if w := warnOfPath(u.Path, at.signal, own); w != "" {
+			s.Warnings = append(s.Warnings, label+": "+w)
+		}
+	}
+	if u.Path == "" {
+		u.Path = "/" // JoinPath would make a relative path
+	}
 	if !own {
 		u = u.JoinPath(at.signal.path())
-	} else if u.Path == "" {
-		u.Path = "/"
 	}
 	at.url = u
 	at.tls = readTLS(v, at.signal)
 	if u.Scheme == "http" {
 		at.tls = nil
+	}
+}
+
+// isAddress reports whether gRPC resolves an endpoint by itself: a name of DNS, or a socket of this
+// machine.
+func isAddress(endpoint string) bool {
+	scheme, _, _ := strings.Cut(endpoint, ":")
+	return slices.Contains([]string{"dns", "unix", "unix-abstract"}, scheme)
+}
+
+// warnOfPath returns a warning of a path of an HTTP endpoint that a collector probably does not have.
+// own is true for the endpoint of one signal.
+func warnOfPath(path string, sig signal, own bool) string {
+	path = strings.TrimSuffix(path, "/")
+	switch {
+	case own && path == "":
+		return "the endpoint of a signal is used as it is; add " + sig.path() + " if the collector expects that"
+	case !own && slices.ContainsFunc(signals, func(s signal) bool { return strings.HasSuffix(path, s.path()) }):
+		return "the paths of the signals, such as " + traces.path() + ", are appended to this endpoint; give it without them"
+	default:
+		return ""
 	}
 }
 
@@ -128,6 +165,9 @@ func checkPort(u *url.URL) error {
 
 // dialTarget is the address for gRPC.
 func (t *target) dialTarget() string {
+	if t.address != "" {
+		return t.address
+	}
 	if t.url.Port() != "" {
 		return t.url.Host
 	}
@@ -139,8 +179,8 @@ func (t *target) dialTarget() string {
 }
 
 // readHeaders reads the headers of requests to a collector. Their values count as secrets.
-func (s *Settings) readHeaders(v *variables, sig signal) map[string]string {
-	name, value := v.of(sig, "HEADERS")
+func (s *Settings) readHeaders(v *variables, at *target) map[string]string {
+	name, value := v.of(at.signal, "HEADERS")
 	out := map[string]string{}
 	for i, pair := range strings.Split(value, ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -153,8 +193,8 @@ func (s *Settings) readHeaders(v *variables, sig signal) map[string]string {
 			raw = key // probably a part of a value that contains a comma
 		}
 		text, err := url.PathUnescape(strings.TrimSpace(text))
-		if !ok || err != nil || !httpguts.ValidHeaderFieldName(key) || !httpguts.ValidHeaderFieldValue(text) {
-			v.refuse(name, "header no. %d: want NAME=VALUE, with %%20 for a space and %%2C for a comma in a value", i+1)
+		if !ok || err != nil || !at.canSend(key, text) {
+			v.refuse(name, "header no. %d: want NAME=VALUE, with %%20 for a space and %%2C for a comma in a value%s", i+1, at.headerRule())
 			s.Secrets = append(s.Secrets, raw) // the process starts if the signal is not exported
 			continue
 		}
@@ -165,6 +205,23 @@ func (s *Settings) readHeaders(v *variables, sig signal) map[string]string {
 		}
 	}
 	return out
+}
+
+// canSend reports whether the protocol has such a header. gRPC refuses a whole call for the sake of one.
+func (t *target) canSend(name, value string) bool {
+	if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		return false
+	}
+	return t.protocol != GRPC ||
+		!strings.ContainsFunc(name, func(r rune) bool { return strings.ContainsRune("!#$%&'*+^`|~", r) }) &&
+			!strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+func (t *target) headerRule() string {
+	if t.protocol == GRPC {
+		return "; gRPC takes letters, digits, -, _ and . in names, and ASCII in values"
+	}
+	return ""
 }
 
 // readTLS reads the certificates of a signal.

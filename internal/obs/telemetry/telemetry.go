@@ -14,10 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/contrib/bridges/otelslog"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -59,32 +57,13 @@ func Open(ctx context.Context, s Settings, service string, log *slog.Logger) (*T
 		return t, nil
 	}
 	var err error
-	if t.resource, err = resourceOf(ctx, service); err != nil {
+	if t.resource, err = resourceOf(ctx, service, s.resource); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(t.openSpans(ctx), t.openMetrics(ctx), t.openLogs(ctx)); err != nil {
 		return nil, errors.Join(err, t.Close(ctx))
 	}
 	return t, nil
-}
-
-// resourceOf describes this process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over the
-// defaults.
-func resourceOf(ctx context.Context, service string) (*resource.Resource, error) {
-	r, err := resource.New(ctx,
-		resource.WithTelemetrySDK(),
-		resource.WithHost(),
-		resource.WithAttributes(
-			attribute.String("service.name", service),
-			attribute.String("service.version", version.Version),
-			attribute.String("service.instance.id", uuid.NewString()),
-		),
-		resource.WithFromEnv(),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", varResource, err)
-	}
-	return r, nil
 }
 
 func (t *Telemetry) openSpans(ctx context.Context) error {
@@ -94,7 +73,7 @@ func (t *Telemetry) openSpans(ctx context.Context) error {
 	}
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(t.resource)}
 	for _, x := range exporters {
-		options = append(options, sdktrace.WithBatcher(spanExporter{x, t.log}))
+		options = append(options, sdktrace.WithBatcher(spanExporter{x, t.log}, t.settings.batches.spans...))
 	}
 	t.Spans = tracing.New(tracing.Config{Sampler: t.settings.sampler, Content: t.settings.Content}, options...)
 	return nil
@@ -107,7 +86,7 @@ func (t *Telemetry) openLogs(ctx context.Context) error {
 	}
 	options := append(t.settings.logLimits(), sdklog.WithResource(t.resource))
 	for _, x := range exporters {
-		options = append(options, sdklog.WithProcessor(sdklog.NewBatchProcessor(logExporter{x, t.log})))
+		options = append(options, sdklog.WithProcessor(sdklog.NewBatchProcessor(logExporter{x, t.log}, t.settings.batches.logs...)))
 	}
 	t.logs = sdklog.NewLoggerProvider(options...)
 	return nil
@@ -151,9 +130,8 @@ func (t *Telemetry) ExportMetrics(from prometheus.Gatherer) {
 	}
 	options := []sdkmetric.Option{sdkmetric.WithResource(t.resource)}
 	for _, x := range t.metricExporters {
-		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(
-			metricExporter{x, t.log}, sdkmetric.WithProducer(newProducer(from)),
-		)))
+		reading := append([]sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(newProducer(from))}, t.settings.batches.metrics...)
+		options = append(options, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(metricExporter{x, t.log}, reading...)))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,33 +29,45 @@ const (
 	varLogCount     = "OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT"
 	varLogLength    = "OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT"
 	varExporterOTLP = "OTEL_EXPORTER_OTLP_"
+	varInterval     = "OTEL_METRIC_EXPORT_INTERVAL"
+	varWait         = "OTEL_METRIC_EXPORT_TIMEOUT"
 	varConfig       = "OTEL_CONFIG_FILE"
 	varConfigOld    = "OTEL_EXPERIMENTAL_CONFIG_FILE"
 )
 
-// counts are variables with a number, and the least valid one. The SDK reads them itself, apart from
-// those that a constant above names.
-var counts = map[string]int{
-	"OTEL_BSP_SCHEDULE_DELAY":                0,
-	"OTEL_BSP_EXPORT_TIMEOUT":                0,
-	"OTEL_BSP_MAX_QUEUE_SIZE":                1,
-	"OTEL_BSP_MAX_EXPORT_BATCH_SIZE":         1,
-	"OTEL_BLRP_SCHEDULE_DELAY":               0,
-	"OTEL_BLRP_EXPORT_TIMEOUT":               0,
-	"OTEL_BLRP_MAX_QUEUE_SIZE":               1,
-	"OTEL_BLRP_MAX_EXPORT_BATCH_SIZE":        1,
-	"OTEL_METRIC_EXPORT_INTERVAL":            1,
-	"OTEL_METRIC_EXPORT_TIMEOUT":             1,
-	varLimitCount:                            0,
-	varLimitLength:                           0,
-	"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT":        0,
-	"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": 0,
-	"OTEL_SPAN_EVENT_COUNT_LIMIT":            0,
-	"OTEL_SPAN_LINK_COUNT_LIMIT":             0,
-	"OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT":       0,
-	"OTEL_LINK_ATTRIBUTE_COUNT_LIMIT":        0,
-	varLogCount:                              0,
-	varLogLength:                             0,
+// bounds are those of valid numbers.
+type bounds struct{ least, most int }
+
+const (
+	// maxNumber is the largest number that the specification wants to be supported.
+	maxNumber = math.MaxInt32
+	// maxQueue limits queues and batches: the SDK reserves their memory at the start.
+	maxQueue = 1 << 20
+)
+
+// counts are variables with a number, and its bounds. The SDK reads them itself, apart from those that
+// a constant above names, and those of batches.
+var counts = map[string]bounds{
+	"OTEL_BSP_SCHEDULE_DELAY":                {0, maxNumber},
+	"OTEL_BSP_EXPORT_TIMEOUT":                {0, maxNumber},
+	"OTEL_BSP_MAX_QUEUE_SIZE":                {1, maxQueue},
+	"OTEL_BSP_MAX_EXPORT_BATCH_SIZE":         {1, maxQueue},
+	"OTEL_BLRP_SCHEDULE_DELAY":               {0, maxNumber},
+	"OTEL_BLRP_EXPORT_TIMEOUT":               {0, maxNumber},
+	"OTEL_BLRP_MAX_QUEUE_SIZE":               {1, maxQueue},
+	"OTEL_BLRP_MAX_EXPORT_BATCH_SIZE":        {1, maxQueue},
+	varInterval:                              {1, maxNumber},
+	varWait:                                  {0, maxNumber},
+	varLimitCount:                            {0, maxNumber},
+	varLimitLength:                           {0, maxNumber},
+	"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT":        {0, maxNumber},
+	"OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT": {0, maxNumber},
+	"OTEL_SPAN_EVENT_COUNT_LIMIT":            {0, maxNumber},
+	"OTEL_SPAN_LINK_COUNT_LIMIT":             {0, maxNumber},
+	"OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT":       {0, maxNumber},
+	"OTEL_LINK_ATTRIBUTE_COUNT_LIMIT":        {0, maxNumber},
+	varLogCount:                              {0, maxNumber},
+	varLogLength:                             {0, maxNumber},
 }
 
 // choices are variables with one of some supported values, the default first.
@@ -72,6 +84,14 @@ var unsupported = map[string][]string{
 	varTemporality: {"delta", "lowmemory"},
 	varAggregation: {"base2_exponential_bucket_histogram"},
 	varContent:     {"event_only"},
+}
+
+// elsewhere are variables of the specification that have no effect, and the setting to use instead.
+var elsewhere = map[string]string{
+	"OTEL_LOG_LEVEL":                "--log-level",
+	"OTEL_EXPORTER_PROMETHEUS_HOST": "--metrics-addr",
+	"OTEL_EXPORTER_PROMETHEUS_PORT": "--metrics-addr",
+	"OTEL_EXPORTER_ZIPKIN_ENDPOINT": varExporterOTLP + "TRACES_ENDPOINT",
 }
 
 // prefixes are those of variables that do not apply to all signals.
@@ -213,52 +233,47 @@ func list(of []string) string {
 	return strings.Join(of[:len(of)-1], ", ") + " or " + of[len(of)-1]
 }
 
-func (v *variables) number(name string, least int) (n int, set bool) {
+// number returns a variable of counts.
+func (v *variables) number(name string) (n int, set bool) {
 	value := v.get(name)
 	if value == "" {
 		return 0, false
 	}
+	within := counts[name]
 	n, err := strconv.Atoi(value)
-	if err != nil || n < least {
-		v.refuse(name, "%q: want an integer of at least %d", value, least)
+	if err != nil || n < within.least || n > within.most {
+		v.refuse(name, "%q: want an integer from %d to %d", value, within.least, within.most)
 		return 0, false
 	}
 	return n, true
 }
 
-// milliseconds returns a duration; 0 if the variable is unset.
-func (v *variables) milliseconds(name, value string) time.Duration {
-	if value == "" {
-		return 0
+// timeout returns a time limit. 0 means no limit: the longest of the specification is used.
+func timeout(milliseconds int) time.Duration {
+	if milliseconds == 0 {
+		milliseconds = maxNumber
 	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 {
-		v.refuse(name, "%q: want milliseconds, an integer of at least 1", value)
-		return 0
-	}
-	return time.Duration(n) * time.Millisecond
+	return time.Duration(milliseconds) * time.Millisecond
 }
 
 // checkRest checks what the SDK reads itself, and would ignore if invalid.
 func (v *variables) checkRest() {
-	for name, least := range counts {
-		v.number(name, least)
+	for name := range counts {
+		v.number(name)
 	}
 	for name, allowed := range choices {
 		v.choice(name, allowed...)
 	}
 	for _, prefix := range []string{"OTEL_BSP_", "OTEL_BLRP_"} {
-		const queue, batch = "MAX_QUEUE_SIZE", "MAX_EXPORT_BATCH_SIZE"
-		q, hasQueue := v.number(prefix+queue, 1)
-		b, hasBatch := v.number(prefix+batch, 1)
+		q, hasQueue := v.number(prefix + queueSize)
+		b, hasBatch := v.number(prefix + batchSize)
 		if hasQueue && hasBatch && b > q {
-			v.refuse(prefix+batch, "%d: want at most %s%s, which is %d", b, prefix, queue, q)
+			v.refuse(prefix+batchSize, "%d: want at most %s%s, which is %d", b, prefix, queueSize, q)
 		}
 	}
-	for pair := range strings.SplitSeq(v.get(varResource), ",") {
-		if key, value, ok := strings.Cut(pair, "="); strings.TrimSpace(pair) != "" && (!ok || strings.TrimSpace(key) == "" || !escaped(value)) {
-			v.refuse(varResource, "want KEY=VALUE,KEY=VALUE, with %%2C for a comma in a value")
-			break
+	for name, other := range elsewhere {
+		if v.get(name) != "" && !v.disabled {
+			v.warnings = append(v.warnings, fmt.Sprintf("environment %s has no effect; use %s", name, other))
 		}
 	}
 	for _, name := range []string{varConfig, varConfigOld} {
@@ -266,11 +281,6 @@ func (v *variables) checkRest() {
 			v.replace(name, "a configuration file of OpenTelemetry", "variables and flags")
 		}
 	}
-}
-
-func escaped(value string) bool {
-	_, err := url.PathUnescape(value)
-	return err == nil
 }
 
 // err returns all errors, joined, in a fixed order. The same value can be read twice.
@@ -307,7 +317,7 @@ func misspelled(environ []string) []string {
 	all := known()
 	for _, pair := range environ {
 		name, _, _ := strings.Cut(pair, "=")
-		if !strings.HasPrefix(name, "OTEL_") || slices.Contains(all, name) {
+		if !strings.HasPrefix(name, "OTEL_") || slices.Contains(all, name) || elsewhere[name] != "" {
 			continue
 		}
 		for _, k := range all {

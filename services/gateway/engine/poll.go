@@ -51,7 +51,11 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 		out.LastEventSeq = e.GetSequence()
 	}
 	if after > res.GetHead() {
-		out.Notice = new(beyondEnd("lastSequence", int64(after), res.GetHead()))
+		name, given := "lastSequence", req.GetLastSequence()
+		if req.LastSequence == nil {
+			name, given = "since", req.GetSince()
+		}
+		out.Notice = new(beyondEnd(name, given, res.GetHead()))
 	}
 	out.IsTerminal = wire.Status(res.GetStatus()).Terminal()
 	out.IsComplete = out.IsTerminal && out.GetLastEventSeq() >= res.GetHead()
@@ -60,7 +64,10 @@ func (s *Service) PollRunEvents(ctx context.Context, req *hostv1.PollRunEventsRe
 
 // beyondEnd says that a cursor is none of the run: it is of another run, or of another host.
 func beyondEnd(name string, cursor int64, head int32) string {
-	return fmt.Sprintf("%s %d is beyond the run's last event, %d; continue from there", name, cursor, head)
+	if cursor < 1<<62-1 { // that of a Last-Event-ID with too many digits
+		name += " " + strconv.FormatInt(cursor, 10)
+	}
+	return fmt.Sprintf("%s is beyond the run's last event, %d; continue from there", name, head)
 }
 
 func pollParams(req *hostv1.PollRunEventsRequest) (after, wait, limit int32, err error) {

@@ -42,6 +42,7 @@ type Collector struct {
 	spans   []Span
 	metrics map[string]string
 	logs    []string
+	sources []map[string]any
 	headers http.Header
 	bytes   []byte
 	types   map[string]int
@@ -84,6 +85,13 @@ func (c *Collector) Logs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.logs)
+}
+
+// Resources returns the attributes of the process in each request so far, except in spans in JSON.
+func (c *Collector) Resources() []map[string]any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.sources)
 }
 
 // Headers returns the headers of the last request.
@@ -141,7 +149,9 @@ func (c *Collector) take(w http.ResponseWriter, r *http.Request) {
 	case kind == "application/json":
 		spans, err = fromJSON(body)
 	default:
-		spans, err = fromProto(body)
+		var source map[string]any
+		spans, source, err = fromProto(body)
+		c.sources = append(c.sources, source)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -185,6 +195,7 @@ func (c *Collector) keep(signal, kind string, body []byte) error {
 		return err
 	}
 	for _, rm := range metrics.GetResourceMetrics() {
+		c.sources = append(c.sources, attributes(rm.GetResource().GetAttributes()))
 		for _, sm := range rm.GetScopeMetrics() {
 			for _, m := range sm.GetMetrics() {
 				c.metrics[m.GetName()] = m.GetUnit()
@@ -192,6 +203,7 @@ func (c *Collector) keep(signal, kind string, body []byte) error {
 		}
 	}
 	for _, rl := range logs.GetResourceLogs() {
+		c.sources = append(c.sources, attributes(rl.GetResource().GetAttributes()))
 		for _, sl := range rl.GetScopeLogs() {
 			for _, l := range sl.GetLogRecords() {
 				c.logs = append(c.logs, l.GetBody().GetStringValue())
@@ -204,14 +216,14 @@ func (c *Collector) keep(signal, kind string, body []byte) error {
 // unmarshalJSON reads JSON. Ids in hex are read as bytes of twice the length, which no test looks at.
 func unmarshalJSON(body []byte, msg proto.Message) error { return protojson.Unmarshal(body, msg) }
 
-func fromProto(body []byte) ([]Span, error) {
+func fromProto(body []byte) (out []Span, source map[string]any, _ error) {
 	var req collectorpb.ExportTraceServiceRequest
 	if err := proto.Unmarshal(body, &req); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var out []Span
 	for _, rs := range req.GetResourceSpans() {
-		service, _ := attributes(rs.GetResource().GetAttributes())["service.name"].(string)
+		source = attributes(rs.GetResource().GetAttributes())
+		service, _ := source["service.name"].(string)
 		for _, ss := range rs.GetScopeSpans() {
 			for _, s := range ss.GetSpans() {
 				span := Span{
@@ -226,7 +238,7 @@ func fromProto(body []byte) ([]Span, error) {
 			}
 		}
 	}
-	return out, nil
+	return out, source, nil
 }
 
 func attributes(list []*commonpb.KeyValue) map[string]any {

@@ -164,6 +164,8 @@ func (e *exchange) failure(err error, n *outbound.Note) *wire.NodeError {
 		}
 	case isOffers:
 		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: peer.Name + ": " + offers.Error()}
+	case errors.Is(err, errCard):
+		return &wire.NodeError{Code: string(fault.CapabilityNotProvided), Message: peer.Name + ": " + errCard.Error()}
 	}
 	for kind, retryable := range refusals {
 		if errors.Is(err, kind) {

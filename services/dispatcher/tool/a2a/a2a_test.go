@@ -181,7 +181,13 @@ func TestRun_TellsWhyAnAgentCannotBeAsked(t *testing.T) {
 		},
 		"no card": {
 			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hush)) },
-			"service_unavailable", "could not be asked", true,
+			"capability_not_provided", "its card is no JSON object with the members of A2A 1.0 or 0.3; this host speaks", false,
+		},
+		"a version that is a number": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(`{"url":"/","protocolVersion":0.3}`))
+			},
+			"capability_not_provided", "its card is no JSON object", false,
 		},
 		"no method": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {

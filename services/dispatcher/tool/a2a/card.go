@@ -20,6 +20,9 @@ var spoken = map[string]a2a.ProtocolVersion{"1": a2a.Version, "0": a2av0.Version
 
 const spokenText = "this host speaks A2A 1.0 and 0.3 over JSON-RPC"
 
+// errCard means that an agent's card cannot be read. It is no failure of the connection.
+var errCard = errors.New("its card is no JSON object with the members of A2A 1.0 or 0.3; " + spokenText)
+
 // parseCard reads the endpoints of a card of either version, and nothing else: what the host does
 // not use cannot make a card invalid.
 func parseCard(doc []byte) (*a2a.AgentCard, error) {
@@ -39,7 +42,7 @@ func parseCard(doc []byte) (*a2a.AgentCard, error) {
 		Additional []endpoint            `json:"additionalInterfaces"`
 	}
 	if err := json.Unmarshal(doc, &card); err != nil {
-		return nil, errors.New("the card is no JSON object of its version")
+		return nil, errCard
 	}
 	out := &a2a.AgentCard{}
 	for _, e := range card.Interfaces {
@@ -80,7 +83,7 @@ func endpoint(card *a2a.AgentCard, base *url.URL) (*a2a.AgentInterface, error) {
 			continue
 		}
 		u, err := url.Parse(offer.URL)
-		if err != nil || u.User != nil || u.Scheme != base.Scheme || !strings.EqualFold(u.Host, base.Host) {
+		if err != nil || u.User != nil || !outbound.SameHost(u, base) {
 			elsewhere = true
 			continue
 		}

@@ -70,6 +70,9 @@ func (c *calls) begin(ctx context.Context, limit time.Duration) (_ context.Conte
 // notify passes on a report. It does not block.
 func (c *calls) notify(p *mcp.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
+	if n, ok := p.ProgressToken.(float64); ok { // of a server that reads digits as a number
+		token = strconv.FormatFloat(n, 'f', -1, 64)
+	}
 	c.mu.Lock()
 	one := c.open[token]
 	c.mu.Unlock()

@@ -294,6 +294,20 @@ func TestRun_RecordsProgress(t *testing.T) {
 		`{"progressToken":$TOKEN,"progress":2,"total":5,"message":"` + hush + `"}`,
 		`{"progressToken":$TOKEN,"progress":3,"total":5}`,
 	}
+	recordsProgress(t, s)
+}
+
+// Some servers return the digits of a token as a number.
+func TestRun_RecordsProgressOfATokenThatIsANumber(t *testing.T) {
+	t.Parallel()
+	s := newRaw(t, `{"content":[{"type":"text","text":"hi"}]}`, definition("t", ""))
+	s.stream, s.hold = true, make(chan struct{})
+	s.progress = []string{`{"progressToken":null,"progress":9}`, `{"progressToken":1.5,"progress":9}`, `{"progressToken":1,"progress":2,"total":5}`}
+	recordsProgress(t, s)
+}
+
+func recordsProgress(t *testing.T, s *raw) {
+	t.Helper()
 	j := newJournal()
 	done := make(chan model.Result, 1)
 	r := runner(t, s.URL)

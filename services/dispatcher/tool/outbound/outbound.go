@@ -4,6 +4,7 @@ package outbound
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,15 @@ func ParseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
+// SameHost reports whether two addresses have the same scheme, host and port. The port may be implied.
+func SameHost(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
+}
+
+func port(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+}
+
 type transport struct {
 	cfg  Config
 	next *http.Transport
@@ -90,7 +100,7 @@ func (g transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := replayguard.Check(r.Context()); err != nil {
 		return nil, err
 	}
-	if r.URL.Scheme != g.cfg.Base.Scheme || !strings.EqualFold(r.URL.Host, g.cfg.Base.Host) {
+	if !SameHost(r.URL, g.cfg.Base) {
 		return nil, ErrOtherHost
 	}
 	if g.cfg.Token != "" {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,28 @@ func TestClient_ReachesTheNamedHostAlone(t *testing.T) {
 		_, err := get(t, t.Context(), c, url)
 		require.ErrorIs(t, err, outbound.ErrOtherHost, url)
 		require.NotContains(t, err.Error(), "hush")
+	}
+}
+
+// An agent's card may write the port that the operator's URL implies.
+func TestSameHost_KnowsImpliedPorts(t *testing.T) {
+	t.Parallel()
+	for pair, want := range map[[2]string]bool{
+		{"https://desk.example/a", "https://Desk.Example:443/b"}: true,
+		{"http://desk.example:80", "http://desk.example"}:        true,
+		{"http://[::1]", "http://[::1]:80"}:                      true,
+		{"https://desk.example", "https://desk.example:80"}:      false,
+		{"https://desk.example", "http://desk.example:443"}:      false,
+		{"http://desk.example:8080", "http://desk.example"}:      false,
+		{"http://desk.example", "http://desk.example.evil"}:      false,
+		{"http://desk.example", "/rpc"}:                          false,
+	} {
+		a, err := url.Parse(pair[0])
+		require.NoError(t, err)
+		b, err := url.Parse(pair[1])
+		require.NoError(t, err)
+		require.Equal(t, want, outbound.SameHost(a, b), "%v", pair)
+		require.Equal(t, want, outbound.SameHost(b, a), "%v", pair)
 	}
 }
 
