@@ -71,7 +71,7 @@ func askKinds(t *testing.T, v projection.Vendor, schema, config string, n int, a
 	j := &journal{accept: acceptAll}
 	res := loop.Run(t.Context(), model.Task{
 		Tenant: "acme", RunID: "run_1", TypeID: node.TypeCallPrompt,
-		Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"Go.",` + config + `"envelopeContract":{"accepts":[` + strings.Join(names, ",") + `]}}`)},
+		Input: node.Input{NodeID: "n", Config: json.RawMessage(`{"prompt":"Go.","expectsStreaming":false,` + config + `"envelopeContract":{"accepts":[` + strings.Join(names, ",") + `]}}`)},
 	}, j)
 	return rig{journal: j, spy: s, result: res}
 }
