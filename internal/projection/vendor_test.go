@@ -280,7 +280,9 @@ func TestCompile_KeepsTheLimitOfUnions(t *testing.T) {
 	}
 	// Unions of the schema itself leave less room.
 	source := `{"type":"object","additionalProperties":false,"required":["u"],"properties":{"u":{"type":["string","integer"]},` +
-		listed(30, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"object","properties":{"q":{"type":"null"}}}`, i) }) + `}}`
+		listed(30, func(i int) string {
+			return fmt.Sprintf(`"p%d":{"type":"object","properties":{"q":{"type":"null"}}}`, i)
+		}) + `}}`
 	p := project(t, source, projection.Anthropic)
 	require.Equal(t, 15, strings.Count(string(p.Schema()), `["object","null"]`))
 	roundTrip(t, p, `{"u":1,"p0":{"q":null},"p29":{"q":null}}`)

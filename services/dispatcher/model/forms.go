@@ -126,8 +126,8 @@ func (e *emission) recordForm(ctx context.Context, a answer) *Result {
 	err := e.journal.Record(ctx, draft(wire.EventLogAppended, e.task.Input.NodeID, wire.Trusted, discardedPayload{
 		Level:   "warn",
 		Message: message,
-		NodeID: e.task.Input.NodeID,
-		Fields: map[string]any{"reason": wire.ReasonSchemaForm, "schemaForm": a.form.Name(), "refused": refused},
+		NodeID:  e.task.Input.NodeID,
+		Fields:  map[string]any{"reason": wire.ReasonSchemaForm, "schemaForm": a.form.Name(), "refused": refused},
 	}))
 	if err != nil {
 		return &Result{Interrupted: err}
