@@ -105,7 +105,7 @@ func TestProvider_IsStrictAsOpenAI(t *testing.T) {
 	for dialect, want := range map[compat.Dialect]projection.Vendor{
 		compat.DialectCompatible: projection.AsWritten, compat.DialectOpenAI: projection.OpenAI, compat.DialectAzure: projection.Azure,
 	} {
-		var strict provider.Strict = dialectRig(t, dialect, nil)
+		var strict provider.Strict = dialectRig(t, dialect, func(c *compat.Config) { c.Dialect = dialect })
 		require.Equal(t, want, strict.Dialect("m"))
 		if dialect == compat.DialectOpenAI {
 			want = projection.Tuned
