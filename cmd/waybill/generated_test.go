@@ -42,7 +42,7 @@ var explained = map[string]string{
 	"a2a-agent": "tools.md", "api-key": "waiting.md#approvers", "asset-keys": "media.md#keys", "audit": "audit.md", "audit-key-file": "audit.md",
 	"credentials": "models.md#keys-of-tenants", "default-model": "models.md#which-model-is-asked", "durability": "operations.md#durability",
 	"hide-fallback": "models.md#the-gate", "idempotent-tool": "tools.md#calls-with-an-unknown-outcome", "interrupt-keys": "waiting.md#tokens", "kind-lint": "kinds.md", "kinds": "kinds.md#add-one", "lease": "operations.md#the-lease",
-	"max-handed-out": "scaling.md#delivered-runs", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "models.md#the-catalogue",
+	"max-handed-out": "scaling.md#delivered-runs", "max-inline-media-bytes": "media.md", "mcp-server": "tools.md", "metrics-addr": "operations.md#health-and-metrics", "models": "catalogue.md",
 	"nats-addr": "operations.md#reading-events-over-nats", "otlp-endpoint": "telemetry.md", "packs": "kinds.md#packs", "postgres-url-file": "operations.md#a-read-model-in-postgresql",
 	"prompts": "prompts.md", "provider": "models.md#vendors-and-their-keys", "provider-policies": "models.md#model-policies", "provider-settings": "providers.md#describe-a-server", "redact-shapes": "redaction.md",
 	"max-requests": "operations.md#too-much-load", "max-starts": "operations.md#too-much-load", "start-delay": "operations.md#too-much-load", "max-queue-wait": "operations.md#too-much-load", "tenant-limits": "fair-shares.md#limits-of-tenants", "tool-limits": "fair-shares.md#limits-of-tools-and-agents", "max-runs": "fair-shares.md",

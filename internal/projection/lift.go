@@ -6,7 +6,7 @@ import (
 )
 
 // Lift converts a value of the schema to an answer under the projection, for examples in a prompt
-// and for a model's earlier turns. Absent members become null, in the order of the projection.
+// and for a model's earlier turns. Absent members become null if the projection requires them, in its order.
 // Restore reverses it. Lift does not validate, but returns an *AnswerError for a value that the
 // projection cannot express, such as one with members that a schema without additionalProperties
 // does not name.
@@ -125,6 +125,7 @@ func (n *node) liftObject(v *value) (*value, *AnswerError) {
 			out.fields = append(out.fields, field{m.sent, lifted})
 		case m.required:
 			return nil, (&AnswerError{Reason: "a required member is missing"}).under(m.name)
+		case m.left:
 		default:
 			out.fields = append(out.fields, field{m.sent, null})
 		}
@@ -147,6 +148,9 @@ func (n *node) liftOthers(out, others *value) (*value, *AnswerError) {
 		return out, nil
 	}
 	rest := &value{kind: nulls, plain: "null"}
+	if len(others.fields) == 0 && n.restLeft {
+		return out, nil
+	}
 	if len(others.fields) > 0 {
 		var err *AnswerError
 		if rest, err = n.rest.lift(others); err != nil {

@@ -8,8 +8,7 @@ import (
 // limits checks the vendor's limits of a whole schema.
 func (l *linter) limits(root *value) {
 	d := l.dialect
-	var c count
-	c.schema(root, 0)
+	c := root.count()
 	for _, limit := range []struct {
 		most, have int
 		at, rule   string
@@ -50,6 +49,15 @@ type enumCount struct {
 	at           string
 	values, text int
 }
+
+func (v *value) count() count {
+	var c count
+	c.schema(v, 0)
+	return c
+}
+
+// countOf measures a schema document.
+func countOf(doc []byte) count { return read(doc).count() }
 
 // schema counts a schema inside a number of objects.
 func (c *count) schema(s *value, depth int) {

@@ -39,6 +39,8 @@ type node struct {
 	members []member
 	rest    *node
 	restAs  string
+	// restLeft means that the member of the rest is optional in the projection.
+	restLeft bool
 	// byName finds members by their name in the schema, bySent by that in an answer.
 	byName, bySent map[string]int
 	// key and item belong to entries.
@@ -68,6 +70,8 @@ type member struct {
 
 	node     *node
 	required bool
+	// left means that the member is optional in the projection, too.
+	left bool
 }
 
 // newMember returns a required member that is sent under its own name.

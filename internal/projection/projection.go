@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/protocol/schema"
@@ -67,6 +68,7 @@ func project(source json.RawMessage, d Dialect) (*Projection, []Problem) {
 	if len(b.problems) > 0 {
 		return nil, b.sorted(b.problems)
 	}
+	b.rewrites = slices.DeleteFunc(b.rewrites, func(r Problem) bool { return r.Rule == RewriteNull && w.left[r.Path] })
 	p.schema, p.rewrites = w.out, b.sorted(b.rewrites)
 	mark(p.root)
 	return p, nil

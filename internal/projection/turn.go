@@ -1,9 +1,6 @@
 package projection
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "encoding/json"
 
 // TurnKind is an envelope kind that a turn can contain.
 type TurnKind struct {
@@ -30,15 +27,18 @@ const rendering = `{"type":"object","description":"How to show the payload. Leav
 func Turn(kinds []TurnKind) json.RawMessage {
 	var branches []*value
 	defs := &value{kind: objects}
+	taken := map[string]bool{}
 	for _, k := range kinds {
-		payload := read(k.Schema)
+		payload := readSchema(k.Schema)
 		payload.withhold(k.Without)
-		at := strings.ReplaceAll(k.Name, ".", "_")
-		if payload.nested() {
-			payload.below("#/$defs/" + at)
+		switch {
+		case payload.nested():
+			at := plainName(k.Name, taken)
+			taken[at] = true
+			payload.embed("#/$defs/" + at)
 			defs.fields = append(defs.fields, field{at, payload})
 			payload = object(field{"$ref", text("#/$defs/" + at)})
-		} else {
+		case payload.kind == objects:
 			payload = payload.without("$schema", "$id")
 		}
 		members := object(
@@ -68,28 +68,17 @@ func (v *value) withhold(names []string) {
 	v.schemas(func(c *value, _, _ string, _ bool) { c.withhold(names) })
 }
 
-// nested reports whether a schema refers to itself or to parts of itself.
+// nested reports whether a schema refers to itself or to parts of itself, or names parts of itself.
 func (v *value) nested() bool {
-	if v.get("$ref") != nil || v.get("$defs") != nil || v.get("definitions") != nil || v.get("$anchor") != nil {
-		return true
-	}
-	found := false
-	v.schemas(func(c *value, _, _ string, _ bool) { found = found || c.nested() })
-	return found
-}
-
-// below makes a schema document a part of another one: its references lead to where it is now.
-func (v *value) below(at string) {
-	if v.kind != objects {
-		return
-	}
-	*v = *v.without("$schema", "$id")
 	for _, f := range v.fields {
-		if f.name == "$ref" && (f.value.plain == "#" || strings.HasPrefix(f.value.plain, "#/")) {
-			f.value.plain = at + f.value.plain[1:]
+		switch f.name {
+		case "$ref", "$dynamicRef", "$defs", "definitions", "$anchor", "$dynamicAnchor":
+			return true
 		}
 	}
-	v.schemas(func(c *value, _, _ string, _ bool) { c.below(at) })
+	found := false
+	v.schemas(func(c *value, _, _ string, _ bool) { found = found || c.get("$id") != nil || c.nested() })
+	return found
 }
 
 func text(s string) *value { return &value{kind: strs, plain: s} }

@@ -64,3 +64,42 @@ func TestTurn_ProjectsForEachVendor(t *testing.T) {
 		require.JSONEq(t, want, string(restored), v)
 	}
 }
+
+// Kinds are parts of one document. Their names, ids and anchors may clash there.
+func TestTurn_KeepsTheReferencesOfEachKindApart(t *testing.T) {
+	t.Parallel()
+	of := func(typ string) string {
+		return `"type":"object","additionalProperties":false,"required":["v"],"properties":{"v":{"$ref":"#v"},"w":{"$ref":"#/$defs/a~1b%20%25"},"x":{"$ref":"part"},"y":{"$ref":"part#inner"},"z":{"$dynamicRef":"#d"}},
+			"$defs":{"a/b %":{"type":"` + typ + `"},"v":{"$anchor":"v","type":"` + typ + `"},"d":{"$dynamicAnchor":"d","type":"` + typ + `"},
+			"part":{"$id":"part","type":"array","items":{"$ref":"#/$defs/one"},"$defs":{"one":{"$anchor":"inner","type":"` + typ + `"}}}}`
+	}
+	kinds := []projection.TurnKind{
+		{Name: "vendor.x.a_b", Schema: json.RawMessage(`{"$id":"https://x.test/a",` + of("string") + `}`)},
+		{Name: "vendor.x.a.b", Schema: json.RawMessage(`{"$id":"https://x.test/b",` + of("integer") + `}`)},
+		{Name: "vendor.x.a-b", Schema: json.RawMessage(`{"$id":"https://x.test/c","type":"object","additionalProperties":false,"required":["v"],
+			"properties":{"v":{"$ref":"https://x.test/c#/$defs/v"},"w":{"$ref":"c"}},"$defs":{"v":{"type":"boolean"}}}`)},
+		{Name: "vendor.x.any", Schema: json.RawMessage(`true`)},
+	}
+	source := projection.Turn(kinds)
+	s, err := schema.Compile("turn", source)
+	require.NoError(t, err, "%s", source)
+	for doc, valid := range map[string]bool{
+		`{"type":"vendor.x.a_b","payload":{"v":"s","w":"s","x":["s"],"y":"s","z":"s"}}`: true,
+		`{"type":"vendor.x.a.b","payload":{"v":1,"w":1,"x":[1],"y":1,"z":1}}`:           true,
+		`{"type":"vendor.x.a_b","payload":{"v":1}}`:                                     false,
+		`{"type":"vendor.x.a.b","payload":{"v":1,"w":"s"}}`:                             false,
+		`{"type":"vendor.x.a_b","payload":{"v":"s","x":[1]}}`:                           false,
+		`{"type":"vendor.x.a.b","payload":{"v":1,"y":"s"}}`:                             false,
+		`{"type":"vendor.x.a.b","payload":{"v":1,"z":"s"}}`:                             false,
+		`{"type":"vendor.x.a-b","payload":{"v":true,"w":{"v":false}}}`:                  true,
+		`{"type":"vendor.x.a-b","payload":{"v":1}}`:                                     false,
+		`{"type":"vendor.x.any","payload":[1]}`:                                         true,
+	} {
+		require.Equal(t, valid, len(s.Validate([]byte(`{"envelopes":[`+doc+`]}`))) == 0, doc)
+	}
+	for _, v := range []projection.Vendor{projection.OpenAI, projection.Gemini, projection.Groq} {
+		p, problems := projection.Compile(source, v)
+		require.Empty(t, problems, v)
+		require.NotContains(t, string(p.Schema()), "$anchor")
+	}
+}

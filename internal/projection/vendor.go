@@ -13,6 +13,7 @@ type Vendor string
 // The vendors of the table.
 const (
 	OpenAI    Vendor = schema.OpenAI
+	Tuned     Vendor = "openai-tuned"
 	Azure     Vendor = "azure"
 	Anthropic Vendor = schema.Anthropic
 	Gemini    Vendor = schema.Gemini
@@ -91,10 +92,17 @@ var dialects = []Dialect{
 		Depth: 10, Properties: 5000, EnumValues: 1000, Text: 120_000, LargeEnum: 250, LargeEnumText: 15_000,
 	},
 	{
+		// Fine-tuned models lack the keywords that constrain values.
+		Vendor: Tuned, Mode: "response_format json_schema, strict", Source: "https://developers.openai.com/api/docs/guides/structured-outputs",
+		Keywords: common,
+		Closed:   true, AllRequired: true, ObjectRoot: true, Recursion: true, FirstKeys: true,
+		Depth: 10, Properties: 5000, EnumValues: 1000, Text: 120_000, LargeEnum: 250, LargeEnumText: 15_000,
+	},
+	{
 		Vendor: Azure, Mode: "response_format json_schema, strict", Source: "https://learn.microsoft.com/azure/ai-services/openai/how-to/structured-outputs",
 		Keywords: common,
 		Closed:   true, AllRequired: true, ObjectRoot: true, Recursion: true, FirstKeys: true,
-		Depth: 5, Properties: 100, EnumValues: 500,
+		Depth: 5, Properties: 100, EnumValues: 500, Text: 15_000, LargeEnum: 250, LargeEnumText: 7_500,
 	},
 	{
 		// Patterns are documented, but complex ones are rejected, so they become sentences.

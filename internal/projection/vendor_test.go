@@ -74,8 +74,9 @@ func TestCompile_KeepsTheLimitsOfEachVendor(t *testing.T) {
 			takes(enum(1500, 4))
 		}
 		if d.LargeEnum > 0 {
-			takes(enum(d.LargeEnum, 70))
-			refuses(enum(d.LargeEnum+1, 70), "/properties/m", projection.RuleEnumValues)
+			long := d.LargeEnumText/d.LargeEnum + 1
+			takes(enum(d.LargeEnum, long))
+			refuses(enum(d.LargeEnum+1, long), "/properties/m", projection.RuleEnumValues)
 		}
 	}
 }
@@ -247,4 +248,42 @@ func TestDocs_ShowTheTable(t *testing.T) {
 		require.Contains(t, string(page), "`"+string(v)+"`")
 		require.Contains(t, string(page), d.Source)
 	}
+}
+
+// Anthropic limits unions and optional members. Optional members that may not be null stay optional.
+func TestCompile_KeepsTheLimitOfUnions(t *testing.T) {
+	t.Parallel()
+	for n, refused := range map[int]string{1: "", 16: "", 17: "", 40: "", 41: projection.RuleOptional} {
+		source := `{"type":"object","additionalProperties":false,"properties":{` + listed(n, func(i int) string { return fmt.Sprintf(`"p%d":{"type":"integer"}`, i) }) + `}}`
+		p, problems := projection.Compile(json.RawMessage(source), projection.Anthropic)
+		if refused != "" {
+			require.Len(t, problems, 1)
+			require.Equal(t, refused, problems[0].Rule)
+			continue
+		}
+		require.Empty(t, problems, "%d", n)
+		require.Empty(t, projection.LintFor(projection.Anthropic, p.Schema()))
+		require.Equal(t, min(n, 16), strings.Count(string(p.Schema()), `"null"`))
+		said := 0
+		for _, r := range p.Rewrites() {
+			if r.Rule == projection.RewriteNull {
+				said++
+			}
+		}
+		require.Equal(t, min(n, 16), said, "the others are sent as they are")
+		for _, value := range []string{`{}`, `{"p0":1}`, fmt.Sprintf(`{"p%d":2}`, n-1)} {
+			answer := roundTrip(t, p, value)
+			s, err := schema.Compile("sent", p.Schema())
+			require.NoError(t, err)
+			require.Empty(t, s.Validate([]byte(answer)), answer)
+		}
+	}
+	// Unions of the schema itself leave less room.
+	source := `{"type":"object","additionalProperties":false,"required":["u"],"properties":{"u":{"type":["string","integer"]},` +
+		listed(30, func(i int) string {
+			return fmt.Sprintf(`"p%d":{"type":"object","properties":{"q":{"type":"null"}}}`, i)
+		}) + `}}`
+	p := project(t, source, projection.Anthropic)
+	require.Equal(t, 15, strings.Count(string(p.Schema()), `["object","null"]`))
+	roundTrip(t, p, `{"u":1,"p0":{"q":null},"p29":{"q":null}}`)
 }

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -17,11 +18,27 @@ type writer struct {
 	where   map[string]string
 	never   []*node // places without a valid value
 	large   bool    // the output is incomplete
+	// nulls is how many optional members can still be sent as required ones that may be null. left are
+	// the paths of those that stay optional.
+	nulls int
+	left  map[string]bool
 }
 
-// write returns the schema, and the source path of each of its paths.
+// write returns the schema, and the source path of each of its paths. Optional members become required
+// ones that may be null, as far as the vendor's limit of unions allows; the others stay optional.
 func write(d Dialect, root *node) *writer {
-	w := &writer{dialect: d, names: map[string]int{}, named: map[*def]string{}, where: map[string]string{}}
+	w := writeWith(d, root, math.MaxInt)
+	if d.Unions == 0 || w.large || countOf(w.out).unions <= d.Unions {
+		return w
+	}
+	least := countOf(writeWith(d, root, 0).out).unions
+	return writeWith(d, root, max(d.Unions-least, 0))
+}
+
+func writeWith(d Dialect, root *node, nulls int) *writer {
+	w := &writer{
+		dialect: d, names: map[string]int{}, named: map[*def]string{}, where: map[string]string{}, nulls: nulls, left: map[string]bool{},
+	}
 	w.node(root, "", false, func() {
 		for i := 0; i < len(w.queue); i++ {
 			if i == 0 {
@@ -159,26 +176,47 @@ func (w *writer) object(n *node, at string, optional bool) {
 	w.about(n)
 	var names []byte
 	w.raw(`,"properties":{`)
-	put := func(name string, child *node, optional bool) {
-		if len(names) > 0 {
+	first := true
+	put := func(name string, child *node, optional, left bool) {
+		if !first {
 			w.raw(`,`)
-			names = append(names, ',')
 		}
-		names = appendText(names, name)
+		first = false
+		if !left {
+			if len(names) > 0 {
+				names = append(names, ',')
+			}
+			names = appendText(names, name)
+		}
 		w.text(name)
 		w.raw(`:`)
-		w.node(child, at+"/properties"+pointer(name), optional, nil)
+		w.node(child, at+"/properties"+pointer(name), optional && !left, nil)
 	}
-	for _, m := range n.members {
-		put(m.sent, m.node, !m.required)
+	for i, m := range n.members {
+		left := !m.required && !w.mayBeNull(m.node)
+		n.members[i].left = left
+		if left {
+			w.left[m.node.at] = true
+		}
+		put(m.sent, m.node, !m.required, left)
 	}
 	if n.rest != nil {
-		put(n.restAs, n.rest, true)
+		n.restLeft = !w.mayBeNull(n.rest)
+		put(n.restAs, n.rest, true, n.restLeft)
 	}
 	w.raw(`},"required":[` + string(names) + `],"additionalProperties":false`)
 	if w.dialect.says("propertyOrdering") {
 		w.raw(`,"propertyOrdering":[` + string(names) + `]`)
 	}
+}
+
+// mayBeNull reports whether an optional member is sent as a required one that may be null.
+func (w *writer) mayBeNull(n *node) bool {
+	if n.takesNullItself() { // as it is
+		return true
+	}
+	w.nulls--
+	return w.nulls >= 0
 }
 
 func (w *writer) reference(n *node, at string, optional bool) {

@@ -14,21 +14,21 @@ import (
 )
 
 // The catalogue override in the documentation is valid and has the described effect.
-// jsonOfModelsPage is a JSON block of docs/models.md, counted from 0.
-func jsonOfModelsPage(t *testing.T, n int) string {
+// jsonOfPage is the first JSON block of a page.
+func jsonOfPage(t *testing.T, page string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "models.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page))
 	require.NoError(t, err)
-	blocks := strings.Split(string(b), "```json\n")
-	require.Greater(t, len(blocks), n+1)
-	doc, _, found := strings.Cut(blocks[n+1], "```")
+	_, block, found := strings.Cut(string(b), "```json\n")
+	require.True(t, found)
+	doc, _, found := strings.Cut(block, "```")
 	require.True(t, found)
 	return doc
 }
 
 func TestDocs_ShowValidPolicies(t *testing.T) {
 	t.Parallel()
-	p, err := (&Options{PoliciesFile: modelsFile(t, jsonOfModelsPage(t, 0))}).Policies()
+	p, err := (&Options{PoliciesFile: modelsFile(t, jsonOfPage(t, "models.md"))}).Policies()
 	require.NoError(t, err)
 	require.Equal(t, modelgate.Restricted, p.Of("acme", "openai").Mode)
 	require.Equal(t, modelgate.Required, p.Of("acme", "gemini").Mode)
@@ -72,7 +72,7 @@ func TestPolicies_NameProvidersOfTheHost(t *testing.T) { //nolint:paralleltest /
 
 func TestDocs_ShowValidModels(t *testing.T) {
 	t.Parallel()
-	c, err := LoadCatalogue(modelsFile(t, jsonOfModelsPage(t, 1)))
+	c, err := LoadCatalogue(modelsFile(t, jsonOfPage(t, "catalogue.md")))
 	require.NoError(t, err)
 	for _, e := range []string{"lab/house-7b", "openai/gpt-4o"} {
 		provider, model, _ := strings.Cut(e, "/")

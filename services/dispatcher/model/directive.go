@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 
 	"waybill.dev/waybill/protocol/strictjson"
 )
@@ -22,10 +23,10 @@ const (
 // Valid reports whether d is one of the three strengths.
 func (d Directive) Valid() bool { return d == Mandatory || d == Advisory || d == Off }
 
-// reasoningHint returns the instruction to reason, if the schema has a member for it.
-func (l *Loop) reasoningHint(schema json.RawMessage) string {
+// reasoningHint returns the instruction to reason, if the answer has a member for it.
+func (l *Loop) reasoningHint(reasons bool) string {
 	switch {
-	case l.cfg.Directive == Off, !l.reasonings.hasReasoning(schema):
+	case l.cfg.Directive == Off, !reasons:
 		return ""
 	case l.cfg.Directive == Mandatory:
 		return ` Write how you come to the answer into the member "reasoning" before anything else. Never leave it out.`
@@ -44,11 +45,21 @@ func (c *reasonings) hasReasoning(schema json.RawMessage) bool {
 		return false
 	}
 	found, _ := c.getOrCompile(sha256.Sum256(schema), func() (bool, int, error) {
-		var s struct {
-			Properties map[string]json.RawMessage `json:"properties"`
-		}
+		var s reasoned
 		_ = strictjson.Read(schema, &s) // other schemas have no such member
-		return s.Properties["reasoning"] != nil, sha256.Size + len(schema), nil
+		return s.hasReasoning(), sha256.Size + len(schema), nil
 	})
 	return found
+}
+
+// reasoned is what is read of a payload schema.
+type reasoned struct {
+	Properties map[string]json.RawMessage `json:"properties"`
+	AllOf      []reasoned                 `json:"allOf"`
+	AnyOf      []reasoned                 `json:"anyOf"`
+	OneOf      []reasoned                 `json:"oneOf"`
+}
+
+func (s reasoned) hasReasoning() bool {
+	return s.Properties["reasoning"] != nil || slices.ContainsFunc(slices.Concat(s.AllOf, s.AnyOf, s.OneOf), reasoned.hasReasoning)
 }

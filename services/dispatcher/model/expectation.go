@@ -33,6 +33,10 @@ type expectation struct {
 	instruction string
 	// turn is the schema of a list of envelopes, if the model is to answer with one.
 	turn json.RawMessage
+	// reasons means that the answer has a member for reasoning.
+	reasons bool
+	// inWords means that the schema is put into the prompt, because the vendor cannot express it.
+	inWords bool
 }
 
 // requested returns the schema that the model is to satisfy.
@@ -41,6 +45,12 @@ func (w expectation) requested() json.RawMessage {
 		return w.turn
 	}
 	return w.schema
+}
+
+// asWords returns the expectation with its schema in the prompt.
+func (w expectation) asWords() expectation {
+	w.inWords = true
+	return w
 }
 
 // acceptsAnyText reports whether any answer is acceptable.
@@ -83,6 +93,7 @@ func (l *Loop) expect(ctx context.Context, typeID string, cfg config) (expectati
 		version:     k.Version,
 		name:        k.Name,
 		schema:      k.Schema,
+		reasons:     l.reasonings.hasReasoning(k.Schema),
 		instruction: "Answer with one JSON document: the payload of an envelope of type " + k.Name + ".",
 	}, nil, nil
 }
@@ -100,6 +111,7 @@ func (l *Loop) expectValue(outputSchema json.RawMessage) (expectation, *wire.Nod
 		value:       v.schema,
 		name:        v.name,
 		schema:      v.schema.Document(),
+		reasons:     l.reasonings.hasReasoning(v.schema.Document()),
 		instruction: "Answer with one JSON document that satisfies the given schema.",
 	}, nil
 }
@@ -115,7 +127,7 @@ func (l *Loop) requestExpected(req provider.Request, want expectation) provider.
 		return req
 	}
 	req.Schema = want.requested()
-	req.System = prependInstruction(req.System, want.instruction+l.reasoningHint(want.schema))
+	req.System = prependInstruction(req.System, want.instruction+l.reasoningHint(want.reasons))
 	return req
 }
 

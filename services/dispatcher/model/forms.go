@@ -42,6 +42,14 @@ func schemaFormsOf(p provider.Provider, req provider.Request) []provider.SchemaV
 	return forms
 }
 
+// looseForm returns the strictest form with the schema in the prompt.
+func looseForm(p provider.Provider, req provider.Request) provider.SchemaVia {
+	if s, ok := p.(provider.SchemaForms); ok && isObjectSchema(req.Schema) && slices.Contains(s.SchemaForms(req.Model), provider.ViaObject) {
+		return provider.ViaObject
+	}
+	return provider.ViaWords
+}
+
 // isObjectSchema reports whether every valid value is an object.
 func isObjectSchema(schema json.RawMessage) bool {
 	var s struct {
@@ -104,19 +112,22 @@ func (e *emission) refuseForm(form provider.SchemaVia, others []provider.SchemaV
 // recordForm records the form of an answered call if it is not the model's own. The event names no
 // model: it may be withheld from the run's readers.
 func (e *emission) recordForm(ctx context.Context, a answer) *Result {
-	if a.form == e.schemaForms[0] || a.shown {
+	if a.form == e.schemaForms[0] && !e.expected.inWords || a.shown {
 		return nil
 	}
-	var refused []string
+	message, refused := "the model's vendor cannot express the response schema; it was sent as "+a.form.Name(), []string{}
 	for _, form := range e.schemaForms[:slices.Index(e.schemaForms, a.form)] {
 		refused = append(refused, form.Name())
 	}
+	if len(refused) > 0 {
+		message = fmt.Sprintf("the model's server does not accept the response schema as %s; it was sent as %s",
+			strings.Join(refused, " or "), a.form.Name())
+	}
 	err := e.journal.Record(ctx, draft(wire.EventLogAppended, e.task.Input.NodeID, wire.Trusted, discardedPayload{
-		Level: "warn",
-		Message: fmt.Sprintf("the model's server does not accept the response schema as %s; it was sent as %s",
-			strings.Join(refused, " or "), a.form.Name()),
-		NodeID: e.task.Input.NodeID,
-		Fields: map[string]any{"reason": wire.ReasonSchemaForm, "schemaForm": a.form.Name(), "refused": refused},
+		Level:   "warn",
+		Message: message,
+		NodeID:  e.task.Input.NodeID,
+		Fields:  map[string]any{"reason": wire.ReasonSchemaForm, "schemaForm": a.form.Name(), "refused": refused},
 	}))
 	if err != nil {
 		return &Result{Interrupted: err}

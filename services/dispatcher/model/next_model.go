@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -115,21 +114,17 @@ func (e *emission) missing(m modelgate.Model) []modelgate.Capability {
 	return slices.Clone(o.Missing)
 }
 
-// takesSchema reports whether the schema can be sent to a model.
+// takesSchema reports whether the schema can be sent to a model. Those of envelopes can be sent in words.
 func (e *emission) takesSchema(m modelgate.Model) bool {
 	req := e.request
 	req.Provider, req.Model, req.Via = m.Provider, m.Model, provider.ViaFormat
 	p, ok := e.deps.Models.Lookup(m.Provider)
-	if !ok {
-		return false
+	if !ok || e.expected.value == nil {
+		return ok
 	}
-	for _, req.Schema = range []json.RawMessage{e.request.Schema, e.expected.schema} { // the payload's alone may do
-		fitted, _ := e.fitToModel(req)
-		if _, _, bad := e.projectSchema(&e.task, p, fitted); bad == nil {
-			return true
-		}
-	}
-	return false
+	fitted, _ := e.fitToModel(req)
+	_, _, bad := e.projectSchema(&e.task, p, fitted)
+	return bad == nil
 }
 
 // logNext logs the decision about a model of the list.

@@ -149,14 +149,17 @@ func (l *Loop) chosenTurn(ctx context.Context, t Task, cfg config, limits Limits
 	return s.chosenTurn
 }
 
-// forms returns the forms in which an answer can be requested, the preferred one first.
+// forms returns the forms in which an answer can be requested, the preferred one first. The schema of an
+// output is its author's, who can change it; those of envelopes are sent in words in the end.
 func (l *Loop) forms(
 	ctx context.Context, cfg config, s *spec, req provider.Request, limits Limits,
 ) ([]expectation, error) {
 	payload := s.expected
-	if payload.value != nil || payload.kind == "" && s.contract == nil || cfg.Turn == formPayload ||
-		l.generatesMedia(payload.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}) {
+	switch {
+	case payload.value != nil || payload.kind == "" && s.contract == nil:
 		return []expectation{payload}, nil
+	case cfg.Turn == formPayload || l.generatesMedia(payload.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}):
+		return []expectation{payload, payload.asWords()}, nil
 	}
 	if payload.kind != "" && cfg.Turn != formEnvelopes {
 		s.chosenTurn = formPayload
@@ -166,22 +169,39 @@ func (l *Loop) forms(
 	if !strict && cfg.Turn != formEnvelopes && payload.kind != "" {
 		return []expectation{payload}, nil
 	}
-	form, err := l.turnForm(ctx, payload.kind, s.contract, limits)
-	if err != nil || len(form.schema) == 0 {
-		return []expectation{payload}, err
+	turn, plain, err := l.turns(ctx, payload, s.contract, limits)
+	switch {
+	case err != nil || turn.turn == nil:
+		return []expectation{payload, payload.asWords()}, err
+	case payload.kind == "" || cfg.Turn == formEnvelopes:
+		return []expectation{turn, plain, turn.asWords()}, nil
 	}
-	turn := payload
-	turn.turn, turn.instruction = form.schema, form.instruction
-	if payload.kind == "" || cfg.Turn == formEnvelopes {
-		return []expectation{turn}, nil
+	return []expectation{turn, plain, payload, payload.asWords()}, nil
+}
+
+// turns returns the form of an answer that lists envelopes, with rendering hints and without them:
+// vendors limit the number of optional members.
+func (l *Loop) turns(
+	ctx context.Context, payload expectation, contract *workflow.EnvelopeContract, limits Limits,
+) (turn, plain expectation, err error) {
+	turn, plain = payload, payload
+	for rendered, to := range map[bool]*expectation{true: &turn, false: &plain} {
+		form, err := l.turnForm(ctx, payload.kind, contract, limits, rendered)
+		if err != nil {
+			return payload, payload, err
+		}
+		to.turn, to.instruction, to.reasons = form.schema, form.instruction, payload.reasons || form.reasons
 	}
-	return []expectation{turn, payload}, nil
+	return turn, plain, nil
 }
 
 // requestForm adds a form of the answer to the request of the first call. It fails if the vendor does
 // not take its schema.
 func (l *Loop) requestForm(s *spec, req provider.Request, form expectation) *wire.NodeError {
 	req, ceiling := l.fitToModel(l.requestExpected(req, form))
+	if form.inWords && len(req.Schema) > 0 {
+		req.Via = looseForm(s.provider, req)
+	}
 	if _, _, bad := l.projectSchema(&s.task, s.provider, req); bad != nil {
 		return bad
 	}

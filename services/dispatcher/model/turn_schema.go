@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/internal/projection"
@@ -44,12 +45,14 @@ func (c config) checkForm() *wire.NodeError {
 type turnForm struct {
 	schema      json.RawMessage
 	instruction string
+	// reasons means that a payload has a member for reasoning.
+	reasons bool
 }
 
 // turnForm returns the schema of a turn with the kinds that the node accepts: the requested one, those
-// of its contract, and the universal ones that the host's limits allow.
+// of its contract, and the universal ones that the host's limits allow. rendered offers rendering hints.
 func (l *Loop) turnForm(
-	ctx context.Context, kind string, contract *workflow.EnvelopeContract, limits Limits,
+	ctx context.Context, kind string, contract *workflow.EnvelopeContract, limits Limits, rendered bool,
 ) (turnForm, error) {
 	var names []string
 	if kind != "" {
@@ -68,6 +71,7 @@ func (l *Loop) turnForm(
 	var kinds []projection.TurnKind
 	seen := map[string]bool{}
 	key := sha256.New()
+	fmt.Fprintf(key, "%t ", rendered)
 	for _, name := range names {
 		if seen[name] || name == wire.KindSchemaResponse {
 			continue
@@ -78,13 +82,16 @@ func (l *Loop) turnForm(
 			return turnForm{}, err
 		}
 		if ok { // the accept pipeline rejects a kind that the host does not advertise
-			kinds = append(kinds, turnKind(k))
+			kinds = append(kinds, turnKind(k, rendered))
 			fmt.Fprintf(key, "%s %d ", k.Name, len(k.Schema))
 			key.Write(k.Schema)
 		}
 	}
 	return l.turnForms.getOrCompile([sha256.Size]byte(key.Sum(nil)), func() (turnForm, int, error) {
-		made := turnForm{schema: projection.Turn(kinds), instruction: turnInstruction(kind, kinds)}
+		made := turnForm{
+			schema: projection.Turn(kinds), instruction: turnInstruction(kind, kinds),
+			reasons: slices.ContainsFunc(kinds, func(k projection.TurnKind) bool { return len(k.Without) == 0 && l.reasonings.hasReasoning(k.Schema) }),
+		}
 		if _, err := schema.Compile("turn", made.schema); err != nil { // a kind's schema has names that clash
 			made = turnForm{}
 		}
@@ -94,9 +101,9 @@ func (l *Loop) turnForm(
 
 // turnKind offers a universal kind without the members that only programs read: vendors limit the
 // number of optional members.
-func turnKind(k Kind) projection.TurnKind {
+func turnKind(k Kind, rendered bool) projection.TurnKind {
 	if !wire.IsUniversal(k.Name) {
-		return projection.TurnKind{Name: k.Name, Schema: k.Schema, Rendered: true}
+		return projection.TurnKind{Name: k.Name, Schema: k.Schema, Rendered: rendered}
 	}
 	return projection.TurnKind{
 		Name:    k.Name,

@@ -70,14 +70,22 @@ func New(cfg Config) (*Provider, error) {
 // ID names the provider.
 func (p *Provider) ID() string { return p.server.ID }
 
-// Dialect is OpenAI's strict mode. What other servers support is only known to their operators, who
+// Dialect is that of OpenAI or Azure. What other servers support is only known to their operators, who
 // can name a dialect in the model catalogue.
-func (p *Provider) Dialect(string) projection.Vendor {
-	if p.cfg.Dialect.isOpenAI() {
+func (p *Provider) Dialect(model string) projection.Vendor {
+	switch {
+	case p.cfg.Dialect == DialectAzure:
+		return projection.Azure
+	case p.cfg.Dialect == DialectOpenAI && strings.HasPrefix(model, tunedPrefix):
+		return projection.Tuned
+	case p.cfg.Dialect == DialectOpenAI:
 		return projection.OpenAI
 	}
 	return projection.AsWritten
 }
+
+// tunedPrefix begins the names of OpenAI's fine-tuned models.
+const tunedPrefix = "ft:"
 
 // SchemaForms lists all forms: servers differ in what they accept.
 func (*Provider) SchemaForms(string) []provider.SchemaVia {

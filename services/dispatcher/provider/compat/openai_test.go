@@ -103,10 +103,14 @@ func TestOpenAI_TunesModelsThatAreNotAskedToThink(t *testing.T) {
 func TestProvider_IsStrictAsOpenAI(t *testing.T) {
 	t.Parallel()
 	for dialect, want := range map[compat.Dialect]projection.Vendor{
-		compat.DialectCompatible: projection.AsWritten, compat.DialectOpenAI: projection.OpenAI,
+		compat.DialectCompatible: projection.AsWritten, compat.DialectOpenAI: projection.OpenAI, compat.DialectAzure: projection.Azure,
 	} {
-		var strict provider.Strict = dialectRig(t, dialect, nil)
+		var strict provider.Strict = dialectRig(t, dialect, func(c *compat.Config) { c.Dialect = dialect })
 		require.Equal(t, want, strict.Dialect("m"))
+		if dialect == compat.DialectOpenAI {
+			want = projection.Tuned
+		}
+		require.Equal(t, want, strict.Dialect("ft:gpt-4.1-mini:acme::7p4l"))
 	}
 }
 
