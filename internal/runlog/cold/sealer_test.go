@@ -488,24 +488,3 @@ func TestEncode_RefusesWhatIsNoWholeRun(t *testing.T) {
 		require.ErrorIs(t, err, frame.ErrDamaged)
 	}
 }
-
-func FuzzDecode(f *testing.F) {
-	f.Add([]byte("(\xb5/\xfd\x04\x00"), 3, uint64(9))
-	f.Fuzz(func(t *testing.T, data []byte, next int, pos uint64) {
-		s := fixed{cold.Block{Next: next, Pos: pos, Hash: "h", Data: data}}
-		if frames, err := cold.All(t.Context(), s, subject.Run{}); err == nil && len(frames) > 0 {
-			t.Fatalf("%d frames with a hash that nothing has", len(frames))
-		}
-	})
-}
-
-// fixed is a store with one block.
-type fixed struct{ cold.Block }
-
-func (f fixed) Blocks(context.Context, subject.Run) (subject.Run, []cold.Block, error) {
-	b := f.Block
-	b.Data = nil
-	return subject.Run{}, []cold.Block{b}, nil
-}
-
-func (f fixed) Data(context.Context, subject.Run, int) ([]byte, error) { return f.Block.Data, nil }
