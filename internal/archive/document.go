@@ -25,7 +25,7 @@ const (
 	// Format is the version of the seal.
 	Format = 1
 	// MaxBytes limits a document, before compression.
-	MaxBytes = 16 << 20
+	MaxBytes = 60 << 20
 )
 
 // Seal says which run a document has, and chains its frames.

@@ -176,7 +176,7 @@ func TestRead_RefusesBombs(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	_, err = archive.Read(bomb.Bytes())
-	require.ErrorContains(t, err, "larger than 16777216 bytes")
+	require.ErrorContains(t, err, "larger than 62914560 bytes")
 }
 
 func FuzzRead(f *testing.F) {

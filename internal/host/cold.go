@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/internal/lifecycle"
 	"waybill.dev/waybill/internal/runlog/cold"
 	"waybill.dev/waybill/internal/runlog/cold/sqlite"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/workflow"
 )
 
@@ -31,6 +32,7 @@ type runLog interface {
 type tiers struct {
 	store  *sqlite.Store
 	log    *cold.Log
+	faults *cold.Faults
 	sealer *cold.Sealer // nil if the log keeps everything
 }
 
@@ -79,20 +81,29 @@ func (h *Host) openCold(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
 	path := filepath.Join(h.opts.DataDir, coldFile)
-	if _, err := os.Stat(path); window == 0 && errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		sealed, err := h.stores.Log.HasSealed(ctx)
+		switch {
+		case err != nil:
+			return err
+		case sealed:
+			h.log.Error("the run log has sealed runs, and the cold store is missing: they cannot be read; restore it from a backup", "file", path)
+		case window == 0:
+			return nil
+		}
 	}
 	if window > 0 && !h.stores.Log.Erasable() {
 		return fmt.Errorf("%w: --hot-window: the run log was created by a build that forbids the removal of frames; "+
 			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out", exit.ErrUsage)
 	}
 	t := &h.tiers
+	t.faults = cold.NewFaults(h.log)
 	if t.store, err = sqlite.Open(ctx, path); err != nil {
 		return err
 	}
 	h.later(func() { _ = t.store.Close() })
 	reserveMemory(sqlite.OutsideBytes)
-	t.log = cold.NewLog(h.stores.Log, t.store, func(ctx context.Context, pos uint64) error { return h.events.Past(ctx, pos) }, h.log)
+	t.log = cold.NewLog(h.stores.Log, t.store, func(ctx context.Context, pos uint64) error { return h.events.Past(ctx, pos) }, t.faults)
 	if window > 0 || h.stores.Log.Erasable() { // without a window it finishes what was begun
 		t.sealer = cold.NewSealer(window, cold.SealerDeps{
 			Log: h.stores.Log, Store: t.store, Past: h.readersPast, Clock: time.Now, Logger: h.log,
@@ -135,8 +146,15 @@ func (h *Host) coldCollectors() []prometheus.Collector {
 	if h.tiers.store == nil {
 		return nil
 	}
-	return []prometheus.Collector{cold.NewCollector(h.tiers.store, h.tiers.log, h.tiers.sealer, func(ctx context.Context) (uint64, error) {
+	return []prometheus.Collector{cold.NewCollector(h.tiers.store, h.tiers.faults, h.tiers.sealer, func(ctx context.Context) (uint64, error) {
 		bytes, _, err := h.stores.Log.State(ctx)
 		return bytes, err
 	})}
+}
+
+// unreadable reports that a sealed run cannot be read.
+func (c *core) unreadable(run subject.Run, err error) {
+	if c.tiers.faults != nil {
+		c.tiers.faults.Unreadable(run, err)
+	}
 }

@@ -53,6 +53,12 @@ func (h *Host) warnings() []string {
 	if unrepaired > 0 {
 		out = append(out, fmt.Sprintf("damage of the log's files that could not be repaired: %d", unrepaired))
 	}
+	if f := h.tiers.faults; f != nil {
+		out = append(out, f.Warnings()...)
+	}
+	if s := h.tiers.sealer; s != nil {
+		out = append(out, s.Warnings()...)
+	}
 	return append(out, h.auditWarnings()...)
 }
 

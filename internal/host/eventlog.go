@@ -70,7 +70,7 @@ func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service
 		return nil, err
 	}
 	s, err := eventlog.New(eventLogConfig(memoryLimit()), eventlog.Deps{
-		Log: c.runs(), Store: model, Cold: c.coldReader(), Logger: c.log,
+		Log: c.runs(), Store: model, Cold: c.coldReader(), Unreadable: c.unreadable, Logger: c.log,
 	})
 	if err != nil {
 		return nil, err

@@ -25,8 +25,42 @@ type Sealer interface {
 	// positions. It may be repeated. Errors: ErrConflict if the run is erased or has no such end,
 	// ErrPermanent, ErrUnavailable.
 	Seal(ctx context.Context, run subject.Run, head frame.Head, positions []uint64) error
-	// Drop removes the frames of a sealed run, and overwrites their bytes: an erasure of the run later
-	// does not find them. The last ones go first, so that what is left is the beginning of the run. It
-	// may be repeated. Errors: ErrConflict if the run is not sealed, ErrPermanent, ErrUnavailable.
-	Drop(ctx context.Context, run subject.Run) error
+	// Drop removes the frames of a sealed run, which have these positions. The last ones go first, so that
+	// what is left is the beginning of the run. It may be repeated. Errors: ErrConflict if the run is not
+	// sealed, ErrPermanent, ErrUnavailable.
+	Drop(ctx context.Context, run subject.Run, positions []uint64, how Removal) error
+	// Extent returns the size of the log. Errors: ErrUnavailable.
+	Extent(ctx context.Context) (Extent, error)
+}
+
+// Removal is how the bytes of removed frames leave the log's files.
+type Removal int
+
+const (
+	// Overwrite overwrites the bytes. A server writes the whole file of each frame again.
+	Overwrite Removal = iota
+	// Release leaves the bytes to the server, which writes a file again without them when they are more
+	// than half of it. The file that it appends to keeps them.
+	Release
+)
+
+// Extent is the size of a log.
+type Extent struct {
+	// Bytes and Frames count what is there, End is the position of the last frame.
+	Bytes, Frames, End uint64
+	// FileBytes is the maximum size of a file; 0 if overwriting costs nothing.
+	FileBytes uint64
+}
+
+// Behind estimates how many bytes of the log are after a position. Frames that are removed do not count.
+func (e Extent) Behind(pos uint64) uint64 {
+	if e.Frames == 0 || pos >= e.End {
+		return 0
+	}
+	return uint64(float64(e.End-pos) * float64(e.Bytes) / float64(e.Frames))
+}
+
+// OverwriteBytes is how much a server writes to overwrite a number of frames.
+func (e Extent) OverwriteBytes(frames int) uint64 {
+	return uint64(frames) * min(e.FileBytes, e.Bytes) //nolint:gosec // G115: not negative
 }

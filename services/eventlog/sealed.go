@@ -20,6 +20,8 @@ type withCold struct {
 	// cold is nil in a process without a cold store.
 	cold cold.Reader
 	log  runlog.Reader
+	// unreadable reports a run whose object is damaged.
+	unreadable func(run subject.Run, err error)
 }
 
 // Frames returns frames of a run; see store.Reader. A run that is being sealed is in one of the two, or
@@ -40,6 +42,7 @@ func (s withCold) Frames(ctx context.Context, key store.Key, from, limit int) ([
 	case errors.Is(err, cold.ErrUnavailable):
 		return nil, fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
 	case err != nil:
+		s.unreadable(run, err)
 		return nil, err
 	}
 	events, size := 0, 0

@@ -41,7 +41,7 @@ func newTiered(t *testing.T) (*rig, tieredLog) {
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	hot := memory.New()
 	var r *rig
-	log := tieredLog{cold.NewLog(hot, store, func(ctx context.Context, pos uint64) error { return r.svc.Past(ctx, pos) }, quiet), store}
+	log := tieredLog{cold.NewLog(hot, store, func(ctx context.Context, pos uint64) error { return r.svc.Past(ctx, pos) }, cold.NewFaults(quiet)), store}
 	r = openRigOn(t, log, hot, filepath.Join(dir, "eventlog.db"), eventlog.DefaultConfig())
 	return r, log
 }

@@ -23,6 +23,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/cold"
 	"waybill.dev/waybill/internal/share"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
+	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/eventlog/hub"
 	"waybill.dev/waybill/services/eventlog/ingest"
 	"waybill.dev/waybill/services/eventlog/store"
@@ -74,8 +75,10 @@ type Deps struct {
 	Log   Log
 	Store store.Store
 	// Cold has the frames of sealed runs; nil if there are none.
-	Cold   cold.Reader
-	Logger *slog.Logger
+	Cold cold.Reader
+	// Unreadable is called when a sealed run cannot be read; nil disables it.
+	Unreadable func(run subject.Run, err error)
+	Logger     *slog.Logger
 	// Clock returns the creation time of bundles; nil means time.Now.
 	Clock func() time.Time
 }
@@ -114,7 +117,10 @@ func New(cfg Config, d Deps) (*Service, error) {
 	if d.Clock == nil {
 		d.Clock = time.Now
 	}
-	d.Store = withCold{d.Store, d.Cold, d.Log}
+	if d.Unreadable == nil {
+		d.Unreadable = func(subject.Run, error) {}
+	}
+	d.Store = withCold{d.Store, d.Cold, d.Log, d.Unreadable}
 	s := &Service{clock: d.Clock, cfg: cfg, log: d.Log, store: d.Store, slog: d.Logger, hub: hub.New(cfg.FollowQueue)}
 	s.ends = &ends{ask: d.Log.Newest, limit: cfg.FreshTimeout}
 	s.pages, s.backlogs = share.NewTurns(maxPages), share.NewTurns(maxBacklogs)

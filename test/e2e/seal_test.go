@@ -267,8 +267,8 @@ func TestSeal_LostColdStore(t *testing.T) {
 	args := sealing(t, "--hot-window", "1s")
 	h := harness.Start(t, args...)
 	c := h.Client(testKey)
-	runID := copied(t, c, "sealed")
-	sealed(t, h, 1)
+	runID, erased := copied(t, c, "sealed"), copied(t, c, "erased while it is lost")
+	sealed(t, h, 2)
 	require.Zero(t, h.Stop().ExitCode())
 	lost, err := filepath.Glob(filepath.Join(h.Dir(), "cold.db*"))
 	require.NoError(t, err)
@@ -276,7 +276,7 @@ func TestSeal_LostColdStore(t *testing.T) {
 		require.NoError(t, os.Rename(f, f+".away"))
 	}
 	out, status := harness.Command(t, "log", "verify", "--data-dir", h.Dir())
-	require.Contains(t, out, "1 sealed runs were not read", "%d", status)
+	require.Contains(t, out, "2 sealed runs were not read", "%d", status)
 	h.Launch()
 	c = h.Client(testKey)
 	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID+"/events/poll", "")
@@ -284,6 +284,20 @@ func TestSeal_LostColdStore(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, a.Status, "%s", a.Body)
 	require.Equal(t, "log_damaged", a.Code())
 	copied(t, c, "others are served")
+	require.Contains(t, h.Log(), "the run log has sealed runs, and the cold store is missing")
+	require.Contains(t, metrics(t, h), "\nwaybill_cold_unreadable_total ")
+	warned := func(text string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			return strings.Contains(string(doing(t, c, http.MethodGet, "/readyz", "", http.StatusOK).Body), text)
+		}, 10*time.Second, 50*time.Millisecond)
+		out, _ := harness.Command(t, "doctor", "--url", h.HTTP, "--api-key", testKey)
+		require.Contains(t, out, text)
+	}
+	warned("sealed runs that cannot be read from the cold store: 1")
+	require.Equal(t, http.StatusNoContent, remove(t, c, erased).Status)
+	warned("erasures of sealed runs that may have left content: 1")
+	require.Equal(t, 1, strings.Count(h.Log(), "a sealed run is erased that cannot be read as a whole"))
 	require.Zero(t, h.Stop().ExitCode())
 	for _, f := range lost {
 		require.NoError(t, os.Rename(f+".away", f))

@@ -23,6 +23,9 @@ import (
 // ErrNotFound means that a store has no object of the run.
 var ErrNotFound = errors.New("run not in the cold store")
 
+// ErrDeleted means that a store has deleted the object of the run. It is an ErrNotFound.
+var ErrDeleted = fmt.Errorf("%w: it was deleted", ErrNotFound)
+
 // ErrUnavailable means that a store cannot be reached or written at the moment.
 var ErrUnavailable = errors.New("cold store unavailable")
 
@@ -46,6 +49,9 @@ func (o *Object) Bytes() (n int64) {
 	return n
 }
 
+// Ref names the object.
+func (o *Object) Ref() Ref { return Ref{o.Run, o.Hash()} }
+
 // Block holds consecutive frames of a run.
 type Block struct {
 	// Next is the sequence of the event after the block.
@@ -64,10 +70,12 @@ type Store interface {
 	// Put stores objects together, in place of earlier ones of their runs, and marks them as pending.
 	// They are durable when it returns. Objects of deleted runs are left out. Errors: ErrUnavailable.
 	Put(ctx context.Context, objects ...*Object) error
-	// Confirm ends the pending state of a run's object with this hash. Errors: ErrUnavailable.
-	Confirm(ctx context.Context, run subject.Run, hash string) error
-	// Pending returns up to limit runs with pending objects, in the order of Put. Errors: ErrUnavailable.
-	Pending(ctx context.Context, limit int) ([]subject.Run, error)
+	// Confirm ends the pending state of objects with these hashes, together. Others are left out. Errors:
+	// ErrUnavailable.
+	Confirm(ctx context.Context, objects ...Ref) error
+	// Pending returns up to limit runs with pending objects after a cursor, in the order of Put, and the
+	// cursor after them. The empty cursor is before the first one. Errors: ErrUnavailable.
+	Pending(ctx context.Context, after Cursor, limit int) ([]subject.Run, Cursor, error)
 	// Discard removes a pending object with this hash, whose run is not sealed. No such object is not an
 	// error. Errors: ErrUnavailable.
 	Discard(ctx context.Context, run subject.Run, hash string) error
@@ -80,10 +88,19 @@ type Store interface {
 	Totals(ctx context.Context) (Totals, error)
 }
 
+// Ref names an object by its run and the hash of the run's last frame.
+type Ref struct {
+	Run  subject.Run
+	Hash string
+}
+
+// Cursor is a place in the order of pending objects. Only its store reads it.
+type Cursor string
+
 // Reader reads objects.
 type Reader interface {
 	// Blocks returns the run of an object, with its workflow, and its blocks without data, in order.
-	// Errors: ErrNotFound, ErrUnavailable.
+	// Errors: ErrNotFound, which is ErrDeleted after Delete, and ErrUnavailable.
 	Blocks(ctx context.Context, run subject.Run) (subject.Run, []Block, error)
 	// Data returns the data of a run's block. Errors: ErrNotFound, ErrUnavailable.
 	Data(ctx context.Context, run subject.Run, block int) ([]byte, error)

@@ -59,7 +59,7 @@ func TestLog_ErasesARunOfADamagedStore(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	var logged bytes.Buffer
-	r.store, r.Log = store, cold.NewLog(r.hot, store, pastAll, slog.New(slog.NewTextHandler(&logged, nil)))
+	r.store, r.Log = store, cold.NewLog(r.hot, store, pastAll, cold.NewFaults(slog.New(slog.NewTextHandler(&logged, nil))))
 
 	for _, damaged := range []subject.Run{run, other} {
 		_, err = r.Run(t.Context(), damaged)
@@ -94,7 +94,7 @@ func TestLog_ErasesWhatItCanRead(t *testing.T) {
 	o.Blocks[1].Data = o.Blocks[1].Data[4:]
 	require.NoError(t, r.store.Put(t.Context(), o))
 	var logged bytes.Buffer
-	log := cold.NewLog(r.hot, r.store, pastAll, slog.New(slog.NewTextHandler(&logged, nil)))
+	log := cold.NewLog(r.hot, r.store, pastAll, cold.NewFaults(slog.New(slog.NewTextHandler(&logged, nil))))
 	r.mark(t, run)
 	left, err := log.Remaining(t.Context(), &frame.Frame{Run: run, Kind: subject.Erase})
 	require.NoError(t, err)
@@ -229,9 +229,30 @@ func TestLog_RepeatsTheDeletionUntilNothingIsLeft(t *testing.T) {
 	run := r.run(t, "r", 1)
 	r.sweep(t)
 	s := &unscrubbed{Store: r.store}
-	log := cold.NewLog(r.hot, s, pastAll, quiet)
+	log := cold.NewLog(r.hot, s, pastAll, cold.NewFaults(quiet))
 	r.mark(t, run)
 	require.ErrorIs(t, log.Purge(t.Context(), erased(run)), runlog.ErrUnavailable)
 	require.NoError(t, log.Purge(t.Context(), erased(run)))
 	require.Equal(t, 2, s.calls)
 }
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("(\xb5/\xfd\x04\x00"), 3, uint64(9))
+	f.Fuzz(func(t *testing.T, data []byte, next int, pos uint64) {
+		s := fixed{cold.Block{Next: next, Pos: pos, Hash: "h", Data: data}}
+		if frames, err := cold.All(t.Context(), s, subject.Run{}); err == nil && len(frames) > 0 {
+			t.Fatalf("%d frames with a hash that nothing has", len(frames))
+		}
+	})
+}
+
+// fixed is a store with one block.
+type fixed struct{ cold.Block }
+
+func (f fixed) Blocks(context.Context, subject.Run) (subject.Run, []cold.Block, error) {
+	b := f.Block
+	b.Data = nil
+	return subject.Run{}, []cold.Block{b}, nil
+}
+
+func (f fixed) Data(context.Context, subject.Run, int) ([]byte, error) { return f.Block.Data, nil }

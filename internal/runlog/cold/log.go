@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
@@ -35,18 +33,16 @@ type Log struct {
 
 	store  Store
 	past   Past
-	logger *slog.Logger
+	faults *Faults
 
 	// erasing is held for reading by an erasure, and for writing while there must be none.
 	erasing sync.RWMutex
-	// partly counts erasures that could not read or overwrite all of a sealed run.
-	partly atomic.Int64
 }
 
 // NewLog returns a log over both. An erasure of a sealed run waits for past before it removes the object,
 // because a reader needs it to find what it has of the run.
-func NewLog(hot Hot, store Store, past Past, logger *slog.Logger) *Log {
-	return &Log{Hot: hot, store: store, past: past, logger: logger}
+func NewLog(hot Hot, store Store, past Past, faults *Faults) *Log {
+	return &Log{Hot: hot, store: store, past: past, faults: faults}
 }
 
 // HoldErasures waits for the end of a removal and keeps others from beginning until resume is called: they
@@ -186,12 +182,14 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 }
 
 // Remaining returns the frames of a marked run that are still there; see runlog.Eraser. Those that only a
-// damaged object has are left out, and reported.
+// damaged or lost object has are left out, and reported.
 func (l *Log) Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame, error) {
 	frames, lost, err := salvage(ctx, l.store, mark.Run)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, ErrNotFound) && (errors.Is(err, ErrDeleted) || !ofSealed(mark)):
 		return l.Hot.Remaining(ctx, mark)
+	case errors.Is(err, ErrNotFound):
+		lost = err
 	case err != nil:
 		return nil, l.failure(ctx, mark.Run, err)
 	case lost == nil:
@@ -206,11 +204,16 @@ func (l *Log) Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame,
 	frames = slices.CompactFunc(frames, func(a, b *frame.Frame) bool { return a.Pos == b.Pos })
 	whole := len(frames) > 0 && frames[len(frames)-1].Kind == subject.End && frame.VerifyChain(frames) == nil
 	if !whole && mark.Pos > 0 { // a mark of the log, not a question whether the run is gone
-		l.partly.Add(1)
-		l.logger.Error("a sealed run is erased that cannot be read as a whole: assets and keys that only its lost events name stay",
-			"tenant", mark.Run.Tenant, "run_id", mark.Run.RunID, "frames", len(frames), "error", lost)
+		l.faults.partial(mark.Run, "a sealed run is erased that cannot be read as a whole: assets and keys that only its lost events name stay",
+			"frames", len(frames), "error", lost)
 	}
 	return frames, nil
+}
+
+// ofSealed reports whether the erased run was sealed: then its mark lists no positions.
+func ofSealed(mark *frame.Frame) bool {
+	of, err := mark.Erasure()
+	return err == nil && len(of.Positions) == 0
 }
 
 // Purge removes a marked run; see runlog.Eraser. The object is deleted also if there is none: a sealer that
@@ -230,9 +233,7 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 	}
 	err := l.store.Delete(ctx, mark.Run)
 	if errors.Is(err, frame.ErrDamaged) {
-		l.partly.Add(1)
-		l.logger.Error("bytes of an erased run may be left in the cold store, which is damaged",
-			"tenant", mark.Run.Tenant, "run_id", mark.Run.RunID, "error", err)
+		l.faults.partial(mark.Run, "bytes of an erased run may be left in the cold store, which is damaged", "error", err)
 	}
 	if err != nil && (errors.Is(err, ErrUnavailable) || !errors.Is(err, frame.ErrDamaged)) {
 		return l.failure(ctx, mark.Run, err)

@@ -13,26 +13,29 @@ const scrapeTimeout = 5 * time.Second
 // Collector shows how many bytes are in the log and in a store, and what a sealer has done.
 type Collector struct {
 	store  Store
-	log    *Log
+	faults *Faults
 	sealer *Sealer
 	hot    func(ctx context.Context) (bytes uint64, err error)
 
-	runs, pending, bytes, sealed, failed, partly *prometheus.Desc
+	runs, pending, bytes, sealed, failed, partly, removed, unreadable *prometheus.Desc
 }
 
-// NewCollector returns the metrics of a store, of the log that reads from it, of the sealer that fills it,
+// NewCollector returns the metrics of a store, of what it cannot read, of the sealer that fills it,
 // nil without one, and of the log below, whose size hot returns.
-func NewCollector(store Store, log *Log, sealer *Sealer, hot func(context.Context) (uint64, error)) *Collector {
+func NewCollector(store Store, faults *Faults, sealer *Sealer, hot func(context.Context) (uint64, error)) *Collector {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("waybill_cold_"+name, help, nil, nil)
 	}
 	return &Collector{
-		store: store, log: log, sealer: sealer, hot: hot,
+		store: store, faults: faults, sealer: sealer, hot: hot,
 		runs:    desc("runs", "Sealed runs in the cold store."),
 		pending: desc("pending_runs", "Sealed runs whose frames are not removed from the run log yet."),
 		bytes: prometheus.NewDesc("waybill_run_log_bytes",
 			"Size of the run log (hot), and compressed size of the sealed runs in the cold store (cold).", []string{"tier"}, nil),
-		sealed: desc("sealed_runs_total", "Runs that this process moved from the run log to the cold store."),
+		sealed:     desc("sealed_runs_total", "Runs that this process moved from the run log to the cold store."),
+		unreadable: desc("unreadable_total", "Reads of sealed runs that failed because an object in the cold store is damaged or lost."),
+		removed: prometheus.NewDesc("waybill_cold_removed_runs_total",
+			"Sealed runs whose frames this process removed from the run log, by what happened to their bytes (overwritten, released).", []string{"how"}, nil),
 		failed: desc("sweep_failures_total", "Sweeps for ended runs that failed; the runs stay in the run log and the next sweep tries again."),
 		partly: desc("partial_erasures_total", "Times that an erasure could not read, or not overwrite, all of a sealed run, because the cold store is damaged."),
 	}
@@ -46,6 +49,8 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.sealed
 	to <- c.failed
 	to <- c.partly
+	to <- c.removed
+	to <- c.unreadable
 }
 
 // Collect reads the metrics. Without an answer of the store, its counts are left out.
@@ -60,9 +65,12 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	if n, err := c.hot(ctx); err == nil {
 		to <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(n), "hot")
 	}
-	to <- prometheus.MustNewConstMetric(c.partly, prometheus.CounterValue, float64(c.log.partly.Load()))
+	to <- prometheus.MustNewConstMetric(c.partly, prometheus.CounterValue, float64(c.faults.partly.Load()))
+	to <- prometheus.MustNewConstMetric(c.unreadable, prometheus.CounterValue, float64(c.faults.reads.Load()))
 	if s := c.sealer; s != nil {
 		to <- prometheus.MustNewConstMetric(c.sealed, prometheus.CounterValue, float64(s.sealed.Load()))
+		to <- prometheus.MustNewConstMetric(c.removed, prometheus.CounterValue, float64(s.overwritten.Load()), "overwritten")
+		to <- prometheus.MustNewConstMetric(c.removed, prometheus.CounterValue, float64(s.released.Load()), "released")
 		to <- prometheus.MustNewConstMetric(c.failed, prometheus.CounterValue, float64(s.failed.Load()))
 	}
 }

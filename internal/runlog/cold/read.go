@@ -157,9 +157,12 @@ func (l *Log) failure(ctx context.Context, run subject.Run, err error) error {
 		if _, lerr := l.Hot.Last(ctx, run); errors.Is(lerr, runlog.ErrErased) {
 			return lerr // since the log was read
 		}
-		return fmt.Errorf("%w: the log says that run %s is sealed: %w", frame.ErrDamaged, run.RunID, err)
+		err = fmt.Errorf("%w: the log says that run %s is sealed: %w", frame.ErrDamaged, run.RunID, err)
+		l.faults.Unreadable(run, err)
 	case errors.Is(err, ErrUnavailable):
 		return fmt.Errorf("%w: %w", runlog.ErrUnavailable, err)
+	case errors.Is(err, frame.ErrDamaged):
+		l.faults.Unreadable(run, err)
 	}
 	return err
 }

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"waybill.dev/waybill/internal/lifecycle"
+	"waybill.dev/waybill/internal/retry"
 	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -17,10 +20,12 @@ import (
 
 const (
 	// sealedTogether is how many runs share a write of the store, sealedBytes from how many compressed
-	// bytes on fewer do.
-	sealedTogether = 32
+	// bytes on fewer do. atATime is how many of them are read and marked concurrently.
+	sealedTogether = 128
 	sealedBytes    = 16 << 20
-	// A sweep starts after a tenth of the hot window, within these limits.
+	atATime        = 4
+	// A sweep starts after a tenth of the hot window, within these limits. After a failure the pause
+	// doubles up to maxPause.
 	minPause = 100 * time.Millisecond
 	maxPause = time.Minute
 )
@@ -41,16 +46,27 @@ type Sealer struct {
 	window time.Duration
 	deps   SealerDeps
 
-	turn sync.Mutex // held during a sweep, and while paused; guards next
+	turn sync.Mutex // held during a step, and while paused; guards the fields below
 	// next is the position after which runs were not looked at.
 	next uint64
+	// resumed: the pending objects of earlier processes were looked at.
+	resumed bool
+	// left are sealed runs whose frames are in the log, in the order of their marks; known has them, too.
+	left  []leaving
+	known map[subject.Run]bool
+	// releasing: this sweep has released frames.
+	releasing bool
 
-	sealed, failed atomic.Int64
+	sealed, failed, overwritten, released atomic.Int64
+	// failing: the last sweep failed.
+	failing atomic.Bool
 }
 
 // NewSealer returns a sealer for a hot window. With a window of 0 it only finishes, or discards, what an
 // earlier one has begun.
-func NewSealer(window time.Duration, d SealerDeps) *Sealer { return &Sealer{window: window, deps: d} }
+func NewSealer(window time.Duration, d SealerDeps) *Sealer {
+	return &Sealer{window: window, deps: d, known: map[subject.Run]bool{}}
+}
 
 // Pause waits for the end of a step and keeps the sealer from the next one until resume is called.
 func (s *Sealer) Pause() (resume func()) {
@@ -64,61 +80,91 @@ func (s *Sealer) Run(ctx context.Context) error {
 	if s.window == 0 {
 		pause = maxPause
 	}
+	waits := retry.Policy{Base: pause, Max: maxPause}.Start()
 	warned := false
 	for ctx.Err() == nil {
 		err := lifecycle.Contain(s.deps.Logger, "sealing", func() error { return s.Sweep(ctx) })
-		if failed := err != nil && ctx.Err() == nil; failed {
+		if err == nil {
+			waits.Reset()
+			s.failing.Store(false)
+		} else if ctx.Err() == nil {
 			s.failed.Add(1)
+			s.failing.Store(true)
 			if !warned {
 				s.deps.Logger.Warn("ended runs not sealed; they stay in the run log, and the next sweep tries again", "error", err)
 			}
-			warned = true
-		} else {
-			warned = false
 		}
-		lifecycle.Wait(ctx, pause)
+		warned = err != nil
+		waits.Wait(ctx)
 	}
 	return ctx.Err()
 }
 
-// Sweep seals all runs whose hot window is over. It first finishes what an earlier sweep, or another
-// process, has begun. Errors: runlog.ErrUnavailable, runlog.ErrPermanent.
-func (s *Sealer) Sweep(ctx context.Context) error {
-	failed := s.finishPending(ctx)
-	if errors.Is(failed, runlog.ErrUnavailable) || ctx.Err() != nil || s.window == 0 {
-		return failed
+// Warnings returns what an operator must know.
+func (s *Sealer) Warnings() []string {
+	if s.failing.Load() {
+		return []string{"ended runs are not sealed: the cold store, the run log or a reader of it fails; the host's log has the reason"}
 	}
-	for {
-		more, err := s.step(ctx)
-		if err != nil || !more {
-			return errors.Join(failed, err)
-		}
-	}
+	return nil
 }
 
-// finishPending finishes the objects that are stored and not confirmed. A run that cannot be finished
-// does not stop the others, unless the log or the store cannot be reached.
-func (s *Sealer) finishPending(ctx context.Context) error {
+// Sweep seals all runs whose hot window is over, and removes frames of sealed runs from the log. It first
+// finishes what an earlier process has begun. Errors: runlog.ErrUnavailable, runlog.ErrPermanent.
+func (s *Sealer) Sweep(ctx context.Context) error {
+	failed := s.resume(ctx)
+	if errors.Is(failed, runlog.ErrUnavailable) || ctx.Err() != nil {
+		return failed
+	}
+	s.begin()
+	for more := s.window > 0; more; {
+		began := time.Now()
+		var err error
+		if more, err = s.step(ctx); err != nil {
+			failed = errors.Join(failed, err)
+			break
+		}
+		if more { // others need the processor, too
+			lifecycle.Wait(ctx, time.Since(began))
+		}
+	}
+	if errors.Is(failed, runlog.ErrUnavailable) || ctx.Err() != nil {
+		return failed
+	}
+	return errors.Join(failed, s.clear(ctx))
+}
+
+func (s *Sealer) begin() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	s.releasing = false
+}
+
+// resume seals the runs whose objects are pending since before this process. A run that fails does not
+// stop the others, unless the log or the store cannot be reached.
+func (s *Sealer) resume(ctx context.Context) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if s.resumed {
+		return nil
+	}
 	var failed error
-	tried := map[subject.Run]bool{}
-	for limit := sealedTogether; ; limit *= 2 {
-		runs, err := s.deps.Store.Pending(ctx, limit)
+	for cursor := Cursor(""); ; {
+		runs, next, err := s.deps.Store.Pending(ctx, cursor, sealedTogether)
 		if err != nil {
 			return unavailable(err)
 		}
 		for _, run := range runs {
-			if tried[run] {
+			if s.known[run] {
 				continue
 			}
-			tried[run] = true
-			err := s.finish(ctx, run)
+			l, err := s.mark(ctx, run)
 			if errors.Is(err, frame.ErrDamaged) {
-				err = s.again(ctx, run, err)
+				l, err = s.again(ctx, run, err)
 			}
 			switch {
-			case err == nil, errors.Is(err, ErrNotFound): // discarded, or erased since
+			case err == nil:
+				s.leave(l)
+			case errors.Is(err, ErrNotFound): // erased since
 			case errors.Is(err, frame.ErrDamaged):
 				s.deps.Logger.Error("a run cannot be sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
 			case errors.Is(err, runlog.ErrUnavailable), ctx.Err() != nil:
@@ -127,37 +173,32 @@ func (s *Sealer) finishPending(ctx context.Context) error {
 				failed = errors.Join(failed, fmt.Errorf("run %s: %w", run.RunID, err))
 			}
 		}
-		if len(runs) < limit {
+		if len(runs) < sealedTogether {
+			s.resumed = failed == nil
 			return failed
 		}
+		cursor = next
 	}
 }
 
-// again stores and finishes a run whose pending object is damaged, if the log still has the run. Errors: why
+// again stores and marks a run whose pending object is damaged, if the log still has the run. Errors: why
 // if it does not.
-func (s *Sealer) again(ctx context.Context, run subject.Run, why error) error {
+func (s *Sealer) again(ctx context.Context, run subject.Run, why error) (*leaving, error) {
 	o, err := s.encode(ctx, run)
 	switch {
 	case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrSealed):
-		return why
+		return nil, why
 	case err != nil:
-		return err
+		return nil, err
 	}
 	if err := s.deps.Store.Put(ctx, o); err != nil {
-		return unavailable(err)
+		return nil, unavailable(err)
 	}
-	return s.finish(ctx, run)
+	return s.mark(ctx, run)
 }
 
-// step seals some runs. It rests as long as it has worked, because other writers of the log wait while
-// the server overwrites frames.
+// step seals some runs.
 func (s *Sealer) step(ctx context.Context) (more bool, err error) {
-	began := time.Now()
-	defer func() {
-		if more {
-			lifecycle.Wait(ctx, time.Since(began))
-		}
-	}()
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	ends, next, more, err := s.deps.Log.Ended(ctx, s.next, s.deps.Clock().Add(-s.window), sealedTogether)
@@ -165,45 +206,86 @@ func (s *Sealer) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	for len(ends) > 0 {
-		n, err := s.store(ctx, ends)
+		objects, n, err := s.read(ctx, ends)
 		if err != nil {
 			return false, err
 		}
-		for _, end := range ends[:n] {
-			err := s.finish(ctx, end.Run)
-			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, frame.ErrDamaged) {
-				return false, err
-			}
+		if err := s.seal(ctx, objects); err != nil {
+			return false, err
 		}
 		ends = ends[n:]
+	}
+	if err := s.release(ctx); err != nil {
+		return false, err
 	}
 	s.next = next
 	return more, nil
 }
 
-// store stores the first of some ended runs together, and returns how many. Runs that are damaged, or
-// gone, are left out.
-func (s *Sealer) store(ctx context.Context, ends []*frame.Frame) (n int, err error) {
-	var objects []*Object
+// read returns the objects of the first of some ended runs, and how many these are. Runs that are
+// damaged, or gone, are left out.
+func (s *Sealer) read(ctx context.Context, ends []*frame.Frame) (objects []*Object, n int, err error) {
 	size := int64(0)
 	for n < len(ends) && size < sealedBytes {
-		o, err := s.encode(ctx, ends[n].Run)
-		n++
-		switch {
-		case err == nil:
-			objects, size = append(objects, o), size+o.Bytes()
-		case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrSealed): // erased, or sealed by another process
-		case errors.Is(err, frame.ErrDamaged):
-			run := ends[n-1].Run
-			s.deps.Logger.Error("a damaged run is not sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
-		default:
-			return 0, err
+		page := make([]*Object, min(atATime, len(ends)-n))
+		err := together(ctx, len(page), func(ctx context.Context, i int) (err error) {
+			run := ends[n+i].Run
+			page[i], err = s.encode(ctx, run)
+			switch {
+			case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrSealed): // erased, or sealed by another process
+				return nil
+			case errors.Is(err, frame.ErrDamaged):
+				s.deps.Logger.Error("a damaged run is not sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return nil, 0, err
 		}
+		for _, o := range page {
+			if o != nil {
+				objects, size = append(objects, o), size+o.Bytes()
+			}
+		}
+		n += len(page)
 	}
+	return objects, n, nil
+}
+
+// together calls each for n numbers, some of them at the same time.
+func together(ctx context.Context, n int, each func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atATime)
+	for i := range n {
+		group.Go(func() error { return each(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// seal stores objects, reads them back, and marks their runs in the log.
+func (s *Sealer) seal(ctx context.Context, objects []*Object) error {
 	if len(objects) == 0 {
-		return n, nil
+		return nil
 	}
-	return n, unavailable(s.deps.Store.Put(ctx, objects...))
+	if err := s.deps.Store.Put(ctx, objects...); err != nil {
+		return unavailable(err)
+	}
+	marked := make([]*leaving, len(objects))
+	err := together(ctx, len(objects), func(ctx context.Context, i int) (err error) {
+		marked[i], err = s.mark(ctx, objects[i].Run)
+		if errors.Is(err, ErrNotFound) || errors.Is(err, frame.ErrDamaged) { // the next process tries again
+			return nil
+		}
+		return err
+	})
+	for _, l := range marked {
+		s.leave(l)
+	}
+	if err != nil {
+		s.resumed = false // the objects without a mark are pending
+	}
+	return err
 }
 
 // framesPerRead is how many frames of a run are in memory at a time, next to its compressed blocks.
@@ -232,10 +314,10 @@ func (s *Sealer) encode(ctx context.Context, run subject.Run) (*Object, error) {
 	return nil, fmt.Errorf("%w: %s has no end any more", runlog.ErrNotFound, run.RunID)
 }
 
-// finish moves a run whose object is stored: it reads the object back, marks the run as sealed in the
-// log, removes its frames, and confirms the object. Each step may be repeated. Errors: ErrNotFound if it
-// has no object, frame.ErrDamaged if the object is damaged, runlog.ErrUnavailable, runlog.ErrPermanent.
-func (s *Sealer) finish(ctx context.Context, run subject.Run) error {
+// mark reads the object of a run back, and marks the run as sealed in the log. It may be repeated. It
+// returns nil if the run was erased. Errors: ErrNotFound if the run has no object, frame.ErrDamaged if
+// the object is damaged, runlog.ErrUnavailable, runlog.ErrPermanent.
+func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 	d := s.deps
 	var (
 		end       *frame.Frame
@@ -248,30 +330,16 @@ func (s *Sealer) finish(ctx context.Context, run subject.Run) error {
 		return true
 	})
 	if err != nil {
-		return unavailable(err)
+		return nil, unavailable(err)
 	}
 	err = d.Log.Seal(ctx, end.Run, end.Head(), positions)
 	if errors.Is(err, runlog.ErrConflict) { // the run was erased, or the log is one of before the run's end
-		return unavailable(d.Store.Discard(ctx, run, end.Hash))
+		return nil, unavailable(d.Store.Discard(ctx, run, end.Hash))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := d.Past(ctx, end.Pos); err != nil {
-		return err
-	}
-	err = d.Log.Drop(ctx, end.Run)
-	if errors.Is(err, runlog.ErrConflict) { // erased since: the erasure deletes the object
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := d.Store.Confirm(ctx, run, end.Hash); err != nil {
-		return unavailable(err)
-	}
-	s.sealed.Add(1)
-	return nil
+	return &leaving{Ref: Ref{end.Run, end.Hash}, positions: positions}, nil
 }
 
 // unavailable makes an error of the store one of the log.

@@ -123,16 +123,19 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 	if of, err := mark.Erasure(); err == nil && of.Cause == frame.Expired {
 		remove = natslink.DropMessage
 	}
-	return l.remove(ctx, mark.Run, raws, remove)
+	var positions []uint64
+	for _, m := range raws {
+		if !isMark(m) {
+			positions = append(positions, m.Sequence)
+		}
+	}
+	return l.remove(ctx, mark.Run, positions, remove)
 }
 
-// remove removes the frames of a run, except its marks, the last one first.
-func (l *Log) remove(ctx context.Context, run subject.Run, raws []*js.RawStreamMsg, by func(context.Context, js.Stream, uint64) error) error {
-	for _, m := range slices.Backward(raws) {
-		if isMark(m) {
-			continue
-		}
-		err := l.link.Ask(ctx, func(ctx context.Context) error { return by(ctx, l.leader, m.Sequence) })
+// remove removes frames of a run, the last one first.
+func (l *Log) remove(ctx context.Context, run subject.Run, positions []uint64, by func(context.Context, js.Stream, uint64) error) error {
+	for _, pos := range slices.Backward(positions) {
+		err := l.link.Ask(ctx, func(ctx context.Context) error { return by(ctx, l.leader, pos) })
 		switch {
 		case errors.Is(err, natslink.ErrDenied):
 			return fmt.Errorf("%w: %w", runlog.ErrPermanent, err)

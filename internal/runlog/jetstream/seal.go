@@ -67,13 +67,40 @@ func (l *Log) Seal(ctx context.Context, run subject.Run, head frame.Head, positi
 }
 
 // Drop removes the frames of a sealed run; see runlog.Sealer.
-func (l *Log) Drop(ctx context.Context, run subject.Run) error {
-	raws, err := l.raw(ctx, run)
-	if err != nil {
+func (l *Log) Drop(ctx context.Context, run subject.Run, positions []uint64, how runlog.Removal) error {
+	switch _, err := l.Last(ctx, run); {
+	case errors.Is(err, runlog.ErrUnavailable):
 		return err
-	}
-	if len(raws) == 0 || kindOf(raws[len(raws)-1]) != subject.Seal {
+	case !errors.Is(err, runlog.ErrSealed):
 		return fmt.Errorf("%w: run %s is not sealed", runlog.ErrConflict, run.RunID)
 	}
-	return l.remove(ctx, run, raws, natslink.EraseMessage)
+	by := natslink.EraseMessage
+	if how == runlog.Release {
+		by = natslink.DropMessage
+	}
+	return l.remove(ctx, run, positions, by)
+}
+
+// fileBytes is the size of the server's files of a stream without a limit.
+const fileBytes = 8 << 20
+
+// Extent returns the size of the log; see runlog.Sealer.
+func (l *Log) Extent(ctx context.Context) (e runlog.Extent, err error) {
+	err = l.link.Ask(ctx, func(ctx context.Context) error {
+		info, err := l.leader.Info(ctx)
+		if err == nil {
+			e = runlog.Extent{Bytes: info.State.Bytes, Frames: info.State.Msgs, End: info.State.LastSeq, FileBytes: fileBytes}
+		}
+		return err
+	})
+	if err != nil {
+		return e, fmt.Errorf("%w: size of the log: %w", runlog.ErrUnavailable, err)
+	}
+	return e, nil
+}
+
+// HasSealed reports whether the log has a mark of a sealed run. Errors: runlog.ErrUnavailable.
+func (l *Log) HasSealed(ctx context.Context) (bool, error) {
+	last, err := l.lastMark(ctx, subject.Seals)
+	return last > 0, err
 }

@@ -52,7 +52,7 @@ func (l *Log) Seal(ctx context.Context, run subject.Run, head frame.Head, positi
 }
 
 // Drop removes the frames of a sealed run; see runlog.Sealer.
-func (l *Log) Drop(ctx context.Context, run subject.Run) error {
+func (l *Log) Drop(ctx context.Context, run subject.Run, _ []uint64, _ runlog.Removal) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.readable(ctx); err != nil {
@@ -64,4 +64,21 @@ func (l *Log) Drop(ctx context.Context, run subject.Run) error {
 	}
 	l.remove(run)
 	return nil
+}
+
+// Extent returns the size of the log; see runlog.Sealer.
+func (l *Log) Extent(ctx context.Context) (e runlog.Extent, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.readable(ctx); err != nil {
+		return e, err
+	}
+	e.End = uint64(len(l.frames)) - 1
+	for _, f := range l.frames {
+		if f != nil {
+			e.Frames++
+			e.Bytes += uint64(len(f.Body))
+		}
+	}
+	return e, nil
 }

@@ -60,7 +60,7 @@ func sealFindsEndedRuns(t *testing.T, l Full) {
 	_, err := l.Mark(within(t), c.run, frame.Requested)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "d"}, allEnded(t, l, later))
-	require.NoError(t, l.Drop(within(t), b[0].Run))
+	require.NoError(t, l.Drop(within(t), b[0].Run, positionsOf(b), runlog.Overwrite))
 	require.Equal(t, []string{"a", "d"}, allEnded(t, l, later))
 	going.add(subject.End, 1)
 	require.Equal(t, []string{"a", "d", "going"}, allEnded(t, l, later))
@@ -71,8 +71,8 @@ func sealMarksEndedRuns(t *testing.T, l Full) {
 	start := going.start()
 	step := going.add(subject.Step, 1)
 	require.ErrorIs(t, l.Seal(within(t), going.run, start.Head(), []uint64{start.Pos}), runlog.ErrConflict, "the run goes on")
-	require.ErrorIs(t, l.Drop(within(t), going.run), runlog.ErrConflict, "the run is not sealed")
-	require.ErrorIs(t, l.Drop(within(t), subject.Run{Tenant: "acme", WorkflowID: "flow-1", RunID: "ghost"}), runlog.ErrConflict)
+	require.ErrorIs(t, l.Drop(within(t), going.run, []uint64{start.Pos, step.Pos}, runlog.Overwrite), runlog.ErrConflict, "the run is not sealed")
+	require.ErrorIs(t, l.Drop(within(t), subject.Run{Tenant: "acme", WorkflowID: "flow-1", RunID: "ghost"}, nil, runlog.Overwrite), runlog.ErrConflict)
 	frames, err := l.Run(within(t), going.run)
 	require.NoError(t, err)
 	require.Equal(t, []uint64{start.Pos, step.Pos}, positionsOf(frames))
@@ -108,7 +108,7 @@ func sealHidesRun(t *testing.T, l Full) {
 	seal(t, l, frames) // a second time changes nothing
 	check()
 	for range 2 {
-		require.NoError(t, l.Drop(within(t), c.run))
+		require.NoError(t, l.Drop(within(t), c.run, positionsOf(frames), runlog.Release))
 		seal(t, l, frames)
 	}
 	check()
@@ -125,7 +125,7 @@ func sealHidesRun(t *testing.T, l Full) {
 func sealShowsMark(t *testing.T, l Full) {
 	c, frames := ended(t, l, "r")
 	seal(t, l, frames)
-	require.NoError(t, l.Drop(within(t), c.run))
+	require.NoError(t, l.Drop(within(t), c.run, positionsOf(frames), runlog.Release))
 	other, _ := ended(t, l, "s")
 	var mark *frame.Frame
 	err := l.Follow(within(t), 0, func(batch []*frame.Frame) error {
@@ -162,12 +162,12 @@ func sealedRunsAreErased(t *testing.T, l Full) {
 		c, frames := ended(t, l, map[bool]string{false: "whole", true: "dropped"}[dropped])
 		seal(t, l, frames)
 		if dropped {
-			require.NoError(t, l.Drop(within(t), c.run))
+			require.NoError(t, l.Drop(within(t), c.run, positionsOf(frames), runlog.Release))
 		}
 		marked, err := l.Mark(within(t), subject.Run{Tenant: "acme", RunID: c.run.RunID}, frame.Requested)
 		require.NoError(t, err)
 		require.True(t, marked)
-		require.ErrorIs(t, l.Drop(within(t), c.run), runlog.ErrConflict, "the erasure removes the rest")
+		require.ErrorIs(t, l.Drop(within(t), c.run, positionsOf(frames), runlog.Release), runlog.ErrConflict, "the erasure removes the rest")
 		mark := &frame.Frame{Run: c.run, Kind: subject.Erase}
 		left, err := l.Remaining(within(t), mark)
 		require.NoError(t, err)

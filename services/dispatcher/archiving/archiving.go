@@ -40,11 +40,16 @@ type Archiver struct {
 	// target is nil if the host has no archive.
 	target archive.Target
 	logger *slog.Logger
+	// large limits the large runs in memory to one.
+	large chan struct{}
 }
+
+// largeBytes is the size of a run's frames from which on it counts as large.
+const largeBytes = 16 << 20
 
 // New returns an archiver; target is nil if the host has no archive.
 func New(log runlog.Reader, bundles Bundles, target archive.Target, logger *slog.Logger) *Archiver {
-	return &Archiver{log, bundles, target, logger}
+	return &Archiver{log, bundles, target, logger, make(chan struct{}, 1)}
 }
 
 // HasTarget reports whether the host has an archive.
@@ -74,6 +79,11 @@ func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
 	if last.Kind != subject.End {
 		return Made{}, errActive()
 	}
+	done, err := a.turn(ctx, frames)
+	if err != nil {
+		return Made{}, err
+	}
+	defer done()
 	bundle, err := a.bundles.Whole(ctx, last.Run)
 	if err != nil {
 		return Made{}, err
@@ -89,6 +99,23 @@ func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
 		return Made{}, fmt.Errorf("archive of run %s: %w", last.Run.RunID, err)
 	}
 	return Made{Document: doc, Name: archive.Name(last.Run, last.Hash), SHA256: digest(doc), Created: true}, nil
+}
+
+// turn waits for the end of the build of another large run, if the run is large.
+func (a *Archiver) turn(ctx context.Context, frames []*frame.Frame) (done func(), err error) {
+	size := 0
+	for _, f := range frames {
+		size += len(f.Body)
+	}
+	if size < largeBytes {
+		return func() {}, nil
+	}
+	select {
+	case a.large <- struct{}{}:
+		return func() { <-a.large }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Store keeps a run in the archive of the host; it is durable when Store returns. An archive that is

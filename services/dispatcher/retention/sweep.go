@@ -83,9 +83,10 @@ type Sweeper struct {
 	stats  atomic.Pointer[Stats]
 	totals atomic.Pointer[Totals]
 
-	// warned and measured are used by the goroutine that sweeps.
+	// warned, measured and kept are used by the goroutine that sweeps.
 	warned   bool
 	measured time.Time
+	kept     keptRuns
 }
 
 // Stats describes the last sweep of this process.
@@ -104,7 +105,7 @@ type Stats struct {
 func New(cfg Config, p Policies, c *Clock, index Index, eraser Eraser, may func() bool, log *slog.Logger) *Sweeper {
 	s := &Sweeper{
 		policies: p, clock: c, index: index, eraser: eraser, may: may, log: log,
-		rate: rate.NewLimiter(rate.Limit(cfg.Rate), 1),
+		rate: rate.NewLimiter(rate.Limit(cfg.Rate), 1), kept: newKeptRuns(),
 	}
 	s.stats.Store(&Stats{})
 	return s
@@ -223,16 +224,18 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 			return err
 		}
 		var last subject.Run
-		away := true
+		due := s.kept.due(f, runs, time.Now())
+		kept += len(runs) - len(due)
+		away := len(due) > 0
 		var failed error // of a run that is not archived
-		for i, err := range s.prepare(ctx, f, runs) {
+		for i, err := range s.prepare(ctx, f, due) {
 			if err := s.rate.Wait(ctx); err != nil {
 				return err
 			}
 			if !s.owns() {
 				return nil // another process continues
 			}
-			run := f.run(runs[i])
+			run := f.run(due[i])
 			away = away && errors.Is(err, ErrAway)
 			if err == nil {
 				err = s.eraser.Expire(ctx, run)
@@ -242,17 +245,23 @@ func (s *Sweeper) sweepFlow(ctx context.Context, f Flow, before time.Time, keep 
 				kept++
 				unarchived.add(run.RunID, err)
 				failed = err
+				if !errors.Is(err, ErrAway) {
+					s.kept.later(run, keep.Keep, time.Now())
+				}
 			case err == nil:
 				last = run
 				erased++
+				s.kept.done(run)
 				s.count()
 			case code == fault.RunNotFound: // erased, and the read model follows
 			case code == fault.Conflict: // a legal hold, or a parent that goes on
 				kept++
+				s.kept.later(run, keep.Keep, time.Now())
 			case s.concernsAll(ctx, err):
 				return err
 			default:
 				kept++
+				s.kept.later(run, keep.Keep, time.Now())
 				s.log.Warn("a run whose retention is over cannot be erased: it is kept",
 					"tenant", run.Tenant, "workflow_id", run.WorkflowID, "run_id", run.RunID, "error", err)
 			}

@@ -20,9 +20,9 @@ const (
 	Version = "1.0"
 	// MaxBytes is the maximum size of a bundle (OpenWOP host contract §10.4).
 	MaxBytes = 8 << 20
-	// WholeBytes is the maximum size of a bundle for an archive, which must have all events. The redactor
-	// reads 16 MiB.
-	WholeBytes = 15 << 20
+	// WholeBytes is the maximum size of a bundle for an archive, which must have all events. A message
+	// between services has 64 MiB.
+	WholeBytes = 56 << 20
 	mode       = "omit"
 )
 

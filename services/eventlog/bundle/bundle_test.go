@@ -199,7 +199,7 @@ func TestBuild_IsWholeForAnArchive(t *testing.T) {
 	require.Len(t, r.Events, len(in.Events))
 	require.False(t, r.Truncated)
 
-	in = input(many(5200, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
+	in = input(many(19_000, `envelope.recovery.applied {"nodeId":"n","path":"`+long+`"}`)...)
 	in.Whole = true
 	r = within(t, in, bundle.WholeBytes)
 	require.Less(t, len(r.Events), len(in.Events))

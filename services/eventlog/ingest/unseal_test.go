@@ -29,7 +29,7 @@ func seal(t *testing.T, hot *memory.Log) *cold.Log {
 		Log: hot, Store: s, Past: past, Clock: func() time.Time { return time.Now().Add(2 * time.Hour) }, Logger: quiet,
 	})
 	require.NoError(t, sealer.Sweep(within(t)))
-	return cold.NewLog(hot, s, past, quiet)
+	return cold.NewLog(hot, s, past, cold.NewFaults(quiet))
 }
 
 // The tallies of a store that is filled from sealed runs, and some that are not, are those from before.

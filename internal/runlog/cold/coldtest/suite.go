@@ -76,8 +76,14 @@ func none(t *testing.T, s cold.Store, run subject.Run) {
 
 func pendingIDs(t *testing.T, s cold.Store, limit int) (ids []string) {
 	t.Helper()
-	runs, err := s.Pending(t.Context(), limit)
+	runs, _, err := s.Pending(t.Context(), "", limit)
 	require.NoError(t, err)
+	for n, cursor := 0, cold.Cursor(""); n < len(runs); n++ { // one by one they are the same
+		page, next, err := s.Pending(t.Context(), cursor, 1)
+		require.NoError(t, err)
+		require.Equal(t, runs[n:n+1], page)
+		cursor = next
+	}
 	for _, r := range runs {
 		require.Equal(t, "flow", r.WorkflowID)
 		ids = append(ids, r.RunID)
@@ -91,7 +97,9 @@ func givesBack(t *testing.T, s cold.Store) {
 	same(t, s, a)
 	same(t, s, b)
 	none(t, s, subject.Run{Tenant: "acme", RunID: "ghost"})
-	_, err := s.Data(t.Context(), a.Run, 1)
+	_, _, err := s.Blocks(t.Context(), subject.Run{Tenant: "acme", RunID: "ghost"})
+	require.NotErrorIs(t, err, cold.ErrDeleted)
+	_, err = s.Data(t.Context(), a.Run, 1)
 	require.ErrorIs(t, err, cold.ErrNotFound)
 }
 
@@ -107,7 +115,7 @@ func replaces(t *testing.T, s cold.Store) {
 	first, second := Object("acme", "r", 10, 20, 30), Object("acme", "r", 5)
 	for _, o := range []*cold.Object{first, second, second} {
 		require.NoError(t, s.Put(t.Context(), o))
-		require.NoError(t, s.Confirm(t.Context(), o.Run, o.Hash()))
+		require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: o.Run, Hash: o.Hash()}))
 		same(t, s, o)
 	}
 	require.NoError(t, s.Put(t.Context(), second))
@@ -120,12 +128,12 @@ func listsPending(t *testing.T, s cold.Store) {
 	require.NoError(t, s.Put(t.Context(), c))
 	require.Equal(t, []string{"b", "a", "c"}, pendingIDs(t, s, 10))
 	require.Equal(t, []string{"b", "a"}, pendingIDs(t, s, 2))
-	require.NoError(t, s.Confirm(t.Context(), b.Run, a.Hash()))
+	require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: b.Run, Hash: a.Hash()}))
 	require.Equal(t, []string{"b", "a", "c"}, pendingIDs(t, s, 10), "another hash confirms nothing")
 	for range 2 {
-		require.NoError(t, s.Confirm(t.Context(), b.Run, b.Hash()))
+		require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: b.Run, Hash: b.Hash()}))
 	}
-	require.NoError(t, s.Confirm(t.Context(), subject.Run{Tenant: "acme", RunID: "ghost"}, b.Hash()))
+	require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: subject.Run{Tenant: "acme", RunID: "ghost"}, Hash: b.Hash()}))
 	require.Equal(t, []string{"a", "c"}, pendingIDs(t, s, 10))
 	same(t, s, b)
 }
@@ -140,7 +148,7 @@ func discards(t *testing.T, s cold.Store) {
 		none(t, s, o.Run)
 	}
 	require.NoError(t, s.Put(t.Context(), o), "the run may be sealed later")
-	require.NoError(t, s.Confirm(t.Context(), o.Run, o.Hash()))
+	require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: o.Run, Hash: o.Hash()}))
 	require.NoError(t, s.Discard(t.Context(), o.Run, o.Hash()))
 	same(t, s, o)
 }
@@ -151,10 +159,12 @@ func deletes(t *testing.T, s cold.Store) {
 	for range 2 {
 		require.NoError(t, s.Delete(t.Context(), o.Run))
 		none(t, s, o.Run)
+		_, _, err := s.Blocks(t.Context(), o.Run)
+		require.ErrorIs(t, err, cold.ErrDeleted)
 	}
 	require.NoError(t, s.Put(t.Context(), o))
 	none(t, s, o.Run)
-	require.NoError(t, s.Confirm(t.Context(), o.Run, o.Hash()))
+	require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: o.Run, Hash: o.Hash()}))
 	require.NoError(t, s.Discard(t.Context(), o.Run, o.Hash()))
 	require.NoError(t, s.Put(t.Context(), o))
 	none(t, s, o.Run)
@@ -179,7 +189,7 @@ func counts(t *testing.T, s cold.Store) {
 	check(2, 2, 35)
 	require.NoError(t, s.Put(t.Context(), b))
 	check(2, 2, 35)
-	require.NoError(t, s.Confirm(t.Context(), a.Run, a.Hash()))
+	require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: a.Run, Hash: a.Hash()}))
 	check(2, 1, 35)
 	require.NoError(t, s.Delete(t.Context(), a.Run))
 	check(1, 1, 5)
@@ -197,7 +207,7 @@ func servesMany(t *testing.T, s cold.Store) {
 				if err := s.Put(t.Context(), o); err != nil {
 					t.Error(err)
 				}
-				if err := s.Confirm(t.Context(), o.Run, o.Hash()); err != nil {
+				if err := s.Confirm(t.Context(), cold.Ref{Run: o.Run, Hash: o.Hash()}); err != nil {
 					t.Error(err)
 				}
 				if data, err := s.Data(t.Context(), o.Run, 1); err != nil || !bytes.Equal(data, o.Blocks[1].Data) {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 
 	"modernc.org/sqlite" // also the driver named "sqlite"
@@ -229,15 +230,22 @@ func remove(ctx context.Context, tx *sql.Tx, id int64) error {
 // blocksEach is maxBlocks in statements.
 const blocksEach = `1048576`
 
-// Confirm ends the pending state of an object; see cold.Store.
-func (s *Store) Confirm(ctx context.Context, run subject.Run, hash string) error {
+// Confirm ends the pending state of objects; see cold.Store.
+func (s *Store) Confirm(ctx context.Context, objects ...cold.Ref) error {
 	return s.transact(ctx, func(tx *sql.Tx) error {
-		id, state, err := withHash(ctx, tx, run, hash)
-		if err != nil || state != pending {
-			return err
+		for _, o := range objects {
+			id, state, err := withHash(ctx, tx, o.Run, o.Hash)
+			if err != nil {
+				return err
+			}
+			if state != pending {
+				continue
+			}
+			if _, err = tx.ExecContext(ctx, `UPDATE objects SET state = ? WHERE id = ?`, confirmed, id); err != nil {
+				return err
+			}
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE objects SET state = ? WHERE id = ?`, confirmed, id)
-		return err
+		return nil
 	})
 }
 
@@ -262,20 +270,22 @@ func withHash(ctx context.Context, tx *sql.Tx, run subject.Run, hash string) (id
 }
 
 // Pending returns runs with pending objects; see cold.Store.
-func (s *Store) Pending(ctx context.Context, limit int) (runs []subject.Run, err error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT tenant, workflow_id, run_id FROM objects WHERE state = 1 ORDER BY id LIMIT ?`, limit)
+func (s *Store) Pending(ctx context.Context, after cold.Cursor, limit int) (runs []subject.Run, next cold.Cursor, err error) {
+	id, _ := strconv.ParseInt(string(after), 10, 64) // the empty cursor is 0
+	rows, err := s.reader.QueryContext(ctx, `SELECT id, tenant, workflow_id, run_id FROM objects
+		WHERE state = 1 AND id > ? ORDER BY id LIMIT ?`, id, limit)
 	if err != nil {
-		return nil, classify(err)
+		return nil, after, classify(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports errors
 	for rows.Next() {
 		var r subject.Run
-		if err := rows.Scan(&r.Tenant, &r.WorkflowID, &r.RunID); err != nil {
-			return nil, classify(err)
+		if err := rows.Scan(&id, &r.Tenant, &r.WorkflowID, &r.RunID); err != nil {
+			return nil, after, classify(err)
 		}
 		runs = append(runs, r)
 	}
-	return runs, classify(rows.Err())
+	return runs, cold.Cursor(strconv.FormatInt(id, 10)), classify(rows.Err())
 }
 
 // Discard removes a pending object; see cold.Store.
@@ -371,9 +381,23 @@ func (s *Store) Blocks(ctx context.Context, run subject.Run) (subject.Run, []col
 	case err != nil:
 		return of, nil, classify(err)
 	case len(blocks) == 0:
-		return of, nil, fmt.Errorf("%w: %s", cold.ErrNotFound, run.RunID)
+		return of, nil, s.none(ctx, run)
 	}
 	return of, blocks, nil
+}
+
+// none returns why a run has no blocks.
+func (s *Store) none(ctx context.Context, run subject.Run) error {
+	_, state, err := find(ctx, s.reader, run)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: %s", cold.ErrNotFound, run.RunID)
+	case err != nil:
+		return classify(err)
+	case state == deleted:
+		return fmt.Errorf("%w: %s", cold.ErrDeleted, run.RunID)
+	}
+	return fmt.Errorf("%w: run %s has no blocks", cold.ErrDamaged, run.RunID)
 }
 
 // Data returns the data of a block; see cold.Reader.

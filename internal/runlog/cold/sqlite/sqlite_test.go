@@ -39,7 +39,7 @@ func TestStore_KeepsItsContentOverRestarts(t *testing.T) {
 	data, err := s.Data(t.Context(), o.Run, 1)
 	require.NoError(t, err)
 	require.Equal(t, o.Blocks[1].Data, data)
-	runs, err := s.Pending(t.Context(), 10)
+	runs, _, err := s.Pending(t.Context(), "", 10)
 	require.NoError(t, err)
 	require.Len(t, runs, 1)
 }

@@ -2959,7 +2959,7 @@ type ExportRunRequest struct {
 	MaxEvents int32 `protobuf:"varint,3,opt,name=max_events,json=maxEvents,proto3" json:"max_events,omitempty"`
 	// Maximum size of the bundle; 0, or more than 8 MiB: 8 MiB.
 	MaxBytes int64 `protobuf:"varint,4,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	// Allow up to 15 MiB, for an archive; max_bytes is ignored.
+	// Allow up to 56 MiB, for an archive; max_bytes is ignored.
 	Whole         bool `protobuf:"varint,5,opt,name=whole,proto3" json:"whole,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
