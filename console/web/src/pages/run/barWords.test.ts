@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { textOn } from "./barWords";
 import type { Bar } from "./timeline";
 
-const bar = { attempt: 0, sequence: 1, from: 0, to: 1200, status: "completed", parts: [], usage: { calls: 1, inputTokens: 800, outputTokens: 30, cost: 0.004, currency: "USD" } } as Bar;
+const bar = { attempt: 0, sequence: 1, from: 0, to: 1200, status: "completed", parts: [], usage: { calls: 1, unknown: 0, inputTokens: 800, outputTokens: 30, cost: 0.004, currency: "USD" } } satisfies Bar;
 
 test("a bar has the facts that fit, and none is cut", () => {
   const on = (room: number): string => textOn("plan", bar, 0, room);
