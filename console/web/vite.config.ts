@@ -23,6 +23,21 @@ function themeBoot(): Plugin {
   };
 }
 
+// The font is needed by the first paint, and a browser finds it in the styles only.
+function preloadFont(): Plugin {
+  return {
+    name: "preload-font",
+    apply: "build",
+    transformIndexHtml: {
+      order: "post",
+      handler: (_html, { bundle }) =>
+        Object.keys(bundle ?? {})
+          .filter((file) => file.endsWith(".woff2"))
+          .map((file) => ({ tag: "link", attrs: { rel: "preload", as: "font", type: "font/woff2", crossorigin: true, href: `./${file}` }, injectTo: "head" as const })),
+    },
+  };
+}
+
 // The server looks for exactly these bytes to say where it is (console.go), so they stay as they are written in index.html.
 function keepBaseMark(): Plugin {
   return {
@@ -34,7 +49,7 @@ function keepBaseMark(): Plugin {
 
 export default defineConfig(({ command }) => ({
   base: command === "serve" ? "/console/" : "./",
-  plugins: [react(), themeBoot(), keepBaseMark()],
+  plugins: [react(), themeBoot(), preloadFont(), keepBaseMark()],
   build: {
     outDir: "../dist",
     emptyOutDir: true,

@@ -12,10 +12,10 @@ test("see what the installation does now", async ({ signedIn: page, host }) => {
   await page.goto(`${host.console}system`);
   await expect(page.getByRole("table", { name: "Dispatchers" }).getByRole("row")).toHaveCount(2);
   await expect(page.getByRole("table", { name: "Dispatchers" })).toContainText("held");
-  await expect(page.getByRole("table", { name: "Providers of models" }).getByRole("rowheader", { name: "sample" })).toBeVisible();
-  await expect(page.getByRole("region", { name: "Queue" })).toContainText("runs waiting for a dispatcher");
-  await expect(page.getByRole("region", { name: "Run log (NATS)" })).toContainText(/size\s*[\d.]+ [kMG]?B/);
-  await expect(page.getByRole("region", { name: "Read model (database)" })).toContainText(/records behind the log\s*\d/);
+  await expect(page.getByRole("table", { name: "Model providers" }).getByRole("rowheader", { name: "sample" })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Queue" })).toContainText("Runs waiting for a dispatcher");
+  await expect(page.getByRole("region", { name: "Run log (NATS)" })).toContainText(/Size\s*[\d.]+ [kMG]?B/);
+  await expect(page.getByRole("region", { name: "Read model (database)" })).toContainText(/Records behind the log\s*\d/);
   await expect(page.getByRole("region", { name: "Failed runs of the last 24 hours" }).getByRole("link", { name: /^fail / }).first()).toBeVisible();
   await expectAccessibleEverywhere(page);
 });

@@ -90,7 +90,7 @@ test("a builder sees why a setting is refused, and no run is started", async ({ 
   await expectAccessible(page);
 });
 
-test("a builder branches a run with other outputs of a node", async ({ signedIn: page, host }) => {
+test("a builder branches a run with other outputs of a node, or other messages to its model", async ({ signedIn: page, host }) => {
   await host.workflow("outputs", [
     { id: "outputs", typeId: "core.ai.callPrompt", config: { provider: "mock", model: "mock-mini", prompt: "Read" } },
     { id: "keep", typeId: "core.identity", inputs: { said: { type: "connection", nodeId: "outputs", outputKey: "output" } } },
@@ -111,6 +111,27 @@ test("a builder branches a run with other outputs of a node", async ({ signedIn:
   await host.until(branch, ["completed"]);
   expect(await host.json("GET", `/v1/runs/${branch}`)).toMatchObject({ variables: { said: "a compliment" } });
   expect((await host.events(branch)).filter((e) => e.type === "provider.usage")).toEqual([]);
+
+  await program(host, "outputs", "praise");
+  await page.goto(`${host.console}runs/${runId}?e=${started}`);
+  await page.getByRole("button", { name: "Edit the messages…" }).click();
+  const edited = page.getByRole("dialog", { name: "Edit the messages of outputs" });
+  const send = edited.getByRole("button", { name: "Branch with these messages" });
+  await expect(send).toBeDisabled();
+  await edited.getByLabel("Message 1", { exact: true }).fill("Read {{nothing}}"); // no template
+  await edited.getByRole("button", { name: "Add a message" }).click();
+  await expect(send).toBeDisabled();
+  await edited.getByLabel("Message 2", { exact: true }).fill("A letter");
+  await edited.getByRole("button", { name: "Add a message" }).click();
+  await edited.getByRole("button", { name: "Remove message 3" }).click();
+  await expectAccessible(page);
+  await send.click();
+  await expect(page.locator("main")).toContainText("edited: outputs (settings)");
+  const other = new URL(page.url()).pathname.split("/").at(-1) as string;
+  await host.until(other, ["completed"]);
+  expect(await host.json("GET", `/v1/runs/${other}`)).toMatchObject({ variables: { said: "praise" } });
+  const sent = (await host.events(other)).find((e) => e.type === "prompt.composed")?.payload.composed as string;
+  expect(JSON.parse(sent)).toMatchObject({ messages: [{ role: "user", content: "Read {{nothing}}" }, { role: "assistant", content: "A letter" }] });
 });
 
 test("a builder goes on after a failed node, with outputs of its own", async ({ signedIn: page, host }) => {

@@ -290,6 +290,11 @@ test("the panel of a node shows what its model was sent and said, and what it co
   await expect(page.getByRole("complementary", { name: "Node check" })).toContainText("Not answered yet.");
   const bar = page.getByRole("gridcell", { name: /^sort: completed/ });
   await expect(bar).toHaveAccessibleName(/model calls: 2, tokens: [\d,]+ in, [\d,]+ out/);
+  await bar.hover();
+  const card = page.locator(".bar-card");
+  await expect(card).toContainText(/Status ?Completed.*Model calls ?2/);
+  await page.keyboard.press("Escape");
+  await expect(card).toBeHidden();
   await bar.click();
   const panel = page.getByRole("complementary", { name: "Node sort" });
   await expect(panel.locator(".bubble.system").first()).toContainText("Be brief.");

@@ -11,6 +11,8 @@ test("C1a only this host is called, and the policy is never violated", async ({ 
   );
   await page.goto(`${host.console}runs/${runId}`);
   await expect(page.getByRole("heading", { level: 1 })).toContainText("steps");
+  await expect.poll(() => page.evaluate(() => [...document.fonts].map((font) => `${font.family.replaceAll('"', "")} ${font.status}`))).toEqual(["Inter Variable loaded"]);
+  expect(asked.filter((url) => url.endsWith(".woff2"))).toHaveLength(2); // a page loads it once: the preload is used
   expect(asked.length).toBeGreaterThan(3);
   expect(asked.filter((url) => !url.startsWith(`${new URL(host.url).origin}/`))).toEqual([]);
 });

@@ -2,6 +2,7 @@ import { Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { leaveAllTabs } from "../api/query";
 import { signOut, useConfig } from "../api/session";
+import { Icon } from "../ui/Icon";
 import { Mark } from "../ui/Mark";
 import { PageBoundary } from "../ui/PageBoundary";
 import { useAnnouncement } from "../ui/announce";
@@ -66,6 +67,7 @@ export function Shell(): ReactNode {
               {(config.signedIn ? navigation : []).map((page) => (
                 <li key={page.path}>
                   <Link href={page.path} aria-current={isCurrent(page.path, path) ? "page" : undefined} onClick={() => openMenu(undefined)}>
+                    <Icon name={page.icon} />
                     {page.name}
                     {page.path === "/inbox" && <WaitingBadge />}
                   </Link>

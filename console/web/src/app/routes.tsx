@@ -36,11 +36,11 @@ export const routes: readonly { path: string; page: Page }[] = [
 export const openPaths = ["/answer"];
 
 export const navigation = [
-  { path: "/", name: "Runs", key: "g r" },
-  { path: "/workflows", name: "Workflows", key: "g w" },
-  { path: "/inbox", name: "Inbox", key: "g i" },
-  { path: "/dashboard", name: "Dashboard", key: "g d" },
-  { path: "/capabilities", name: "Capabilities", key: "g c" },
-  { path: "/system", name: "System", key: "g s" },
-  { path: "/api", name: "API", key: "g a" },
+  { path: "/", name: "Runs", key: "g r", icon: "list" },
+  { path: "/workflows", name: "Workflows", key: "g w", icon: "flow" },
+  { path: "/inbox", name: "Inbox", key: "g i", icon: "inbox" },
+  { path: "/dashboard", name: "Dashboard", key: "g d", icon: "chart" },
+  { path: "/capabilities", name: "Capabilities", key: "g c", icon: "checks" },
+  { path: "/system", name: "System", key: "g s", icon: "server" },
+  { path: "/api", name: "API", key: "g a", icon: "code" },
 ] as const;

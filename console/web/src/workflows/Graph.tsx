@@ -1,9 +1,9 @@
 import { useMemo, type ReactNode } from "react";
-import { Icon, type IconName } from "../ui/Icon";
+import { Icon } from "../ui/Icon";
 import { lookOf } from "../ui/Status";
 import { Name } from "../ui/Text";
 import { escapeHidden } from "../ui/escape";
-import { edgesOf, kindOf, nodesOf, type Definition, type NodeKind, type WorkflowEdge, type WorkflowNode } from "./definition";
+import { edgesOf, kindLook, kindOf, nodesOf, type Definition, type WorkflowEdge, type WorkflowNode } from "./definition";
 import { layOut, maxLabel, nodeHeight, nodeWidth } from "./layout";
 import "./graph.css";
 
@@ -20,9 +20,6 @@ type Props = {
 
 // Above this number, the layout takes longer than a person waits.
 const maxNodes = 600;
-
-const icons: { [kind in NodeKind]: IconName } = { model: "model", gate: "question", tool: "tool", time: "clock", child: "child", flow: "flow", data: "data" };
-const kindWords: { [kind in NodeKind]: string } = { model: "model", gate: "question", tool: "tool", time: "wait", child: "workflow", flow: "control", data: "data" };
 
 /** The graph of a workflow, laid out here. With states it shows how far a run is. */
 export default function Graph({ definition, selected, onSelect, states }: Props): ReactNode {
@@ -77,8 +74,8 @@ function NodeBox({ node, edges, run, selected, onSelect }: BoxProps): ReactNode 
   const className = `graph-node kind-${kind}${look ? ` state ${look.tone}` : run ? " not-yet" : ""}${node.disabled ? " disabled" : ""}`;
   const inside = (
     <>
-      <span className="graph-icon" title={kindWords[kind]}>
-        <Icon name={icons[kind]} />
+      <span className="graph-icon" title={kindLook[kind].word}>
+        <Icon name={kindLook[kind].icon} />
       </span>
       <span className="graph-words">
         <strong>

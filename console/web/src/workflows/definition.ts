@@ -1,6 +1,7 @@
 // A workflow definition, limited to what pages read. Hosts may have older documents, so every member is optional.
 import { isObject, type Json } from "../api/json";
 import { record, text } from "../ladder/events";
+import type { IconName } from "../ui/Icon";
 
 export type Definition = { [name: string]: Json };
 export type WorkflowNode = { id: string; typeId: string; name: string; notes?: string | undefined; disabled: boolean; raw: Definition };
@@ -51,7 +52,18 @@ export function variablesOf(definition: Definition): Variable[] {
 
 export type NodeKind = "model" | "gate" | "tool" | "time" | "child" | "flow" | "data";
 
-/** Groups node types for icons and colours. Types of packs count as models, because packs are built from model nodes. */
+/** The icon of a kind of nodes, and its name. */
+export const kindLook: { [kind in NodeKind]: { icon: IconName; word: string } } = {
+  model: { icon: "model", word: "model" },
+  gate: { icon: "question", word: "question" },
+  tool: { icon: "tool", word: "tool" },
+  time: { icon: "clock", word: "wait" },
+  child: { icon: "child", word: "workflow" },
+  flow: { icon: "flow", word: "control" },
+  data: { icon: "data", word: "data" },
+};
+
+/** Groups node types for icons. Types of packs count as models, because packs are built from model nodes. */
 export function kindOf(typeId: string): NodeKind {
   if (typeId.startsWith("core.ai.")) return "model";
   if (/^core\.(approvalGate|clarificationGate|interrupt)/.test(typeId)) return "gate";

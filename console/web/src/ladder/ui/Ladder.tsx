@@ -7,6 +7,7 @@ import { lookup } from "../../api/lookup";
 import { Icon, type IconName } from "../../ui/Icon";
 import { LadderHead } from "./LadderHead";
 import { escapeHidden } from "../../ui/escape";
+import { Code } from "../../ui/Code";
 import { Name } from "../../ui/Text";
 
 type Props = {
@@ -126,7 +127,7 @@ export function Cell({ rung }: { rung: Rung }): ReactNode {
         {rung.code && (
           <>
             {" "}
-            <code><Name text={rung.code} /></code>
+            <code><Code text={rung.code} /></code>
           </>
         )}
         {rung.note && <span className="rung-note"> <Name text={rung.note} /></span>}

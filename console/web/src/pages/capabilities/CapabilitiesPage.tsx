@@ -12,7 +12,7 @@ import { Text } from "../../ui/Text";
 import "../../styles/form.css";
 import "./capabilities.css";
 import { ModelGate, Substitutions } from "./ModelGate";
-import { families, inWords, type Family } from "./families";
+import { families, inWords, sentence, type Family } from "./families";
 
 /** The host's advertised capabilities. */
 export default function CapabilitiesPage(): ReactNode {
@@ -67,9 +67,9 @@ function Kinds({ document }: { document: { [name: string]: Json } }): ReactNode 
       <table className="kinds-table">
         <thead>
           <tr>
-            <th scope="col">kind</th>
-            <th scope="col">version</th>
-            <th scope="col">schema</th>
+            <th scope="col">Kind</th>
+            <th scope="col">Version</th>
+            <th scope="col">Schema</th>
           </tr>
         </thead>
         <tbody>
@@ -117,7 +117,7 @@ function Members({ value }: { value: Json }): ReactNode {
     <dl className="members">
       {entries.map(([name, v]) => (
         <div key={name}>
-          <dt>{inWords(name)}</dt>
+          <dt>{sentence(inWords(name))}</dt>
           <dd>
             <Members value={v} />
           </dd>

@@ -31,10 +31,10 @@ export function ModelGate({ document }: { document: Json }): ReactNode {
           <table className="gate-table">
             <thead>
               <tr>
-                <th scope="col">capability</th>
-                <th scope="col">advertised</th>
-                {data && <th scope="col">enforced</th>}
-                {data && <th scope="col">models that have it</th>}
+                <th scope="col">Capability</th>
+                <th scope="col">Advertised</th>
+                {data && <th scope="col">Enforced</th>}
+                {data && <th scope="col">Models that have it</th>}
               </tr>
             </thead>
             <tbody>
@@ -177,14 +177,14 @@ function SubstitutionTable({ rows }: { rows: readonly Substitution[] }): ReactNo
       <table className="gate-table">
         <thead>
           <tr>
-            <th scope="col">requested model</th>
-            <th scope="col">used model</th>
-            <th scope="col">missing capability</th>
+            <th scope="col">Requested model</th>
+            <th scope="col">Used model</th>
+            <th scope="col">Missing capability</th>
             <th scope="col" className="num">
-              count
+              Count
             </th>
-            <th scope="col">last</th>
-            <th scope="col">runs</th>
+            <th scope="col">Last</th>
+            <th scope="col">Runs</th>
           </tr>
         </thead>
         <tbody>

@@ -46,7 +46,7 @@ export function families(document: { [name: string]: Json }): Family[] {
   for (const [name, value] of Object.entries(document)) {
     if (elsewhere.has(name)) continue;
     if (!isObject(value) || name === "implementation") host[name] = value;
-    else out.push({ name, title: lookup(titles, name) ?? inWords(name), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
+    else out.push({ name, title: lookup(titles, name) ?? sentence(inWords(name)), supported: typeof value.supported === "boolean" ? value.supported : undefined, value });
   }
   const rank = (f: Family): number => (order.includes(f.name) ? order.indexOf(f.name) : order.length);
   return [{ name: "host", title: "This host", supported: undefined, value: host }, ...out].sort((a, b) => rank(a) - rank(b));
@@ -57,3 +57,6 @@ export function inWords(name: string): string {
   const words = name.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2");
   return words.replace(/\b[A-Z][a-z]*\b/g, (w) => w.toLowerCase());
 }
+
+/** Begins a label with a capital. */
+export const sentence = (words: string): string => words.replace(/^[a-z]/, (c) => c.toUpperCase());

@@ -15,11 +15,12 @@ import { Detail } from "../../ladder/ui/Detail";
 import { envelopePath, Ladder } from "../../ladder/ui/Ladder";
 import { Substitution } from "../../ladder/ui/Substitution";
 import { Verdict } from "../../ladder/ui/Verdict";
-import { useRunLog } from "../../live/useRunLog";
+import { useIsRecorded, useRunLog } from "../../live/useRunLog";
 import { useView, Viewed } from "../../live/useView";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { shortId } from "../../ui/Id";
 import { Name } from "../../ui/Text";
+import { RunTabs } from "../run/RunTabs";
 import "../../styles/form.css";
 
 export default function EnvelopePage(): ReactNode {
@@ -37,6 +38,7 @@ export default function EnvelopePage(): ReactNode {
   const context = useLadderContext(snapshot, execution?.nodeId);
   const name = column?.envelope?.kind ?? stoppedKind(column?.envelope) ?? context.askedKind ?? (execution ? `Answer of ${execution.nodeId}` : "Envelope");
   useTitle(`${name} · ${shortId(runId)}`);
+  const recorded = useIsRecorded();
   return (
     <div className="envelope-page">
       <nav aria-label="Breadcrumb" className="crumbs">
@@ -47,6 +49,7 @@ export default function EnvelopePage(): ReactNode {
       <h1>
         <Name text={name} />
       </h1>
+      <RunTabs runId={runId} current="answers" events={log.events.length} drawable={!recorded && snapshot?.waybill?.workflowVersion !== undefined} />
       {log.error && <ErrorNote error={log.error} />}
       {execution && (
         <>

@@ -5,6 +5,7 @@ import { filterOf, select, withFilter } from "../../inbox/filter";
 import { mostItems, useAnswered, useInbox, type Item } from "../../inbox/host";
 import { approvers, kindLook, titleOf, votesInWords } from "../../inbox/question";
 import { Due, When } from "../../inbox/When";
+import { Empty } from "../../ui/Empty";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Name, Text } from "../../ui/Text";
@@ -99,12 +100,12 @@ function Open({ search }: { search: URLSearchParams }): ReactNode {
       {inbox.error && !inbox.items && <ErrorNote error={inbox.error} onRetry={inbox.refetch} />}
       {inbox.error && inbox.items && !inbox.reader && <p className="dim small">As of {dayTime(new Date(inbox.at).toISOString())}: the host does not answer.</p>}
       {settled && all.length === 0 && !shown && wanted === null && (
-        <div className="empty">
+        <Empty icon="inbox">
           <p>No open questions.</p>
           <p>
             A question appears here when a run reaches a gate or its model asks one: <code>core.approvalGate</code>, <code>core.clarificationGate</code>, <code>core.interrupt</code>.
           </p>
-        </div>
+        </Empty>
       )}
       {all.length > 0 && <Filters items={all} filter={filter} change={(next) => navigate(`/inbox?${withFilter(search, next).toString()}`, { replace: true })} />}
       {(all.length > 0 || shown || (settled && wanted !== null)) && (
@@ -285,12 +286,12 @@ function Answered({ search }: { search: URLSearchParams }): ReactNode {
       </div>
       {error && <ErrorNote error={error} onRetry={refetch} />}
       {items?.length === 0 && (
-        <div className="empty">
+        <Empty icon="inbox">
           <p>No question was answered on this day.</p>
           <p>
             <Link href={to(dayOf(Date.parse(day) - dayMs))}>Show the day before</Link>
           </p>
-        </div>
+        </Empty>
       )}
       {items && items.length > 0 && (
         <div className={wanted === null ? "inbox" : "inbox opened"}>

@@ -1,10 +1,11 @@
 import type { ReactNode } from "react";
-import type { RunView } from "../../ladder/model";
+import type { Call, RunView } from "../../ladder/model";
 import { count, money } from "./usage";
 import { Name } from "../../ui/Text";
+import { duration } from "../../ui/time";
 
 /** Usage of the run's model calls. Unknown values never count as zero. */
-export function CostView({ view: { cost, timeline }, onSelect }: { view: RunView; onSelect: (seq: number) => void }): ReactNode {
+export function CostView({ view: { cost, timeline, answers }, onSelect }: { view: RunView; onSelect: (seq: number) => void }): ReactNode {
   const { calls, total: sum, retries: again } = cost;
   if (calls.length === 0) return <p className="empty">No model was called{timeline.run.to === undefined ? " yet." : "."}</p>;
   const priced = Boolean(Number(sum.cost)) && again.cost !== undefined;
@@ -35,11 +36,20 @@ export function CostView({ view: { cost, timeline }, onSelect }: { view: RunView
               <th scope="col" className="num">
                 Cost (estimate)
               </th>
+              <th scope="col" className="num">
+                First text
+              </th>
+              <th scope="col" className="num">
+                Took
+              </th>
+              <th scope="col" className="num">
+                Tokens/s
+              </th>
             </tr>
           </thead>
           <tbody>
             {calls.map((call) => (
-              <CallRow key={call.sequence} call={call} onSelect={onSelect} />
+              <CallRow key={call.sequence} call={call} timed={answers.flatMap((x) => (x.nodeId === call.nodeId ? x.calls : [])).find((c) => c.from <= call.sequence && call.sequence <= c.to)} onSelect={onSelect} />
             ))}
           </tbody>
           <tfoot>
@@ -51,6 +61,9 @@ export function CostView({ view: { cost, timeline }, onSelect }: { view: RunView
               <td className="num">{count(sum.cachedTokens)}</td>
               <Output tokens={sum.outputTokens} thoughts={sum.reasoningTokens} />
               <td className="num">{money(sum.cost, sum.currency)}</td>
+              <td className="num">–</td>
+              <td className="num">{duration(answers.reduce((all, x) => all + x.calls.reduce((n, c) => n + Number(c.tookMs ?? 0), 0), 0))}</td>
+              <td className="num">–</td>
             </tr>
           </tfoot>
         </table>
@@ -69,7 +82,12 @@ function Output({ tokens, thoughts }: { tokens: number | undefined; thoughts: nu
   );
 }
 
-function CallRow({ call, onSelect }: { call: RunView["cost"]["calls"][number]; onSelect: (seq: number) => void }): ReactNode {
+const took = (ms: number | undefined): string => (ms === undefined ? "–" : duration(ms));
+
+type RowProps = { call: RunView["cost"]["calls"][number]; timed: Call | undefined; onSelect: (seq: number) => void };
+
+function CallRow({ call, timed, onSelect }: RowProps): ReactNode {
+  const perSecond = timed?.tokensPerSecond;
   return (
     <tr>
       <td>
@@ -84,7 +102,10 @@ function CallRow({ call, onSelect }: { call: RunView["cost"]["calls"][number]; o
       <td className="num">{count(call.inputTokens)}</td>
       <td className="num">{count(call.cachedTokens)}</td>
       <Output tokens={call.outputTokens} thoughts={call.reasoningTokens} />
-      <td className="num">{money(call.cost, call.currency)}</td>
+      <td className="num nowrap">{money(call.cost, call.currency)}</td>
+      <td className="num nowrap">{took(timed?.firstMs)}</td>
+      <td className="num nowrap">{took(timed?.tookMs)}</td>
+      <td className="num">{perSecond === undefined ? "–" : Number(perSecond).toFixed(perSecond < 10 ? 1 : 0)}</td>
     </tr>
   );
 }

@@ -38,7 +38,7 @@ function Took({ snapshot }: { snapshot: RunSnapshot }): ReactNode {
 }
 
 function Growing({ from }: { from: number }): ReactNode {
-  return `${duration(Math.max(0, useNow() - from))} so far`;
+  return <SoFar ms={Math.max(0, useNow() - from)} />;
 }
 
 /** The waits of a run after its start, with the one that is open. */
@@ -49,5 +49,13 @@ function Waited({ view: { timeline, createdAt } }: { view: RunView }): ReactNode
 }
 
 function Waiting({ before, from }: { before: number; from: number }): ReactNode {
-  return `${duration(before + Math.max(0, useNow() - from))} so far`;
+  return <SoFar ms={before + Math.max(0, useNow() - from)} />;
+}
+
+function SoFar({ ms }: { ms: number }): ReactNode {
+  return (
+    <>
+      {duration(ms)} <span className="so-far">so far</span>
+    </>
+  );
 }

@@ -14,6 +14,8 @@ import { loaded as lazily } from "../../ui/load";
 import { shortId } from "../../ui/Id";
 import { lookOf } from "../../ui/Status";
 import { copyText } from "../../ui/CopyButton";
+import { Empty } from "../../ui/Empty";
+import { dayTime } from "../../ui/time";
 import { CostView } from "./CostView";
 import { DataView } from "./DataView";
 import { EventTable } from "./EventTable";
@@ -23,6 +25,7 @@ import { Inspector } from "./Inspector";
 import { chosenIn, startsBar } from "./panel/chosen";
 import { NodePanel } from "./panel/NodePanel";
 import { LookBack, Scrubber, usePast } from "./Scrubber";
+import { address, RunTabs, views, type Place, type View } from "./RunTabs";
 import { ForkSlot } from "./slots/ForkSlot";
 import { InterruptSlot } from "./slots/InterruptSlot";
 import { TimelineView } from "./TimelineView";
@@ -30,15 +33,6 @@ import { useSnapshot } from "./useRun";
 import "./run.css";
 
 const GraphView = lazily(() => import("./GraphView"));
-
-const views = [
-  { name: "timeline", word: "Timeline" },
-  { name: "graph", word: "Graph" },
-  { name: "table", word: "Events" },
-  { name: "data", word: "Data" },
-  { name: "cost", word: "Tokens and cost" },
-] as const;
-type View = (typeof views)[number]["name"];
 
 // Above this number of events, the table is the default view.
 const manyEvents = 5000;
@@ -90,21 +84,13 @@ function Found({ runId, log, query }: { runId: string; log: RunLog; query: Retur
       {error && (
         <>
           <ErrorNote error={error} onRetry={() => void refetch()} />
-          {snapshot && <p className="dim small">What follows is as of {new Date(dataUpdatedAt).toLocaleTimeString("en-GB")}.</p>}
+          {snapshot && <p className="dim small">What follows is as of {dayTime(new Date(dataUpdatedAt).toISOString())}.</p>}
         </>
       )}
       <Header runId={runId} snapshot={snapshot} log={log} view={current.data} unreadable={error !== null} onFork={() => setForkFrom(selected ?? past.at ?? log.last)} onOpen={(e) => go({ e })} />
       {snapshot && !recorded && <InterruptSlot snapshot={snapshot} log={log} />}
       <div className="tabs-line">
-        <nav className="tabs" aria-label="Views of this run">
-          {views.filter(({ name }) => name !== "graph" || drawable).map(({ name, word }) => (
-            <Link key={name} href={address(runId, { view: name, e: selected, at })} aria-current={view === name ? "page" : undefined} replace>
-              {word}
-              {name === "table" && <span className="dim"> {log.events.length.toLocaleString("en")}</span>}
-            </Link>
-          ))}
-          <Link href={`/runs/${encodeURIComponent(runId)}/envelopes`}>Answers</Link>
-        </nav>
+        <RunTabs runId={runId} current={view} events={log.events.length} drawable={drawable} e={selected} at={at} />
         {!recorded && <LookBack log={log} past={past} />}
       </div>
       {!recorded && <Scrubber log={log} past={past} createdAt={snapshot?.createdAt} />}
@@ -169,17 +155,6 @@ function Panel({ view, event, log, snapshot, onSelect, onEvent, onFork }: PanelP
   );
 }
 
-type Place = { view?: View; e?: number | undefined; at?: number | undefined };
-
-function address(runId: string, { view, e, at }: Place): string {
-  const params = new URLSearchParams();
-  if (view) params.set("view", view);
-  if (e !== undefined) params.set("e", String(e));
-  if (at !== undefined) params.set("at", String(at));
-  const query = params.toString();
-  return `/runs/${encodeURIComponent(runId)}${query ? `?${query}` : ""}`;
-}
-
 // The view is part of the URL, so that a copied link shows the same.
 function useRunAddress(log: RunLog): { view: View; selected: number | undefined; at: number | undefined; go: (to: Place) => void } {
   const params = new URLSearchParams(useSearch());
@@ -204,12 +179,13 @@ function NoRun({ runId, gone }: { runId: string; gone: boolean }): ReactNode {
   const title = gone ? "This run is gone" : "No such run";
   useTitle(title);
   return (
-    <>
-      <h1>{title}</h1>
+    <Empty icon={gone ? "ban" : "question"} title={title}>
       <p>
         {gone ? "The host no longer keeps its log." : "No run with this id exists, or you do not have access to it."} <code>{runId}</code>
       </p>
-      <Link href="/">All runs</Link>
-    </>
+      <Link href="/" className="button primary">
+        Show all runs
+      </Link>
+    </Empty>
   );
 }

@@ -1,14 +1,16 @@
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { useId, useLayoutEffect, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode } from "react";
+import { useId, useLayoutEffect, useRef, useState, type CSSProperties, type KeyboardEvent, type ReactNode, type SyntheticEvent } from "react";
 import { useLocation } from "wouter";
 import { useShortcuts } from "../../app/keys";
 import type { RunView } from "../../ladder/model";
 import { useIsRecorded } from "../../live/useRunLog";
 import { Icon } from "../../ui/Icon";
 import { lookOf } from "../../ui/Status";
+import { kindLook, kindOf } from "../../workflows/definition";
+import { BarCard, useHover, type Hovered } from "./BarCard";
 import { barLook, factsOf, textOn } from "./barWords";
 import { duration, useNow } from "../../ui/time";
-import { busyIn, rowsOf, Scale, ticks, type Bar, type Lane, type Mark, type Row, type Timeline } from "./timeline";
+import { busyIn, keysOf, rowsOf, startedIn, Scale, ticks, type Bar, type Lane, type Mark, type Row, type Timeline } from "./timeline";
 import { useChildViews } from "./useChildViews";
 import { Name } from "../../ui/Text";
 import { escapeHidden } from "../../ui/escape";
@@ -33,7 +35,7 @@ export function TimelineView({ view, past, lookingBack, selected, onSelect }: Pr
   const recorded = useIsRecorded();
   const [, navigate] = useLocation();
   const [nested, nest] = useState<ReadonlySet<string>>(new Set());
-  const children = useChildViews([...nested], sequence);
+  const children = useChildViews(startedIn(nested), sequence);
   const [zoom, setZoom] = useState(0);
   const [fold, setFold] = useState(true);
   const help = useId();
@@ -50,9 +52,9 @@ export function TimelineView({ view, past, lookingBack, selected, onSelect }: Pr
   ]);
   const toggle = (lane: Row): void => {
     const next = new Set(nested);
-    for (const id of lane.children ?? []) {
-      if (lane.opened) next.delete(id);
-      else next.add(id);
+    for (const key of keysOf(lane)) {
+      if (lane.opened) next.delete(key);
+      else next.add(key);
     }
     nest(next);
   };
@@ -133,6 +135,7 @@ function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale
   const [margin, setMargin] = useState(0);
   const [laneWidth, setLaneWidth] = useState(1000);
   const [focus, setFocus] = useState({ row: 0, item: 0 });
+  const hover = useHover();
   useLayoutEffect(() => {
     if (grid.current) setMargin(grid.current.getBoundingClientRect().top + window.scrollY);
   }, [lookingBack]);
@@ -145,6 +148,8 @@ function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale
   const rows: Row[] = [{ nodeId: "run", typeId: "", bars: [timeline.run], marks: timeline.marks, status: timeline.run.status, depth: 0 }, ...lanes];
   const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => rowHeight, overscan: 10, scrollMargin: margin });
   const axis = axisOf(scale, total, zoom, laneWidth);
+  const hoveredLane = hover.at && rows[hover.at.row];
+  const hovered = hoveredLane && itemsOf(hoveredLane)[hover.at?.item ?? 0];
 
   const onKey = (event: KeyboardEvent): void => {
     const to = moved(event.key, focus, rows);
@@ -206,11 +211,13 @@ function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale
                 onFocus={setFocus}
                 onSelect={runId === undefined ? onSelect : (seq) => onSelectIn(runId, seq)}
                 onToggle={onToggle}
+                onHover={hover.over}
               />
             );
           })}
         </div>
       </div>
+      {hovered && <BarCard hover={hover} lane={rows[hover.at?.row ?? 0] as Row} bar={hovered.kind === "bar" ? hovered.bar : undefined} words={wordsOf(rows[hover.at?.row ?? 0] as Row, hovered, total)} total={total} />}
     </div>
   );
 }
@@ -251,9 +258,10 @@ type LaneProps = {
   selected: number | undefined;
   onFocus: (focus: Focus) => void;
   onSelect: (seq: number) => void;
+  onHover: (at: Hovered | undefined) => void;
 };
 
-function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected, onFocus, onSelect }: LaneProps): ReactNode {
+function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected, onFocus, onSelect, onHover }: LaneProps): ReactNode {
   const look = lookOf(lane.status);
   const note = index > 0 ? noteAfter(lane, scale, total, px) : undefined;
   return (
@@ -263,10 +271,15 @@ function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected
           <Icon name={look.icon} />
           <span className="unseen">{look.word}: </span>
         </span>
-        {onToggle && lane.children && lane.children.length > 0 && (
-          <button type="button" className="quiet fold" aria-expanded={lane.opened ?? false} aria-label={escapeHidden(`Runs of ${lane.nodeId}`)} onClick={() => onToggle(lane)}>
+        {onToggle && keysOf(lane).length > 0 && (
+          <button type="button" className="quiet fold" aria-expanded={lane.opened ?? false} aria-label={escapeHidden(lane.whole === undefined ? `Runs of ${lane.nodeId}` : `Nodes of ${lane.nodeId}`)} onClick={() => onToggle(lane)}>
             <Icon name={lane.opened ? "down" : "right"} />
           </button>
+        )}
+        {lane.typeId && (
+          <span className="kind" title={kindLook[kindOf(lane.typeId)].word}>
+            <Icon name={kindLook[kindOf(lane.typeId)].icon} />
+          </span>
         )}
         <b>
           <Name text={lane.nodeId} />
@@ -278,6 +291,8 @@ function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected
         const left = scale.at(item.at);
         const width = item.kind === "bar" ? scale.at(item.bar.to ?? total) - left : 0;
         const tone = item.kind === "bar" ? barLook(item.bar.status).tone : item.mark.tone;
+        const asked = item.kind === "bar" && item.bar.usage !== undefined;
+        const over = (event: SyntheticEvent<HTMLElement>): void => onHover({ row: index, item: i, place: event.currentTarget.getBoundingClientRect() });
         return (
           <div
             key={`${item.kind}${item.seq}`}
@@ -286,10 +301,15 @@ function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected
             tabIndex={here ? 0 : -1}
             aria-label={escapeHidden(wordsOf(lane, item, total))}
             aria-selected={selected === item.seq}
-            title={escapeHidden(wordsOf(lane, item, total))}
-            className={`${item.kind} ${tone}`}
+            className={`${item.kind} ${tone}${asked ? " asked" : ""}`}
             style={{ "--x": left, "--w": width } as CSSProperties}
-            onFocus={() => onFocus({ row: index, item: i })}
+            onFocus={(event) => {
+              onFocus({ row: index, item: i });
+              if (event.currentTarget.matches(":focus-visible")) over(event);
+            }}
+            onBlur={() => onHover(undefined)}
+            onPointerEnter={(event) => event.pointerType === "mouse" && over(event)}
+            onPointerLeave={() => onHover(undefined)}
             onClick={() => onSelect(item.seq)}
             onKeyDown={(event) => {
               if (event.key !== "Enter" && event.key !== " ") return;
@@ -300,13 +320,7 @@ function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected
             {item.kind === "bar" ? (
               <>
                 <Parts bar={item.bar} total={total} scale={scale} left={left} width={width} />
-                {index > 0 && width * px >= least && (
-                  <span
-                    className={item.bar.parts.every((p) => p.kind === "wait") ? "bar-text on-wait" : "bar-text"}
-                    style={clearOf(lane.marks.map((m) => (scale.at(m.at) - left) * px), width * px)}
-                    data-text={escapeHidden(textOn(lane.nodeId, item.bar, total))}
-                  />
-                )}
+                {index > 0 && width * px >= least && <BarText lane={lane} bar={item.bar} total={total} room={clearOf(lane.marks.map((m) => (scale.at(m.at) - left) * px), width * px)} />}
               </>
             ) : (
               <Sign sign={item.mark.sign} />
@@ -333,14 +347,21 @@ function noteAfter(lane: Lane, scale: Scale, total: number, px: number): { x: nu
   const to = scale.at(bar.to ?? total);
   const marked = lane.marks.some((m) => scale.at(m.at) * px > to * px - 24);
   if ((to - from) * px >= least || (1 - to) * px < roomOfNote || marked) return undefined;
-  return { x: Math.max(to, from + 6 / px), text: textOn(lane.nodeId, bar, total) };
+  return { x: Math.max(to, from + 6 / px), text: textOn(lane.nodeId, bar, total, (1 - to) * px) };
 }
 
 // The width of a mark, about, in pixels.
 const markWidth = 34;
 
+type Room = { left: number; maxWidth: number };
+
+function BarText({ lane, bar, total, room }: { lane: Row; bar: Bar; total: number; room: Room }): ReactNode {
+  const text = textOn(lane.nodeId, bar, total, room.maxWidth);
+  return text && <span className={bar.parts.every((p) => p.kind === "wait") ? "bar-text on-wait" : "bar-text"} style={room} data-text={escapeHidden(text)} />;
+}
+
 /** Keeps the text of a bar clear of the marks on it, which are at these distances from its start. */
-function clearOf(marks: number[], width: number): CSSProperties {
+function clearOf(marks: number[], width: number): Room {
   const starts = marks.filter((x) => Math.abs(x) < markWidth / 2).length > 0 ? markWidth : 0;
   const next = Math.min(width, ...marks.filter((x) => x >= markWidth / 2));
   return { left: starts, maxWidth: Math.max(0, next - starts) };

@@ -20,9 +20,17 @@ export function factsOf({ usage }: Bar): [string, string][] {
   return out;
 }
 
-/** Returns the text on a bar: its node, duration, tokens and cost. */
-export function textOn(nodeId: string, bar: Bar, now: number): string {
+// The mean width of a character, and the padding of a text, in pixels.
+const charWidth = 7.2;
+const padding = 12;
+
+/** Returns the text on a bar: its node, duration, tokens and cost. What does not fit is left out, beginning with the name, which the lane has, too. */
+export function textOn(nodeId: string, bar: Bar, now: number, room: number): string {
   const { usage } = bar;
   const tokens = usage && (usage.inputTokens !== undefined || usage.outputTokens !== undefined) ? Number(usage.inputTokens ?? 0) + Number(usage.outputTokens ?? 0) : undefined;
-  return [nodeId, duration((bar.to ?? now) - bar.from), tokens !== undefined && `${tokens.toLocaleString("en")} tok`, usage?.cost !== undefined && money(usage.cost, usage.currency)].filter(Boolean).join(" · ");
+  const took = duration((bar.to ?? now) - bar.from);
+  const spent = tokens === undefined ? [] : [`${tokens.toLocaleString("en")} tok`];
+  const paid = usage?.cost === undefined ? [] : [money(usage.cost, usage.currency)];
+  const texts = [[nodeId, took, ...spent, ...paid], [took, ...spent, ...paid], [took, ...spent], [took]].map((parts) => parts.join(" · "));
+  return texts.find((text) => text.length * charWidth + padding <= room) ?? "";
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RunView } from "../../ladder/model";
-import { busyIn, rowsOf, Scale, ticks, type Bar, type Lane, type Timeline } from "./timeline";
+import { busyIn, rowsOf, Scale, ticks, wholeKey, type Bar, type Lane, type Timeline } from "./timeline";
 
 const bar = (from: number, to: number | undefined, status = "completed"): Bar => ({ attempt: 0, sequence: 0, from, ...(to === undefined ? {} : { to }), status, parts: [] });
 
@@ -16,9 +16,17 @@ const lane = (nodeId: string, more: Partial<Lane> = {}): Lane => ({ nodeId, stat
 it("the lanes of a run that a node started follow the node's, in the time of the page", () => {
   const outer = view("r1", "2026-01-01T00:00:00Z", lane("a", { children: ["r2", "r3"] }), lane("b"));
   const inner = new Map([["r2", view("r2", "2026-01-01T00:00:01Z", lane("c", { children: ["r4"] }))], ["r4", view("r4", "2026-01-01T00:00:03Z", lane("d"))]]);
-  const drawn = (...opened: string[]): unknown => rowsOf(outer, new Set(opened), inner).map((r) => [r.depth, r.nodeId, r.runId, r.bars[0]?.from, r.bars[0]?.to, r.bars[0]?.parts[0]?.from, r.marks[0]?.at]);
+  const drawn = (...opened: string[]): unknown[] => rowsOf(outer, new Set(opened), inner).map((r) => [r.depth, r.nodeId, r.runId, r.bars[0]?.from, r.bars[0]?.to, r.bars[0]?.parts[0]?.from, r.marks[0]?.at]);
   expect(drawn()).toEqual([[0, "a", undefined, 1, 2, 1, 1], [0, "b", undefined, 1, 2, 1, 1]]);
-  expect(drawn("r2", "r3", "r4")).toEqual([[0, "a", undefined, 1, 2, 1, 1], [1, "c", "r2", 1001, 1002, 1001, 1001], [2, "d", "r4", 3001, 3002, 3001, 3001], [0, "b", undefined, 1, 2, 1, 1]]);
+  // Of several runs, each has a row of its own.
+  expect(drawn("r2", "r3").map((r) => (r as unknown[]).slice(0, 4))).toEqual([[0, "a", undefined, 1], [1, "r2", "r2", 1000], [0, "b", undefined, 1]]);
+  expect(drawn("r2", "r3", wholeKey("r2"), "r4")).toEqual([
+    [0, "a", undefined, 1, 2, 1, 1],
+    [1, "r2", "r2", 1000, 1001, undefined, undefined],
+    [2, "c", "r2", 1001, 1002, 1001, 1001],
+    [3, "d", "r4", 3001, 3002, 3001, 3001],
+    [0, "b", undefined, 1, 2, 1, 1],
+  ]);
 });
 
 describe("the scale", () => {

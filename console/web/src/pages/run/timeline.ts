@@ -1,5 +1,6 @@
 // The geometry of the timeline.
 import type { RunView } from "../../ladder/model";
+import { shortId } from "../../ui/Id";
 
 /** Times are milliseconds since the run's creation. */
 export type Timeline = RunView["timeline"];
@@ -14,17 +15,42 @@ export type Row = Lane & {
   runId?: string;
   /** Its lanes follow. */
   opened?: boolean;
+  /** The run that the row stands for: one of several that a node started. */
+  whole?: string;
 };
 
-/** Returns the lanes of a run, each followed by those of the runs that its node started and that are open. Times are the page's. */
+/** The key in the set of opened rows of a run that stands for itself. */
+export const wholeKey = (runId: string): string => `lanes of ${runId}`;
+
+/** The runs in a set of opened rows. */
+export const startedIn = (opened: ReadonlySet<string>): string[] => [...opened].filter((key) => !key.startsWith("lanes of "));
+
+/** Returns what opening or closing a row changes in the set. */
+export const keysOf = (row: Row): string[] => (row.whole === undefined ? (row.children ?? []) : [wholeKey(row.whole)]);
+
+/**
+ * Returns the lanes of a run, each followed by those of the runs that its node started and that are open. Times are the page's.
+ * If a node started several runs, each of them has a row, which folds its lanes.
+ */
 export function rowsOf(view: RunView, opened: ReadonlySet<string>, children: ReadonlyMap<string, RunView>, depth = 0, since = Date.parse(view.createdAt)): Row[] {
   const offset = Date.parse(view.createdAt) - since;
   const runs = (lane: Lane): RunView[] => (lane.children ?? []).filter((id) => opened.has(id)).flatMap((id) => children.get(id) ?? []);
   return view.timeline.lanes.flatMap((lane) => {
     const open = (lane.children ?? []).some((id) => opened.has(id));
     const row: Row = { ...(offset === 0 ? lane : shifted(lane, offset)), depth, opened: open, ...(depth > 0 ? { runId: view.runId } : {}) };
-    return [row, ...runs(lane).flatMap((child) => rowsOf(child, opened, children, depth + 1, since))];
+    const several = (lane.children ?? []).length > 1;
+    const nested = (child: RunView): Row[] => {
+      if (!several) return rowsOf(child, opened, children, depth + 1, since);
+      const shown = opened.has(wholeKey(child.runId));
+      return [wholeRow(child, depth + 1, shown, since), ...(shown ? rowsOf(child, opened, children, depth + 2, since) : [])];
+    };
+    return [row, ...runs(lane).flatMap(nested)];
   });
+}
+
+function wholeRow({ runId, createdAt, timeline }: RunView, depth: number, opened: boolean, since: number): Row {
+  const lane: Lane = { nodeId: shortId(runId), status: timeline.run.status, bars: [timeline.run], marks: timeline.marks };
+  return { ...shifted(lane, Date.parse(createdAt) - since), depth, opened, runId, whole: runId };
 }
 
 function shifted(lane: Lane, by: number): Lane {

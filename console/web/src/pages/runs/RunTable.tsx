@@ -1,8 +1,9 @@
-import { Fragment, type ReactNode } from "react";
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { RunRow } from "../../api/model";
 import { escapeHidden } from "../../ui/escape";
 import { Id, shortId } from "../../ui/Id";
+import { Code } from "../../ui/Code";
 import { Status } from "../../ui/Status";
 import { Name } from "../../ui/Text";
 import { waitWords } from "../../ui/wait";
@@ -114,7 +115,7 @@ function Details({ row, view }: { row: RunRow; view: View }): ReactNode {
         </span>
       )}
       {row.tags.map((tag) => (
-        <Link key={tag} href={viewURL({ ...view, filter: formatFilter([{ name: "tag", value: tag }]) })} className="tag">
+        <Link key={tag} href={viewURL({ ...view, filter: formatFilter([{ name: "tag", value: tag }]) })} className="tag" title={escapeHidden(tag)}>
           <Name text={tag} />
         </Link>
       ))}
@@ -125,15 +126,4 @@ function Details({ row, view }: { row: RunRow; view: View }): ReactNode {
       )}
     </>
   );
-}
-
-/** A code, which a narrow column breaks after an underscore. */
-function Code({ text }: { text: string }): ReactNode {
-  return text.split(/(?<=_)/).map((part, i) => (
-    // oxlint-disable-next-line react/no-array-index-key -- the parts have no other identity
-    <Fragment key={i}>
-      {i > 0 && <wbr />}
-      <Name text={part} />
-    </Fragment>
-  ));
 }

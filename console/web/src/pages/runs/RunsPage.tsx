@@ -3,6 +3,7 @@ import { Link, useLocation, useSearch } from "wouter";
 import { useMay } from "../../api/session";
 import { useShortcuts } from "../../app/keys";
 import { useTitle } from "../../ui/title";
+import { Empty } from "../../ui/Empty";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { Live } from "../../live/Live";
@@ -24,6 +25,7 @@ export default function RunsPage(): ReactNode {
   useTitle("Runs");
   const [, navigate] = useLocation();
   const view = readView(useSearch());
+  const mayStart = useMay("runs:create");
   const { filter } = view;
   const runs = useRuns(view);
   const counts = useCounts(filter, runs.changes);
@@ -49,6 +51,11 @@ export default function RunsPage(): ReactNode {
           <Link href="/try">Try an answer…</Link>
           <Link href="/bundle">Open a file…</Link>
         </nav>
+        {mayStart && (
+          <Link href="/workflows" className="button primary">
+            <Icon name="play" /> Start a run
+          </Link>
+        )}
       </div>
       <FilterBar key={filter} view={view} onChange={setFilter} input={search} />
       <StatusTabs view={view} counts={counts} />
@@ -167,7 +174,7 @@ function NothingFits({ view }: { view: View }): ReactNode {
   const { terms } = parseFilter(view.filter);
   const wider = terms.slice(0, -1);
   return (
-    <div className="empty">
+    <Empty icon="list">
       <p>
         No runs match <code>{view.filter}</code>.
       </p>
@@ -175,7 +182,7 @@ function NothingFits({ view }: { view: View }): ReactNode {
         {wider.length > 0 && <Link href={viewURL({ ...view, filter: formatFilter(wider) })}>Remove the last condition</Link>}
         <Link href="/">Show all runs</Link>
       </p>
-    </div>
+    </Empty>
   );
 }
 
@@ -185,13 +192,13 @@ const termWords = (value: string): string => (/^\d{4}-\d\d-\d\dT/.test(value) ? 
 function NothingYet(): ReactNode {
   const mayStart = useMay("runs:create");
   return (
-    <div className="empty">
+    <Empty icon="play">
       <p>There are no runs yet. New runs appear here, newest first.</p>
       {mayStart && (
         <Link href="/workflows" className="button primary">
           Start a workflow
         </Link>
       )}
-    </div>
+    </Empty>
   );
 }

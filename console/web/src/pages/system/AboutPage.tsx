@@ -7,7 +7,7 @@ import { number, record, text } from "../../ladder/events";
 import { useCapabilities } from "../../ladder/ui/context";
 import { JsonView } from "../../ui/JsonView";
 import { duration } from "../../ui/time";
-import { inWords } from "../capabilities/families";
+import { inWords, sentence } from "../capabilities/families";
 import { ofRun } from "../run/links";
 import { SystemHead } from "./Tabs";
 
@@ -25,14 +25,14 @@ export default function AboutPage(): ReactNode {
         <section className="family" aria-labelledby="what">
           <h2 id="what">About</h2>
           <dl className="members">
-            <Row name="implementation" value={`${text(implementation.name) ?? "unknown"} ${text(implementation.version) ?? ""}`} />
-            {config.version && <Row name="console" value={config.version} />}
-            <Row name="mode" value={config.mode} />
-            <Row name="protocol" value={text(discovery.protocolVersion)} />
-            <Row name="engine version" value={number(discovery.engineVersion)} />
-            <Row name="event log schema" value={number(discovery.eventLogSchemaVersion)} />
+            <Row name="Implementation" value={`${text(implementation.name) ?? "unknown"} ${text(implementation.version) ?? ""}`} />
+            {config.version && <Row name="Console" value={config.version} />}
+            <Row name="Mode" value={config.mode} />
+            <Row name="Protocol" value={text(discovery.protocolVersion)} />
+            <Row name="Engine version" value={number(discovery.engineVersion)} />
+            <Row name="Event log schema" value={number(discovery.eventLogSchemaVersion)} />
             <Row name="REST" value={hostURL} />
-            <Row name="base path" value={basePath || "/"} />
+            <Row name="Base path" value={basePath || "/"} />
             <Row name="gRPC" value={text(record(discovery.grpc).endpoint)} />
           </dl>
         </section>
@@ -40,9 +40,9 @@ export default function AboutPage(): ReactNode {
           <h2 id="limits">Limits</h2>
           <dl className="members">
             {Object.entries({ ...record(discovery.limits), ...config.limits }).map(([name, v]) => (
-              <Row key={name} name={inWords(name.replace(/Ms$/, ""))} value={name.endsWith("Ms") ? duration(Number(v)) : (number(v) ?? text(v))} />
+              <Row key={name} name={sentence(inWords(name.replace(/Ms$/, "")))} value={name.endsWith("Ms") ? duration(Number(v)) : (number(v) ?? text(v))} />
             ))}
-            <Row name="runs count as stalled after" value={duration(config.stalledAfterMs)} />
+            <Row name="Runs count as stalled after" value={duration(config.stalledAfterMs)} />
           </dl>
         </section>
         {links.length > 0 && (

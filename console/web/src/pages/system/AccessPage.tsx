@@ -42,18 +42,18 @@ export default function AccessPage(): ReactNode {
           <h2 id="me">You are signed in</h2>
           <dl className="members">
             <div>
-              <dt>tenant</dt>
+              <dt>Tenant</dt>
               <dd>{session.tenant}</dd>
             </div>
             <div>
-              <dt>key</dt>
+              <dt>Key</dt>
               <dd>
                 <code>{session.keyId}</code>
               </dd>
             </div>
             <div>
-              <dt>user</dt>
-              <dd>{session.user ?? "none: the key is bound to no person"}</dd>
+              <dt>User</dt>
+              <dd>{session.user ?? "None: the key is bound to no person"}</dd>
             </div>
           </dl>
           <h3>Scopes of this key</h3>

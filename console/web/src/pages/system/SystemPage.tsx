@@ -81,9 +81,9 @@ function Numbers({ system, before }: { system: System; before: System | undefine
         <section className="family" aria-labelledby="queue">
           <h2 id="queue">Queue</h2>
           <dl className="members">
-            <Row name="runs waiting for a dispatcher" value={queue.waiting} alarm={alarm.waiting} />
-            <Row name="runs taken by dispatchers" value={queue.taken} />
-            <Row name="runs waiting for a limit" value={queue.limited} />
+            <Row name="Runs waiting for a dispatcher" value={queue.waiting} alarm={alarm.waiting} />
+            <Row name="Runs held by dispatchers" value={queue.taken} />
+            <Row name="Runs waiting for a limit" value={queue.limited} />
           </dl>
         </section>
       )}
@@ -91,9 +91,9 @@ function Numbers({ system, before }: { system: System; before: System | undefine
         <section className="family" aria-labelledby="log">
           <h2 id="log">Run log (NATS)</h2>
           <dl className="members">
-            <Row name="size" value={bytes(log.bytes)} />
-            <Row name="last position" value={log.end} />
-            <Row name="newest record" value={log.newestAt && <Ago at={log.newestAt} />} />
+            <Row name="Size" value={bytes(log.bytes)} />
+            <Row name="Last position" value={log.end} />
+            <Row name="Newest record" value={log.newestAt && <Ago at={log.newestAt} />} />
           </dl>
         </section>
       )}
@@ -101,10 +101,10 @@ function Numbers({ system, before }: { system: System; before: System | undefine
         <section className="family" aria-labelledby="readmodel">
           <h2 id="readmodel">Read model (database)</h2>
           <dl className="members">
-            <Row name="records behind the log" value={readModel.behind} alarm={alarm.behind} />
-            <Row name="open streams and waiting reads" value={readModel.followers} />
-            <Row name="unreadable records" value={readModel.damagedRecords} alarm={readModel.damagedRecords > 0} />
-            <Row name="rebuilds since the start" value={readModel.rebuilds} />
+            <Row name="Records behind the log" value={readModel.behind} alarm={alarm.behind} />
+            <Row name="Open streams and waiting reads" value={readModel.followers} />
+            <Row name="Unreadable records" value={readModel.damagedRecords} alarm={readModel.damagedRecords > 0} />
+            <Row name="Rebuilds since the start" value={readModel.rebuilds} />
           </dl>
         </section>
       )}
@@ -132,7 +132,7 @@ function Dispatchers({ system: { dispatchers } }: { system: System }): ReactNode
               <th scope="col">Process</th>
               <th scope="col">Host</th>
               <th scope="col">State</th>
-              <th scope="col">Runs</th>
+              <th scope="col" className="num">Runs</th>
               <th scope="col">Started</th>
               <th scope="col">Lease renewed</th>
             </tr>
@@ -147,7 +147,7 @@ function Dispatchers({ system: { dispatchers } }: { system: System }): ReactNode
                   <Name text={d.host} />
                 </td>
                 <td>{d.state}</td>
-                <td>{d.runs.toLocaleString("en")}</td>
+                <td className="num">{d.runs.toLocaleString("en")}</td>
                 <td>
                   <Ago at={d.startedAt} />
                 </td>
@@ -169,18 +169,18 @@ const limit = (n: number | undefined): string => (n === undefined ? "no limit" :
 function Providers({ system: { providers } }: { system: System }): ReactNode {
   return (
     <section aria-labelledby="providers" className="system-table">
-      <h2 id="providers">Providers of models</h2>
+      <h2 id="providers">Model providers</h2>
       <p className="dim small">Limits apply to all dispatchers together. Calls and errors are those of one dispatcher.</p>
       <div className="scroll">
         <table aria-labelledby="providers">
           <thead>
             <tr>
               <th scope="col">Provider</th>
-              <th scope="col">Calls now</th>
-              <th scope="col">Waiting</th>
-              <th scope="col">Concurrent limit</th>
-              <th scope="col">Requests a minute</th>
-              <th scope="col">Tokens a minute</th>
+              <th scope="col" className="num">Active calls</th>
+              <th scope="col" className="num">Waiting</th>
+              <th scope="col" className="num">Concurrent limit</th>
+              <th scope="col" className="num">Requests a minute</th>
+              <th scope="col" className="num">Tokens a minute</th>
               <th scope="col">Last success</th>
               <th scope="col">Last error</th>
             </tr>
@@ -192,11 +192,11 @@ function Providers({ system: { providers } }: { system: System }): ReactNode {
                   <Name text={p.provider} />
                   {p.heldUntil && <span className="status ask">not called until {dayTime(p.heldUntil)}</span>}
                 </th>
-                <td>{p.inFlight}</td>
-                <td>{p.waiting}</td>
-                <td>{limit(p.maxConcurrent)}</td>
-                <td>{limit(p.requestsPerMinute)}</td>
-                <td>{limit(p.tokensPerMinute)}</td>
+                <td className="num">{p.inFlight}</td>
+                <td className="num">{p.waiting}</td>
+                <td className="num">{limit(p.maxConcurrent)}</td>
+                <td className="num">{limit(p.requestsPerMinute)}</td>
+                <td className="num">{limit(p.tokensPerMinute)}</td>
                 <td>{p.lastSuccessAt ? <Ago at={p.lastSuccessAt} /> : <span className="dim">–</span>}</td>
                 <td>
                   {p.lastError ? (

@@ -47,7 +47,7 @@ test("figures of a host that does not respond have their time", async () => {
   const system = { now: "2026-11-26T12:30:00.000Z", problems: [], dispatchers: [], providers: [], queue: { waiting: 2, taken: 1, limited: 0 } };
   const bodies: { [path: string]: object } = { "/v1/system": system };
   const client = show(<SystemPage />, bodies);
-  const waiting = (await screen.findByText("runs waiting for a dispatcher")).nextElementSibling;
+  const waiting = (await screen.findByText("Runs waiting for a dispatcher")).nextElementSibling;
   expect([waiting?.textContent, waiting?.className]).toEqual(["2", ""]);
   delete bodies["/v1/system"];
   await client.refetchQueries({ queryKey: ["system"] });

@@ -2,6 +2,7 @@ import { useState, type ReactNode } from "react";
 import { Link } from "wouter";
 import { useMay } from "../../api/session";
 import { ago, dateTime, duration, useNow } from "../../ui/time";
+import { Empty } from "../../ui/Empty";
 import { ErrorNote } from "../../ui/ErrorNote";
 import { Icon } from "../../ui/Icon";
 import { useTitle } from "../../ui/title";
@@ -42,7 +43,7 @@ export default function WorkflowsPage(): ReactNode {
       {rows.length > 0 && <Rows rows={rows} />}
       {all.length > 0 && rows.length === 0 && <p className="empty">No workflow matches “{find.trim()}”.</p>}
       {list.isSuccess && all.length === 0 && (
-        <div className="empty">
+        <Empty icon="flow">
           <p>There are no workflows yet. A workflow is a JSON document: its nodes call models and tools, and ask people.</p>
           {mayWrite ? (
             <Link href="/workflows-new" className="button primary">
@@ -51,7 +52,7 @@ export default function WorkflowsPage(): ReactNode {
           ) : (
             <p>Your key lacks the scope workflows:write, which registers them.</p>
           )}
-        </div>
+        </Empty>
       )}
       {list.hasNextPage && (
         <p className="more">

@@ -1,6 +1,6 @@
 import { useState, type ReactNode } from "react";
 import { Link } from "wouter";
-import { isObject, type Json } from "../../../api/json";
+import { isObject, stringifyJson, type Json } from "../../../api/json";
 import { lookup } from "../../../api/lookup";
 import type { RunSnapshot } from "../../../api/model";
 import { columnsOf, decisive, documentOf, isTaken } from "../../../ladder/columns";
@@ -11,6 +11,7 @@ import { envelopePath, Ladder } from "../../../ladder/ui/Ladder";
 import { Verdict } from "../../../ladder/ui/Verdict";
 import type { RunLog } from "../../../live/runLog";
 import { Payload } from "../../../media/Payload";
+import { CopyButton } from "../../../ui/CopyButton";
 import { JsonView } from "../../../ui/JsonView";
 import { Name, Text } from "../../../ui/Text";
 import { duration } from "../../../ui/time";
@@ -91,14 +92,14 @@ function SentView({ sent }: { sent: Sent | undefined }): ReactNode {
   return (
     <>
       {sent.system !== undefined && (
-        <Bubble who="system" folded={sent.system.length > 600}>
+        <Bubble who="system" folded={sent.system.length > 600} copy={sent.system}>
           <Text text={sent.system} />
         </Bubble>
       )}
       {sent.messages.map((m, i) => (
         // Messages have no id, and never change.
         // oxlint-disable-next-line react/no-array-index-key
-        <Bubble key={i} who={m.role}>
+        <Bubble key={i} who={m.role} copy={typeof m.content === "string" ? m.content : stringifyJson(m.content, 2)}>
           <Content content={m.content} />
         </Bubble>
       ))}
@@ -114,7 +115,7 @@ function SentView({ sent }: { sent: Sent | undefined }): ReactNode {
 
 const roles: { [role: string]: string } = { system: "System", user: "User", assistant: "Assistant", tool: "Tool", correction: "Correction" };
 
-function Bubble({ who, folded, children }: { who: string; folded?: boolean; children: ReactNode }): ReactNode {
+function Bubble({ who, folded, copy, children }: { who: string; folded?: boolean; copy?: string; children: ReactNode }): ReactNode {
   const known = lookup(roles, who);
   const name = known ?? who;
   const kind = known === undefined ? "user" : who;
@@ -128,7 +129,10 @@ function Bubble({ who, folded, children }: { who: string; folded?: boolean; chil
   }
   return (
     <div className={`bubble ${kind}`}>
-      <p className="bubble-role"><Name text={name} /></p>
+      <div className="bubble-role">
+        <Name text={name} />
+        {copy !== undefined && <CopyButton text={copy} what={`the message: ${name}`} />}
+      </div>
       <div className="bubble-text">{children}</div>
     </div>
   );
@@ -208,7 +212,7 @@ function CallFacts({ call }: { call: Call }): ReactNode {
   if (u?.cachedTokens !== undefined) facts.push(["Cached", count(u.cachedTokens)]);
   if (u?.reasoningTokens !== undefined) facts.push(["Reasoning", count(u.reasoningTokens)]);
   if (u) facts.push(["Cost", money(u.cost, u.currency)]);
-  if (call.firstMs !== undefined) facts.push(["First text", duration(call.firstMs)]);
+  if (call.firstMs !== undefined) facts.push(["Time to first text", duration(call.firstMs)]);
   if (call.tookMs !== undefined) facts.push(["Took", duration(call.tookMs)]);
   if (call.tokensPerSecond !== undefined) facts.push(["Tokens/s", Number(call.tokensPerSecond).toFixed(call.tokensPerSecond < 10 ? 1 : 0)]);
   if (facts.length === 0) return null;

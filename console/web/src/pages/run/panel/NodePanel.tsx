@@ -8,6 +8,7 @@ import { Icon } from "../../../ui/Icon";
 import { Name } from "../../../ui/Text";
 import { duration, useNow } from "../../../ui/time";
 import type { Bar } from "../timeline";
+import { kindLook, kindOf } from "../../../workflows/definition";
 import { barLook, factsOf } from "../barWords";
 import { Feedback } from "../Feedback";
 import { executionOf, type Chosen } from "./chosen";
@@ -55,7 +56,11 @@ export function NodePanel({ view, chosen, log, snapshot, opened, onClose, onEven
           </button>
         )}
       </div>
-      <p className="dim small">{lane.typeId && <Name text={lane.typeId} />}</p>
+      {lane.typeId && (
+        <p className="dim small">
+          <Icon name={kindLook[kindOf(lane.typeId)].icon} /> <Name text={lane.typeId} />
+        </p>
+      )}
       {bar && <Facts view={view} bar={bar} />}
       {execution && <Conversation key={`${execution.nodeId} ${execution.execution}`} execution={execution} log={log} snapshot={snapshot} />}
       <Questions lane={lane} log={log} />
@@ -71,7 +76,7 @@ export function NodePanel({ view, chosen, log, snapshot, opened, onClose, onEven
               <Icon name="fork" /> Fork before this node…
             </button>
           )}
-          {!recorded && <EditActions runId={log.runId} lane={lane} bar={bar} log={log} asksModel={execution !== undefined} />}
+          {!recorded && <EditActions runId={log.runId} lane={lane} bar={bar} log={log} execution={execution} />}
         </div>
       )}
     </aside>
