@@ -60,8 +60,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// longestNumber is the length of the longest number in v, or -1 without any. One with an exponent is
-// longer than all others.
+// longestNumber is the length of the longest number in v, or of the longest row of numbers; -1 without
+// any. A number with an exponent is longer than all others.
 func longestNumber(v any) int {
 	longest := -1
 	switch v := v.(type) {
@@ -70,8 +70,16 @@ func longestNumber(v any) int {
 			longest = math.MaxInt
 		}
 	case []any:
+		row := 0
 		for _, item := range v {
 			longest = max(longest, longestNumber(item))
+			if _, ok := item.(json.Number); !ok {
+				row = -1
+			}
+			row++
+			if row > 0 {
+				longest = max(longest, row)
+			}
 		}
 	case map[string]any:
 		for _, item := range v {

@@ -24,7 +24,8 @@ func HasText(b []byte, min int) bool {
 }
 
 // MayHold reports whether valid JSON could hold a secret of at least min bytes: a string as of
-// HasText, a number of that length, or one with an exponent, which is longer than it looks.
+// HasText, a number of that length, one with an exponent, which is longer than it looks, or min
+// numbers in a row, which may be its bytes.
 func MayHold(b []byte, min int) bool {
 	for {
 		open := bytes.IndexByte(b, '"')
@@ -43,11 +44,18 @@ func MayHold(b []byte, min int) bool {
 }
 
 // hasNumber reports whether the part of a document between two strings has a number of at least min
-// bytes, or one with an exponent.
+// bytes, one with an exponent, or min numbers in a row.
 func hasNumber(b []byte, min int) bool {
+	row := 0
 	for i := 0; i < len(b); i++ {
 		if c := b[i]; c != '-' && (c < '0' || c > '9') {
+			if c != ',' && c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+				row = 0
+			}
 			continue
+		}
+		if row++; row >= min {
+			return true
 		}
 		start := i
 		for ; i < len(b) && bytes.IndexByte(numberBytes, b[i]) >= 0; i++ {
@@ -58,6 +66,7 @@ func hasNumber(b []byte, min int) bool {
 		if i-start >= min {
 			return true
 		}
+		i-- // what ends the number counts
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,6 +56,7 @@ func TestFlippedBits_QuarantineTheirRunAlone(t *testing.T) {
 			require.Equal(t, "log_damaged", a.Code())
 			require.Contains(t, string(a.Body), `"lastSequence"`)
 			require.NotContains(t, string(a.Body), "pad-", "no damaged record may be shown")
+			damagedRunIsListed(t, c, ids, bad)
 			a, err = c.Do(t.Context(), http.MethodPost, "/v1/runs/"+ids[bad]+"/interrupts/gate", `{"resumeValue":{"action":"accept"}}`)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusInternalServerError, a.Status, "the damaged run must not continue: %s", a.Body)
@@ -73,6 +75,33 @@ func TestFlippedBits_QuarantineTheirRunAlone(t *testing.T) {
 			require.Equal(t, "1", metric(t, host, "waybill_eventlog_damaged_frames_total"))
 		})
 	}
+}
+
+// damagedRunIsListed checks that lists agree with reads: the damaged run has the code of its reads,
+// and a list of that code has no other run.
+func damagedRunIsListed(t *testing.T, c *harness.Client, ids []string, bad int) {
+	t.Helper()
+	codes := func(query string) map[string]string {
+		a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs?limit=50"+query, "")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
+		var list struct {
+			Runs []struct{ RunID, ErrorCode string }
+		}
+		require.NoError(t, json.Unmarshal(a.Body, &list))
+		out := map[string]string{}
+		for _, r := range list.Runs {
+			out[r.RunID] = r.ErrorCode
+		}
+		return out
+	}
+	want := map[string]string{}
+	for _, id := range ids {
+		want[id] = ""
+	}
+	want[ids[bad]] = "log_damaged"
+	require.Equal(t, want, codes(""))
+	require.Equal(t, map[string]string{ids[bad]: "log_damaged"}, codes("&filter=code%3Alog_damaged"))
 }
 
 // flip flips two bits in a file, in the first and the last letter of a text.

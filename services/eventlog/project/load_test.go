@@ -126,6 +126,7 @@ func TestLoad_OfADamagedRunWithoutRecordWorks(t *testing.T) {
 		WorkflowID: "flow",
 		Head:       -1,
 		Damage:     "no record",
+		ErrorCode:  "log_damaged",
 		Status:     wire.StatusPending,
 		Facts:      store.Facts{Known: true},
 	}

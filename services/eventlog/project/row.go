@@ -1,6 +1,7 @@
 package project
 
 import (
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -20,6 +21,9 @@ func (r *Run) Row() store.Run {
 	}
 	if s.Error != nil {
 		row.ErrorCode = s.Error.Code
+	}
+	if r.Damage != "" { // the status is that before the damage, so a list must not show it alone
+		row.ErrorCode = string(fault.LogDamaged)
 	}
 	if due, ok := s.Due(); ok && r.Damage == "" {
 		row.DueMs = due.UnixMilli()

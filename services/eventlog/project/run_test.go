@@ -202,7 +202,8 @@ func TestApply_MarksABrokenChain(t *testing.T) {
 		row := r.Row()
 		require.Contains(t, row.Damage, fmt.Sprint(bad.Pos), "%s: it says where", name)
 		require.Zero(t, row.DueMs, "%s: a damaged run has no timer", name)
-		row.Damage, row.DueMs, row.Waits = "", before.DueMs, before.Waits
+		require.Equal(t, "log_damaged", row.ErrorCode, "%s: lists agree with reads", name)
+		row.Damage, row.ErrorCode, row.DueMs, row.Waits = "", "", before.DueMs, before.Waits
 		require.Equal(t, before, row, "%s: the state up to the damage stays", name)
 
 		next := after(w, func(f *frame.Frame) { f.Pos++ })

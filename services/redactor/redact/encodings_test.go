@@ -338,7 +338,7 @@ func TestStream_EqualsTextForEscapes(t *testing.T) {
 		}
 		for i, s := range sets {
 			text := b.String()
-			want, n := s.Text(text)
+			want, n := s.TextAlone(text) // by chance, some texts have layers
 			var pieces []string
 			for rest := text; rest != ""; {
 				cut := 1 + r.IntN(min(len(rest), 1+r.IntN(20)))

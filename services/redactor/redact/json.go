@@ -22,7 +22,7 @@ func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int,
 	if err := strictjson.Check(doc, l); err != nil {
 		return nil, 0, err
 	}
-	if !s.IsActive() || !strictjson.HasText(doc, MinLength) && (s.known == nil || !s.known.numeric) {
+	if !s.IsActive() || !strictjson.HasText(doc, MinLength) && (s.known == nil || !s.known.numeric && len(doc) < shortestList) {
 		return doc, 0, nil
 	}
 	w := jsonWalker{scrub: s, in: doc}
@@ -78,12 +78,7 @@ func (w *jsonWalker) walkValue() {
 	case '{':
 		w.walkObject()
 	case '[':
-		w.i++
-		for w.peek() != ']' {
-			w.walkValue()
-			w.skipComma()
-		}
-		w.i++
+		w.walkArray()
 	default: // a number or a literal
 		start := w.i
 		w.skipLiteral()
@@ -91,6 +86,24 @@ func (w *jsonWalker) walkValue() {
 			w.count += n
 			w.replaceString(start, text)
 		}
+	}
+}
+
+func (w *jsonWalker) walkArray() {
+	start, numbers := w.i, true
+	w.i++
+	for w.peek() != ']' {
+		numbers = numbers && isDigit(w.in[w.i])
+		w.walkValue()
+		w.skipComma()
+	}
+	w.i++
+	if !numbers || w.copied > start {
+		return
+	}
+	if text, n := w.scrub.redactNumbers(w.in[start:w.i]); n > 0 {
+		w.count += n
+		w.replaceString(start, text)
 	}
 }
 

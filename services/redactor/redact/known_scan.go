@@ -27,6 +27,11 @@ type knownScan struct {
 	coverEnd  int          // position up to which matches cover the text
 	markedEnd int          // end of the last match whose marker was emitted
 	count     int
+	// layer is how many layers were undone to get this text. decoded is a buffer for the next one.
+	layer   int
+	decoded []byte
+	layered []layeredMatch
+	budget  *layerBudget
 }
 
 // knownMatch is a match: its positions in the whole text, and its pattern.
@@ -59,13 +64,25 @@ func (ks *knownScan) close(dst []byte) []byte {
 
 // scanAll redacts a whole text. Without a match it returns b itself.
 func (ks *knownScan) scanAll(b []byte) []byte {
-	ks.held = b
-	ks.runAutomaton(b)
-	ks.views.scanAll(ks)
+	ks.search(b)
 	if len(ks.matches) == 0 {
 		return b
 	}
 	return ks.settleAll(make([]byte, 0, len(b)))
+}
+
+// search records the matches in a whole text.
+func (ks *knownScan) search(b []byte) {
+	ks.held = b
+	ks.runAutomaton(b)
+	ks.views.scanAll(ks)
+	ks.searchJoined(b)
+	if ks.layer < maxLayers {
+		ks.searchLayers(b)
+		ks.searchQuotedPrintable(b)
+		ks.searchNumbers(b)
+	}
+	ks.addLayered()
 }
 
 // runAutomaton runs the automaton over b and records the longest match at each end.
@@ -107,7 +124,7 @@ func (ks *knownScan) settle(dst []byte, limit int) []byte {
 func (ks *knownScan) settleAll(dst []byte) []byte { return ks.replace(dst, ks.readPos) }
 
 func (ks *knownScan) replace(dst []byte, limit int) []byte {
-	slices.SortStableFunc(ks.matches, func(a, b knownMatch) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end)) })
+	slices.SortStableFunc(ks.matches, compareMatches)
 	n := 0
 	for n < len(ks.matches) && ks.matches[n].start < limit {
 		dst = ks.applyMatch(dst, ks.matches[n])
@@ -115,6 +132,11 @@ func (ks *knownScan) replace(dst []byte, limit int) []byte {
 	}
 	ks.matches = append(ks.matches[:0], ks.matches[n:]...)
 	return ks.emitUntil(dst, limit)
+}
+
+// compareMatches orders matches: the leftmost first, then the longest.
+func compareMatches(a, b knownMatch) int {
+	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
 }
 
 // applyMatch appends the marker of a settled match. If an earlier match overlaps or covers

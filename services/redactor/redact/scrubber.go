@@ -13,6 +13,8 @@ type Scrubber struct {
 type knownValues struct {
 	text  *automaton            // for the text itself
 	views [viewCount]*automaton // for its views
+	// joined is for the text without blanks.
+	joined *automaton
 	// longest is the length of the longest pattern of a view.
 	longest int
 	// numeric means that a pattern may be in a JSON number.
@@ -24,6 +26,7 @@ type knownValues struct {
 func Compile(secrets []Secret) *Scrubber {
 	var patterns []pattern
 	var inViews [viewCount][]pattern
+	var joined []pattern
 	longest := 0
 	for _, s := range secrets {
 		if len(s.Value) < MinLength {
@@ -36,6 +39,9 @@ func Compile(secrets []Secret) *Scrubber {
 			pattern{text: "secret:" + s.ID, replacement: shown})
 		for _, text := range encodings(s.Value.Reveal()) {
 			patterns = append(patterns, pattern{text: text, replacement: shown})
+		}
+		for _, text := range joinedEncodings(s.Value.Reveal()) {
+			joined = append(joined, pattern{text: text, replacement: shown})
 		}
 		for which, texts := range viewEncodings(s.Value.Reveal()) {
 			for _, text := range texts {
@@ -56,7 +62,7 @@ func Compile(secrets []Secret) *Scrubber {
 	if len(patterns) == 0 {
 		return &Scrubber{}
 	}
-	k := &knownValues{text: newAutomaton(patterns), longest: longest, numeric: slices.ContainsFunc(patterns, isNumeric)}
+	k := &knownValues{text: newAutomaton(patterns), joined: newAutomaton(joined), longest: longest, numeric: slices.ContainsFunc(patterns, isNumeric)}
 	for i := range k.views {
 		k.views[i] = newAutomaton(inViews[i])
 	}
@@ -76,7 +82,7 @@ func (k *knownValues) withholdLeakyIDs(secrets []Secret) {
 	if len(leaky) == 0 {
 		return
 	}
-	for _, a := range append(k.views[:], k.text) {
+	for _, a := range append(k.views[:], k.text, k.joined) {
 		for i := range a.patterns {
 			if p := &a.patterns[i]; leaky[p.replacement] {
 				p.replacement, p.keep = marker(withheld), false
