@@ -112,6 +112,8 @@ const (
 	comment, commentEnd = "<!--", "-->"
 	// boxed precedes the braces around an answer in LaTeX.
 	boxed = `\boxed`
+	// escape precedes the bracket of a sequence that colours a terminal.
+	escape = "\x1b"
 )
 
 // run visits the places at which the meaning of the text changes, in order.
@@ -145,7 +147,7 @@ func (s *searcher) run() {
 			s.pos += len(cdata)
 		case strings.HasPrefix(rest, comment):
 			s.passComment()
-		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed):
+		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed), rest[0] == '[' && strings.HasSuffix(s.text[:s.pos], escape):
 			s.pos++
 		case rest[0] == '{' || rest[0] == '[':
 			s.readDocument(pathBraces, false)
