@@ -102,6 +102,8 @@ type searcher struct {
 const (
 	scanFactor = 8
 	scanFloor  = 64 << 10
+	// attempt is the work of the shortest attempt, with a look at what is around it.
+	attempt = 16
 )
 
 const (
@@ -255,6 +257,7 @@ func isWordByte(c byte) bool {
 // fence says that it is JSON.
 func (s *searcher) readDocument(path string, asked bool) {
 	rest := s.text[s.pos:]
+	s.budget -= attempt
 	dec := json.NewDecoder(strings.NewReader(rest))
 	var raw json.RawMessage
 	err := dec.Decode(&raw)

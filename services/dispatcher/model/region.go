@@ -190,7 +190,7 @@ func (s *searcher) isPart(d document) bool {
 		return true
 	}
 	after := strings.TrimLeft(s.text[d.end:min(len(s.text), d.end+maxLine)], " \t\r\n")
-	return furtherMember.MatchString(after) ||
+	return after != "" && (after[0] == ',' || after[0] == '"') && furtherMember.MatchString(after) ||
 		strings.HasSuffix(before, ",") && after != "" && strings.IndexByte(",]}", after[0]) >= 0
 }
 
