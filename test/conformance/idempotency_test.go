@@ -49,13 +49,13 @@ func TestKey_BelongsToItsTenantAndOperation(t *testing.T) {
 	require.Equal(t, http.StatusOK, a.Status, "%s", a.Body)
 }
 
-func TestKey_TwentyConcurrentStartsCreateOneRun(t *testing.T) {
+func TestKey_FiftyConcurrentStartsCreateOneRun(t *testing.T) {
 	t.Parallel()
 	c := client(t, testKey)
 	var mu sync.Mutex
 	ids := map[string]int{}
 	var wg sync.WaitGroup
-	for range 20 {
+	for range 50 {
 		wg.Go(func() {
 			a, err := c.Do(t.Context(), http.MethodPost, "/v1/runs", `{"workflowId":"three"}`, "Idempotency-Key", "race")
 			if err != nil {
@@ -74,7 +74,7 @@ func TestKey_TwentyConcurrentStartsCreateOneRun(t *testing.T) {
 	wg.Wait()
 	require.Len(t, ids, 1)
 	for id, n := range ids {
-		require.Equal(t, 20, n)
+		require.Equal(t, 50, n)
 		events, err := c.Finish(within(t, 30*time.Second), id)
 		require.NoError(t, err)
 		require.Len(t, events, 8)

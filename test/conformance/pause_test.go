@@ -42,6 +42,34 @@ func TestPause_DrainsTheCurrentNode(t *testing.T) {
 	require.Equal(t, "run.started node.started node.completed run.paused run.resumed node.started node.completed run.completed", strings.Join(names(events), " "))
 }
 
+// OpenWOP host contract §2.7: a resume takes back a pause that waits for the running node, so that the run goes on
+// as if it had not been requested. A second pause and a second resume are refused with the status that they
+// find.
+func TestPause_IsTakenBackByAResume(t *testing.T) {
+	t.Parallel()
+	c := client(t, liveKey)
+	id := create(t, c, `{"workflowId":"wait-two","inputs":{"delayMs":4000}}`).RunID // the requests arrive within it
+	await(t, c, id, 30*time.Second, "running")
+	for _, step := range []struct {
+		verb   string
+		status int
+		says   string
+	}{
+		{"pause", http.StatusAccepted, `"status":"paused"`},
+		{"pause", http.StatusConflict, `"runStatus":"paused"`},
+		{"resume", http.StatusAccepted, `"status":"running"`},
+		{"resume", http.StatusConflict, `"runStatus":"running"`},
+	} {
+		a := do(t, c, http.MethodPost, "/v1/runs/"+id+":"+step.verb, "")
+		require.Equal(t, step.status, a.Status, "%s %s", step.verb, a.Body)
+		require.Contains(t, string(a.Body), step.says)
+	}
+	events, err := c.Finish(within(t, 30*time.Second), id)
+	require.NoError(t, err)
+	require.NotContains(t, names(events), "run.paused")
+	require.Equal(t, "run.completed", names(events)[len(events)-1])
+}
+
 // A run whose last node ends while it drains is paused, as the answer says, and ends once it is resumed.
 func TestPause_DrainsTheLastNode(t *testing.T) {
 	t.Parallel()

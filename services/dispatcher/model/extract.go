@@ -102,6 +102,8 @@ type searcher struct {
 const (
 	scanFactor = 8
 	scanFloor  = 64 << 10
+	// attempt is the work of the shortest attempt, with a look at what is around it.
+	attempt = 16
 )
 
 const (
@@ -112,6 +114,8 @@ const (
 	comment, commentEnd = "<!--", "-->"
 	// boxed precedes the braces around an answer in LaTeX.
 	boxed = `\boxed`
+	// escape precedes the bracket of a sequence that colours a terminal.
+	escape = "\x1b"
 )
 
 // run visits the places at which the meaning of the text changes, in order.
@@ -145,7 +149,7 @@ func (s *searcher) run() {
 			s.pos += len(cdata)
 		case strings.HasPrefix(rest, comment):
 			s.passComment()
-		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed):
+		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed), rest[0] == '[' && strings.HasSuffix(s.text[:s.pos], escape):
 			s.pos++
 		case rest[0] == '{' || rest[0] == '[':
 			s.readDocument(pathBraces, false)
@@ -253,6 +257,7 @@ func isWordByte(c byte) bool {
 // fence says that it is JSON.
 func (s *searcher) readDocument(path string, asked bool) {
 	rest := s.text[s.pos:]
+	s.budget -= attempt
 	dec := json.NewDecoder(strings.NewReader(rest))
 	var raw json.RawMessage
 	err := dec.Decode(&raw)

@@ -220,6 +220,23 @@ func TestExtract_IsBoundedForHostileAnswers(t *testing.T) {
 	}
 }
 
+// The work on a hostile answer is counted, and ends with its budget: what is tried last may exceed it by one pass
+// over the text. Too many documents are as many as none, because the answer may follow.
+func TestExtract_CountsItsWork(t *testing.T) {
+	t.Parallel()
+	const n = 1 << 16
+	for _, piece := range []string{
+		"[", "{", `{"a":`, "[x", "{x:", `{'a':`, "[[1,", "{{", "```", "```{", "`{`", `"{\"`, `\"`, "\\", "{}", "[]", "[1]", "}", "]",
+		"<think>", "</think>1 ", "<plan>x", "[thinking]", "[/thinking]", "<|thought|>", "<|channel|>", "\x1b[", "\n{", "<!--",
+	} {
+		text := strings.Repeat(piece, n/len(piece))
+		s := searcher{text: text, budget: scanFactor*n + scanFloor, found: extraction{broken: -1}}
+		s.run()
+		require.Greater(t, s.budget, -2*n, piece)
+		require.LessOrEqual(t, len(s.found.documents), (scanFactor*n+scanFloor)/attempt, piece)
+	}
+}
+
 func FuzzExtract(f *testing.F) {
 	f.Add("```json\n" + task + "\n``` or <think>" + sketch + "</think>[1]")
 	f.Add(`{"title":"a",} {"title":"b"`)

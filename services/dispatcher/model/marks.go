@@ -29,6 +29,7 @@ var thinkingMarks = []mark{
 	{text: "<unused94>", ends: "<unused95>"},
 	{text: "[THINK]", ends: "[/THINK]"},
 	{text: "◁think▷", ends: "◁/think▷"},
+	{text: "[unused16]", ends: "[unused17]"},
 }
 
 // thinkingMark returns the mark at the start of the text, in any case, and with attributes.
@@ -41,9 +42,12 @@ func thinkingMark(text string) (mark, bool) {
 			return mark{text: text[:len(m.ends)]}, true
 		}
 	}
+	if m, ok := tokenMark(text); ok {
+		return m, true
+	}
 	t, ok := readTag(text)
 	switch {
-	case !ok || !isThinking(t.name):
+	case !ok || !isThinking(t.name) && !isDraft(t, text[min(t.size, len(text)):]):
 		return mark{}, false
 	case t.closing:
 		return mark{text: text[:t.size]}, true
@@ -255,25 +259,4 @@ func messageSize(text string) int {
 		}
 	}
 	return len(text)
-}
-
-// strippedMarks are the words that are left of the marks of thinking: of channels, and of a program that
-// prints them.
-//
-//nolint:gochecknoglobals // a constant
-var strippedMarks = []mark{
-	{text: "analysis", ends: "assistantfinal"},
-	{text: "Thinking...", ends: "...done thinking."},
-}
-
-// passStrippedMarks skips the thinking of a model whose server has removed the marks.
-func (s *searcher) passStrippedMarks() {
-	for _, m := range strippedMarks {
-		if at := strings.Index(s.text, m.ends); at > 0 && strings.HasPrefix(s.text, m.text) {
-			s.pos = at + len(m.ends)
-			s.found.thought = true
-			s.readScalar()
-			return
-		}
-	}
 }

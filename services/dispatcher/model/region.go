@@ -155,7 +155,7 @@ func (s *searcher) isDocument(r region, asked, cut bool) bool {
 	case asked:
 		return true
 	case r.end == 0 && strings.TrimSpace(s.text[s.pos+1:]) == "":
-		return begins
+		return begins || s.followsDocument()
 	case r.named:
 		return begins || r.end == 0 || !r.elided && !s.isCodeSpan(s.pos, s.pos+r.end)
 	case r.spread && !begins:
@@ -166,6 +166,12 @@ func (s *searcher) isDocument(r region, asked, cut bool) bool {
 		return s.fillsLines(s.pos, s.pos+r.end)
 	}
 	return cut
+}
+
+// followsDocument reports whether a document ends at the position.
+func (s *searcher) followsDocument() bool {
+	n := len(s.found.documents)
+	return n > 0 && s.found.documents[n-1].end == s.pos
 }
 
 // formatSketch matches an object or a list of them whose values are placeholders or names of types: it has no
@@ -184,7 +190,7 @@ func (s *searcher) isPart(d document) bool {
 		return true
 	}
 	after := strings.TrimLeft(s.text[d.end:min(len(s.text), d.end+maxLine)], " \t\r\n")
-	return furtherMember.MatchString(after) ||
+	return after != "" && (after[0] == ',' || after[0] == '"') && furtherMember.MatchString(after) ||
 		strings.HasSuffix(before, ",") && after != "" && strings.IndexByte(",]}", after[0]) >= 0
 }
 

@@ -33,7 +33,7 @@ func TestForbid_BlocksEveryClient(t *testing.T) {
 	base, err := toolbound.ParseBase("http://127.0.0.1:1")
 	require.NoError(t, err)
 	for _, client := range []*http.Client{
-		outbound.NewClient(provider.DefaultTimeouts(), outbound.Events, outbound.Extras{}),
+		outbound.NewClient(provider.DefaultTimeouts(), outbound.Extras{}),
 		toolbound.New(toolbound.Config{Base: base}),
 	} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/", http.NoBody)

@@ -70,7 +70,7 @@ func NewOn(platform Platform, server outbound.Server) *Provider {
 	if platform.Key == nil {
 		p.platform.Key = func(key provider.Secret) option.RequestOption { return option.WithAPIKey(string(key)) }
 	}
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments, outbound.Extras{})
+	p.http = outbound.NewClient(p.server.Timeouts(), outbound.Extras{})
 	opts := []option.RequestOption{
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),
 		// The environment would otherwise decide both.

@@ -36,7 +36,7 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 		return provider.Result{}, outbound.NewTransportError(err)
 	}
 	kind, body := p.typeOf(reported), reported.Body
-	if kind == shared.ErrorTypeInvalidRequestError && reported.Body.IsFiltered() {
+	if isFinal(kind, reported.Status) && reported.Body.IsFiltered() {
 		// A filter outside the model declined: this is an answer.
 		return a.finishBlocked()
 	}
@@ -50,6 +50,15 @@ func (p *Provider) failed(ctx context.Context, err error, req provider.Request, 
 	}
 	e.Quote = provider.Quote(reported.Body.Message, secret)
 	return provider.Result{}, e
+}
+
+// isFinal reports whether an error is about the request, and not about its sender or the server's state.
+func isFinal(kind shared.ErrorType, status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusNotFound, http.StatusTooManyRequests:
+		return false
+	}
+	return kind != shared.ErrorTypeRateLimitError && kind != shared.ErrorTypeOverloadedError
 }
 
 // reportedBy returns the server's error in an error of the SDK; nil if the server reported none.
@@ -94,7 +103,11 @@ func (p *Provider) refused(
 
 func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Request) *provider.Error {
 	switch {
-	case status == http.StatusUnauthorized:
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && body.IsUsedUp():
+		return accountExhausted()
+	case status == http.StatusForbidden && body.IsRateLimit(), (status == http.StatusBadRequest || status == http.StatusInternalServerError) && body.IsThrottled():
+		return p.byType(shared.ErrorTypeRateLimitError, body, req)
+	case status == http.StatusBadRequest && body.IsBadKey(), status == http.StatusUnauthorized:
 		return p.byType(shared.ErrorTypeAuthenticationError, body, req)
 	case status == http.StatusPaymentRequired:
 		return p.byType(shared.ErrorTypeBillingError, body, req)
@@ -202,6 +215,8 @@ func badRequest(body outbound.ErrorBody, req provider.Request) *provider.Error {
 		return invalid("maxTokens: %d; the model does not say so much in one answer", maxTokens(req))
 	case body.IsTooLong():
 		return promptTooLong()
+	case body.IsBadGeneration():
+		return &provider.Error{Code: provider.CodeUnavailable, Message: "the model's server rejected what its model wrote", Retryable: true}
 	case body.IsNoModel():
 		return &provider.Error{
 			Code:    provider.CodeModelNotSupported,

@@ -51,7 +51,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{cfg: cfg, server: cfg.server(), keyed: cfg.APIKey != ""}
 	p.cfg.APIKey, p.server.APIKey = "", ""
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments, p.server.Extras)
+	p.http = outbound.NewClient(p.server.Timeouts(), p.server.Extras)
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(p.server.BaseURL, "/") + "/"),
 		option.WithHTTPClient(p.http), option.WithMaxRetries(0),

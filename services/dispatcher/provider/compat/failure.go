@@ -36,17 +36,13 @@ func (p *Provider) failed(ctx context.Context, req provider.Request, err error, 
 	return provider.Result{}, e
 }
 
-// saysBadGeneration are phrases of errors about what the model wrote.
-var saysBadGeneration = []string{ //nolint:gochecknoglobals // a constant
-	"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed",
-	"failed to call a function", "failed to validate json",
-}
-
 // filterOf returns the word of the filter that refused a prompt; empty if none did.
 func filterOf(s *outbound.ServerError) string {
 	switch s.Status {
-	case 0, http.StatusBadRequest, http.StatusForbidden, http.StatusUnprocessableEntity:
-	default:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusNotFound, http.StatusTooManyRequests:
+		return ""
+	}
+	if isTemporary(s.Status) {
 		return ""
 	}
 	for _, word := range []string{s.Body.Code, s.Body.Kind} {
@@ -68,13 +64,13 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	if code, err := strconv.Atoi(body.Code); status == 0 && err == nil && code >= firstStatus && code <= lastStatus {
 		status = code
 	}
-	limited := status == http.StatusTooManyRequests || status == 0 && body.IsRateLimit() || status == http.StatusBadRequest && body.IsThrottled()
+	limited := isLimited(status, body)
 	switch {
 	case status == http.StatusForbidden && says("model_not_found", "access to model", "access to the model"):
 		return p.noModel()
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPreconditionFailed) && body.IsUsedUp():
 		return usedUp()
-	case status == http.StatusUnauthorized || status == http.StatusForbidden || status == 0 && body.IsNoKey(),
+	case status == http.StatusUnauthorized || status == http.StatusForbidden && !limited || status == 0 && body.IsNoKey(),
 		status == http.StatusBadRequest && body.IsBadKey():
 		return &provider.Error{
 			Code:    provider.CodeCredentialRequired,
@@ -95,7 +91,7 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 			Retryable: true,
 			Capacity:  true,
 		}
-	case (len(req.Schema) > 0 || req.Via == provider.ViaObject) && says(saysBadGeneration...):
+	case body.IsBadGeneration():
 		return &provider.Error{
 			Code:      provider.CodeUnavailable,
 			Message:   "the model's server rejected what its model wrote",
@@ -125,6 +121,19 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	}
 }
 
+// isLimited reports whether a server refuses for its rate limit, by its status or its words.
+func isLimited(status int, body outbound.ErrorBody) bool {
+	switch status {
+	case http.StatusTooManyRequests:
+		return true
+	case 0, http.StatusForbidden:
+		return body.IsRateLimit()
+	case http.StatusBadRequest, http.StatusInternalServerError:
+		return body.IsThrottled()
+	}
+	return false
+}
+
 func (p *Provider) noModel() *provider.Error {
 	return &provider.Error{
 		Code: provider.CodeModelNotSupported,
@@ -149,7 +158,8 @@ func refusesSchema(req provider.Request, status int, e outbound.ErrorBody, begun
 	case status == 0 && begun, 0 < status && status < http.StatusBadRequest:
 		return false
 	}
-	return e.IsAboutSchema() || aboutSchema(e) || req.Via == provider.ViaTool && e.Says("tool", "function call")
+	refused := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
+	return e.IsAboutSchema() || aboutSchema(e) || refused && e.Says("schema") || req.Via == provider.ViaTool && e.Says("tool", "function call")
 }
 
 // aboutSchema reports whether a code or a member of OpenAI's errors is about the schema, as response

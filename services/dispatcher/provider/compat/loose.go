@@ -63,7 +63,7 @@ func (c *chunk) readLoosely(data []byte) error {
 	if c.Error == nil && present(groq["error"]) {
 		c.Error = groq["error"]
 	}
-	c.Usage = usageIn(top["usage"], groq["usage"])
+	c.Usage = usageIn(top["usage"], groq["usage"], top["usageMetadata"])
 	if c.Usage == nil {
 		c.Usage = timingsOf(top["timings"])
 	}
@@ -72,7 +72,7 @@ func (c *chunk) readLoosely(data []byte) error {
 			c.Error = o["error"]
 		}
 		if i == 0 && c.Usage == nil {
-			c.Usage = usageIn(o["usage"])
+			c.Usage = usageIn(o["usage"], membersOf(o["delta"])["usage"], membersOf(o["message"])["usage"])
 		}
 		c.Choices = append(c.Choices, o.choice())
 	}
@@ -123,7 +123,7 @@ func isError(raw json.RawMessage) bool {
 // code and a message, or a detail alone. Some gateways report errors so, with status 200.
 func isBareError(m members) bool {
 	said := false
-	for _, name := range []string{"message", "msg", "detail"} {
+	for _, name := range []string{"message", "msg", "detail", "error_msg"} {
 		text, _ := strictjson.String(m[name])
 		said = said || text != ""
 	}
@@ -211,11 +211,14 @@ func deltaOf(raw json.RawMessage) delta {
 
 // call reads a piece of a tool call. Some servers leave out the object around name and arguments.
 func (m members) call(at int64) toolPiece {
-	f := membersOf(m["function"])
+	f, arguments := membersOf(m["function"]), "arguments"
+	if custom := membersOf(m["custom"]); f == nil && custom != nil {
+		f, arguments = custom, "input"
+	}
 	if f == nil {
 		f = m
 	}
-	return toolPiece{Index: number(m["index"], at), ID: m.text("id"), Name: f.text("name"), Arguments: pieceOf(f["arguments"])}
+	return toolPiece{Index: number(m["index"], at), ID: m.text("id"), Name: f.text("name"), Arguments: pieceOf(f[arguments])}
 }
 
 // detailsText joins the texts of a list of reasoning.

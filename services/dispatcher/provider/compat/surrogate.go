@@ -20,7 +20,10 @@ type joiner struct {
 
 // add returns the text of a piece, without a half character at its end.
 func (j *joiner) add(p textPiece) string {
-	if p.raw == nil {
+	switch {
+	case p.raw == nil && p.text == "": // a piece without text can come between the halves
+		return ""
+	case p.raw == nil:
 		return j.flush() + p.text
 	}
 	inner := j.half + string(p.raw[1:len(p.raw)-1])

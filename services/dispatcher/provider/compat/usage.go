@@ -17,9 +17,9 @@ func usageIn(among ...json.RawMessage) *usage {
 		m := membersOf(raw)
 		in, out := m.inner("prompt_tokens_details", "input_tokens_details"), m.inner("completion_tokens_details", "output_tokens_details")
 		u := usage{
-			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens"),
-			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens"),
-			total:      m.count("total_tokens", "totalTokens"),
+			prompt:     m.count("prompt_tokens", "input_tokens", "promptTokens", "inputTokens", "promptTokenCount"),
+			completion: m.count("completion_tokens", "output_tokens", "completionTokens", "outputTokens", "candidatesTokenCount"),
+			total:      m.count("total_tokens", "totalTokens", "totalTokenCount"),
 			cacheRead:  either(in.count("cached_tokens"), m.count("prompt_cache_hit_tokens", "cached_tokens")),
 			cacheWrite: in.count("cache_write_tokens", "cache_creation_tokens"),
 			reasoning:  either(out.count("reasoning_tokens"), m.count("reasoning_tokens")),

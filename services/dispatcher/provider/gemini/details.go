@@ -72,10 +72,12 @@ func (d details) retryAfter() time.Duration {
 
 // quota distinguishes a temporary rate limit from an exhausted account, for which the vendor still
 // requests half a minute.
-func (d details) quota(status string) *provider.Error {
+func (d details) quota(status, message string) *provider.Error {
 	e := &provider.Error{Code: provider.CodeQuota, Message: "the vendor refused for its rate limit", Retryable: true}
 	switch {
 	case status == paymentRequired:
+		e.Message, e.Retryable = "the account with the vendor is used up", false
+	case strings.Contains(message, "credits are depleted"): // of prepaid accounts
 		e.Message, e.Retryable = "the account with the vendor is used up", false
 	case d.daily:
 		e.Message, e.Retryable = "the account's quota of the day is used up", false

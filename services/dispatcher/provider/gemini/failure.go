@@ -124,7 +124,7 @@ func (p *Provider) byStatus(status, keyName string, api genai.APIError, d detail
 			Message: fmt.Sprintf("the vendor of provider %s does not know the model, or not the path; check the model's name and the provider's address", p.ID()),
 		}
 	case "RESOURCE_EXHAUSTED", paymentRequired:
-		return d.quota(status)
+		return d.quota(status, api.Message)
 	case "FAILED_PRECONDITION":
 		return &provider.Error{
 			Code:    provider.CodeUnavailable,

@@ -74,7 +74,7 @@ func open(server outbound.Server, vertex *Vertex, cfg genai.ClientConfig) (*Prov
 	host := server.APIKey
 	server.APIKey = ""
 	p := &Provider{server: server, vertex: vertex, hostKey: func() provider.Secret { return host }}
-	p.http = outbound.NewClient(p.server.Timeouts(), outbound.EventsOrDocuments, p.server.Extras)
+	p.http = outbound.NewClient(p.server.Timeouts(), p.server.Extras)
 	p.http.Transport = wire{RoundTripper: p.http.Transport, vertex: vertex}
 	cfg.HTTPClient, cfg.HTTPOptions.BaseURL = p.http, p.server.BaseURL
 	client, err := genai.NewClient(context.Background(), &cfg)

@@ -51,10 +51,55 @@ func plainCandidate(c map[string]json.RawMessage) map[string]any {
 	if reason, ok := strictjson.String(c["finishReason"]); ok {
 		out["finishReason"] = reason
 	}
-	for _, name := range []string{"content", "safetyRatings"} {
-		if c[name] != nil {
-			out[name] = c[name]
+	if c["content"] != nil {
+		out["content"] = plainContent(c["content"])
+	}
+	if c["safetyRatings"] != nil {
+		out["safetyRatings"] = c["safetyRatings"]
+	}
+	return out
+}
+
+// plainContent returns content with a list of parts: gateways leave out the list of one, write a flag as text,
+// null for no text, and the arguments of a call as JSON text.
+func plainContent(raw json.RawMessage) any {
+	content := strictjson.Object(raw)
+	var list []json.RawMessage
+	switch strictjson.KindOf(content["parts"]) {
+	case "an array":
+		_ = json.Unmarshal(content["parts"], &list) // it is one
+	case "an object":
+		list = []json.RawMessage{content["parts"]}
+	default:
+		return raw
+	}
+	parts := []map[string]any{}
+	for _, item := range list {
+		part := strictjson.Object(item)
+		if part == nil {
+			continue
 		}
+		out := map[string]any{}
+		for name, value := range part {
+			out[name] = value
+		}
+		if string(part["text"]) == "null" {
+			delete(out, "text")
+		}
+		if word, ok := strictjson.String(part["thought"]); ok {
+			out["thought"] = word == "true"
+		}
+		if call := strictjson.Object(part["functionCall"]); call != nil {
+			if text, ok := strictjson.String(call["args"]); ok && strictjson.Object(json.RawMessage(text)) != nil {
+				call["args"] = json.RawMessage(text)
+			}
+			out["functionCall"] = call
+		}
+		parts = append(parts, out)
+	}
+	out := map[string]any{"parts": parts}
+	if content["role"] != nil {
+		out["role"] = content["role"]
 	}
 	return out
 }

@@ -32,7 +32,7 @@ var (
 //
 // It uses the proxy of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, which only the operator can set.
 // HTTP/2 connections are probed, because a dead connection otherwise looks like a thinking model.
-func NewClient(limits provider.Timeouts, answers Answers, extras Extras) *http.Client {
+func NewClient(limits provider.Timeouts, extras Extras) *http.Client {
 	dialer := net.Dialer{KeepAlive: 30 * time.Second}
 	proxy := httpproxy.FromEnvironment().ProxyFunc()
 	t := &http.Transport{
@@ -42,29 +42,17 @@ func NewClient(limits provider.Timeouts, answers Answers, extras Extras) *http.C
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &http.Client{
-		Transport: transport{RoundTripper: t, limits: limits, answers: answers, extras: extras},
+		Transport: transport{RoundTripper: t, limits: limits, extras: extras},
 		// A redirect would send key and prompt to an address that is not configured.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return ErrRedirect },
 	}
 }
 
-// Answers are the forms of answers that a client reads. All include streams without a label.
-type Answers int
-
-// The forms.
-const (
-	// Events are server-sent events.
-	Events Answers = iota
-	// EventsOrDocuments are server-sent events, or JSON documents without events.
-	EventsOrDocuments
-)
-
 // transport enforces the time limits and limits the body.
 type transport struct {
 	http.RoundTripper
-	limits  provider.Timeouts
-	answers Answers
-	extras  Extras
+	limits provider.Timeouts
+	extras Extras
 }
 
 // CloseIdleConnections is called by the http.Client method of that name.
@@ -108,7 +96,7 @@ func (w transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case isAmazonStream(res): // its frames have their own limits; the SDK decodes them
 	case !isPlain(res):
 		return nil, errors.Join(ErrEncoding, body.Close())
-	case !w.answers.include(res):
+	case isMedia(res):
 		return nil, errors.Join(ErrNoStream, body.Close())
 	default:
 		res.Body = newStream(body, IsEventStream(res))

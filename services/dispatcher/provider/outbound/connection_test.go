@@ -58,7 +58,7 @@ func get(t *testing.T, address string) (body string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	client := outbound.NewClient(provider.DefaultTimeouts(), outbound.EventsOrDocuments, outbound.Extras{})
+	client := outbound.NewClient(provider.DefaultTimeouts(), outbound.Extras{})
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader("{}"))
 	require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestNewTransportError_ResetWithinTheAnswer(t *testing.T) {
 		}
 		_ = c.Close()
 	}()
-	client := outbound.NewClient(provider.DefaultTimeouts(), outbound.Events, outbound.Extras{})
+	client := outbound.NewClient(provider.DefaultTimeouts(), outbound.Extras{})
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String(), strings.NewReader("{}"))
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestClient_RepeatsNoRequest(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}))
 		t.Cleanup(s.Close)
-		c := outbound.NewClient(provider.Timeouts{}, outbound.Events, outbound.Extras{})
+		c := outbound.NewClient(provider.Timeouts{}, outbound.Extras{})
 		t.Cleanup(c.CloseIdleConnections)
 		call := func() error {
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, strings.NewReader("{}"))

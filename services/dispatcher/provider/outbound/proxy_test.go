@@ -24,7 +24,7 @@ func TestNewClient_UsesTheProxyOfTheEnvironment(t *testing.T) { //nolint:paralle
 	t.Setenv("NO_PROXY", "house.example")
 	t.Setenv("no_proxy", "")
 	call := func(url string) error {
-		c := outbound.NewClient(provider.DefaultTimeouts(), outbound.Events, outbound.Extras{})
+		c := outbound.NewClient(provider.DefaultTimeouts(), outbound.Extras{})
 		defer c.CloseIdleConnections()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, http.NoBody)
 		require.NoError(t, err)

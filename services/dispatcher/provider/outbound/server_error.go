@@ -109,7 +109,7 @@ func flatError(members map[string]json.RawMessage) ErrorBody {
 	if e.Param == "" {
 		e.Param = locationOf(members["loc"])
 	}
-	for _, name := range []string{"message", "Message", "msg", "error_message", "status_msg", "failed_generation", "reason", "title"} {
+	for _, name := range []string{"message", "Message", "msg", "error_message", "error_msg", "errorMessage", "status_msg", "failed_generation", "reason", "title"} {
 		if e.Message == "" {
 			e.Message, _ = strictjson.String(members[name])
 		}
@@ -125,7 +125,7 @@ func flatError(members map[string]json.RawMessage) ErrorBody {
 		}
 	}
 	e.addDetails(members["details"])
-	e.After = first("retry_after", "retryAfter", "retry_after_seconds", "retryAfterSeconds", "estimated_time")
+	e.After = first("retry_after", "retryAfter", "retry_after_seconds", "retryAfterSeconds", "resets_in_seconds", "estimated_time")
 	if ms := first("retry_after_ms", "retryAfterMs"); ms != "" {
 		e.After = ms + "ms"
 	}

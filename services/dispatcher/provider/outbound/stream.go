@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"waybill.dev/waybill/protocol/strictjson"
@@ -16,12 +17,11 @@ import (
 // maxEvent limits one event of a stream: room for the longest answer in one piece, as JSON.
 const maxEvent = 16 << 20
 
-// include reports whether a response can contain an answer. Many servers and gateways do not label
-// their streams, and some answer with one JSON document.
-func (a Answers) include(res *http.Response) bool {
-	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return err != nil || IsEventStream(res) || kind == "text/plain" || kind == "application/octet-stream" ||
-		a == EventsOrDocuments && strings.HasSuffix(kind, "json")
+// isMedia reports whether a response cannot contain an answer. Many servers and gateways do not label
+// their streams, or label them as pages, so that otherwise the body decides.
+func isMedia(res *http.Response) bool {
+	family, _, _ := strings.Cut(strings.ToLower(res.Header.Get("Content-Type")), "/")
+	return slices.Contains([]string{"image", "audio", "video", "font"}, family)
 }
 
 // IsEventStream reports whether a response is labelled as a stream of server-sent events.
@@ -49,6 +49,7 @@ type stream struct {
 	// documents is set if the body has no events.
 	documents *json.Decoder
 	budget    int // bytes left of the current document
+	numbers   numbers
 	// afterCR means that the last line ended with a carriage return: a line feed after it is a part of
 	// that line ending.
 	afterCR bool
@@ -138,6 +139,7 @@ func (s *stream) readDocument(p []byte) (int, error) {
 	}
 	n, err := s.in.Read(p)
 	s.budget -= n
+	s.numbers.mend(p[:n], s.in)
 	return n, err
 }
 
@@ -250,16 +252,26 @@ type event struct {
 
 func (e *event) hasData() bool { return len(bytes.TrimSpace(e.data)) > 0 }
 
-// isKeepAlive reports whether an event only keeps the connection open.
+// isKeepAlive reports whether an event only keeps the connection open: a word, any text that is named so, or a
+// comment that a proxy has put into the data.
 func (e *event) isKeepAlive() bool {
-	const longest = len(`"keep-alive"`)
 	data := bytes.TrimSpace(e.data)
-	if len(data) > longest {
+	if e.name == "error" || len(data) == 0 {
 		return false
 	}
-	switch strings.ToLower(string(bytes.Trim(data, "\""))) {
-	case "", "null", "[]", "ping", "pong", "keep-alive", "keepalive", "keep_alive", "heartbeat":
-		return e.name != "error"
+	return data[0] == ':' || isKeepAlive([]byte(e.name)) && data[0] != '{' ||
+		isKeepAlive(data) || string(data) == "null" || len(bytes.Trim(data, "\"[]")) == 0
+}
+
+// isKeepAlive reports whether a word means that the connection is kept open.
+func isKeepAlive(word []byte) bool {
+	const longest = len(`"[keep-alive]"`)
+	if len(word) > longest {
+		return false
+	}
+	switch strings.ToLower(string(bytes.Trim(word, "\"[]<>"))) {
+	case "ping", "pong", "keep-alive", "keepalive", "keep_alive", "heartbeat":
+		return true
 	}
 	return false
 }
@@ -293,11 +305,15 @@ func (e *event) add(line []byte) {
 	if !e.bare {
 		var name []byte
 		name, value, _ = bytes.Cut(line, []byte(":"))
-		if bytes.EqualFold(name, []byte("event")) {
+		switch {
+		case bytes.EqualFold(name, []byte("data")):
+		case bytes.EqualFold(name, []byte("error")) && bytes.Contains(value, []byte(`"message"`)): // of older llama.cpp
+			e.name = "error"
+		case bytes.EqualFold(name, []byte("event")):
 			e.name = string(bytes.TrimSpace(value))
-		}
-		if !bytes.EqualFold(name, []byte("data")) {
-			return // a comment or an unused field
+			return
+		default: // a comment or an unused field
+			return
 		}
 		if again, ok := bytes.CutPrefix(bytes.TrimLeft(value, " "), []byte("data:")); ok {
 			value = again
@@ -312,6 +328,7 @@ func (e *event) add(line []byte) {
 // pass makes an event ready to be read.
 func (s *stream) pass(name string, data []byte) {
 	s.found = true
+	new(numbers).mend(data, nil)
 	if name == "" {
 		name = typeOf(data)
 	}

@@ -29,10 +29,16 @@ func (e *ServerError) Wait() time.Duration {
 //
 // Retry-After-Ms, sent by some vendors, is more precise and takes precedence.
 func RetryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && !math.IsInf(ms, 0) {
-		return time.Duration(min(ms, float64(maxRetryAfter.Milliseconds())) * float64(time.Millisecond))
+	for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if ms, err := strconv.ParseFloat(h.Get(name), 64); err == nil && ms > 0 && !math.IsInf(ms, 0) {
+			return time.Duration(min(ms, float64(maxRetryAfter.Milliseconds())) * float64(time.Millisecond))
+		}
 	}
-	return timeUntil(h.Get("Retry-After"), h)
+	value := h.Get("Retry-After")
+	if first, again, joined := strings.Cut(value, ","); joined && strings.TrimSpace(again) == strings.TrimSpace(first) {
+		value = first // of two servers
+	}
+	return timeUntil(value, h)
 }
 
 // Numbers from firstEpoch are seconds since 1970, from firstEpochMs milliseconds.
@@ -112,24 +118,30 @@ func (e ErrorBody) wait(h http.Header) time.Duration {
 			return wait
 		}
 	}
-	for _, words := range waitInWords.FindAllStringSubmatch(strings.ToLower(e.Message), 1) {
-		if wait, err := time.ParseDuration(words[1]); err == nil {
-			return min(wait, maxRetryAfter)
-		}
-		unit := words[3]
-		switch {
-		case strings.HasPrefix(unit, "ms"), strings.HasPrefix(unit, "milli"):
-			unit = "ms"
-		case unit != "":
-			unit = unit[:1]
-		}
-		if wait, err := time.ParseDuration(words[2] + unit); err == nil {
-			return min(wait, maxRetryAfter)
-		}
+	words := waitInWords.FindStringSubmatch(strings.ToLower(e.Message))
+	if words == nil {
+		return 0
 	}
-	return 0
+	var wait time.Duration
+	for _, part := range timeInWords.FindAllStringSubmatch(words[1], -1) {
+		unit := part[2][:1]
+		if strings.HasPrefix(part[2], "ms") || strings.HasPrefix(part[2], "milli") {
+			unit = "ms"
+		}
+		one, err := time.ParseDuration(part[1] + unit)
+		if err != nil {
+			return 0
+		}
+		wait += min(one, maxRetryAfter)
+	}
+	return min(wait, maxRetryAfter)
 }
 
-// waitInWords matches a time to wait, in the notation of Go or as a number with its unit.
-var waitInWords = regexp.MustCompile(`(?:again|retry|wait|reset|resets|replenished)(?: in| after| for)?:? (?:((?:\d+(?:\.\d+)?(?:ms|h|m|s))+)\b|` +
-	`(\d+(?:\.\d+)?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|hours?|hrs?)\b)`)
+// waitInWords matches a time to wait: numbers with their units, such as 6m0s or 2 minutes and 5 seconds.
+var (
+	waitInWords = regexp.MustCompile(`(?:again|retry|wait|reset|resets|replenished)(?: in| after| for)?:? ((?:` + aTime + `(?:,? (?:and )?)?)*` + aTime + `\b)`)
+	timeInWords = regexp.MustCompile(aTime)
+)
+
+// aTime is a number with its unit.
+const aTime = `(\d+(?:\.\d+)?) ?(milliseconds?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|hr|h)`

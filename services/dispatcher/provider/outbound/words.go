@@ -47,8 +47,8 @@ func IsFilter(word string) bool {
 		"contentfilter", "contentfiltered", "contentpolicyviolation", "invalidprompt", "sensitive", "safety", "blocklist",
 		"prohibitedcontent", "recitation", "guardrailintervened", "datainspectionfailed", "errortoxic", "refusal", "spii",
 		"modelarmor", "imagesafety", "imageprohibitedcontent", "imagerecitation", "contentblocked", "blocked", "filtered",
-		"moderation", "policyviolation", "responsibleaipolicyviolation",
-	}, word)
+		"moderation", "moderationblocked", "policyviolation", "responsibleaipolicyviolation",
+	}, word) || strings.HasSuffix(word, "sensitivecontentdetected") // of Volcengine
 }
 
 // IsTruncated reports whether a finish reason, a Word, means that a limit of tokens cut the answer.
@@ -67,6 +67,9 @@ func IsTruncated(word string) bool {
 
 // IsTooLong reports whether an error says that prompt and answer exceed a limit of the model.
 func (e ErrorBody) IsTooLong() bool {
+	if e.IsThrottled() { // "too many tokens, please wait"
+		return false
+	}
 	return e.Says(
 		"context_length", "context length", "context size", "context window", "context_window", "context limit",
 		"exceed_context_size", "maximum context", "max_model_len", "maximum model length", "maximum prompt length",
@@ -77,8 +80,9 @@ func (e ErrorBody) IsTooLong() bool {
 		"token limit exceeded", "model token limit", "contextwindowexceeded", "context shift is disabled",
 		"`inputs` tokens + `max_new_tokens`", "`inputs` must have less than", "exceeds the model's maximum",
 		"maximum number of tokens allowed", "range of input length should be", "payload size exceeds", "image exceeds",
-		"input tokens exceed", "too large to process", "max_tokens must be at least 1, got -",
-	) || e.Says("exceeds the maximum allowed") && !e.Says("schema")
+		"input tokens exceed", "too large to process", "max_tokens must be at least 1, got -", "total tokens limit",
+		"max_seq_len", "n_ctx", "tokens too long", "exceed max message tokens", "超长",
+	) || e.Says("exceeds the maximum allowed") && !e.Says("schema") || e.Says("max tokens of ") && e.Says(" exceeded")
 }
 
 // IsOversized reports whether a rate limit refuses a prompt that is larger than the whole limit: it would
@@ -109,17 +113,34 @@ func (e ErrorBody) IsUsedUp() bool {
 		"insufficient_balance", "insufficient credit", "credit balance", "out of credit",
 		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
 		"balance is insufficient", "exceeded_current_quota", "spending limit", "spend limit", "usage limit", "call volume quota",
-		"not enough credits", "allocationquota", "used up your", "key limit exceeded", "余额不足", "欠费",
+		"not enough credits", "freetieronly", "used up your", "key limit exceeded", "余额不足", "欠费",
+		"no credits", "add credits", "credit_balance", "credits are depleted", "usage_limit", "extra usage is required",
+		"arrearage", "in good standing", "overdue", "not enough balance", "not_enough_balance",
+		"requires a valid credit card", "token_quota_reached", "calls / month",
 	)
 }
 
 // IsRateLimit reports whether an error says that calls come too fast.
 func (e ErrorBody) IsRateLimit() bool {
-	return e.Says("rate_limit", "rate limit", "too many requests", "requests per", "tokens per min", "rate exceeded") || e.IsThrottled()
+	return e.Says("rate_limit", "rate limit", "too many requests", "requests per", "tokens per min", "rate exceeded",
+		"request limit reached", "rpm limit", "tpm limit") || e.IsThrottled()
 }
 
-// IsThrottled reports a rate limit of Amazon, which has the status of a bad request.
-func (e ErrorBody) IsThrottled() bool { return e.Says("throttlingexception", "throttled") }
+// IsThrottled reports a rate limit of Amazon, which has the status of a bad request, or another one behind
+// gateways.
+func (e ErrorBody) IsThrottled() bool {
+	return e.Says("throttlingexception", "throttled") || e.Says("too many tokens") && e.Says("please wait")
+}
+
+// IsBadGeneration reports whether an error is about what the model wrote, so that another attempt may do: JSON
+// that its server rejects, or a call that its server cannot read.
+func (e ErrorBody) IsBadGeneration() bool {
+	return e.Says(
+		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed", "output_parse_failed",
+		"failed to call a function", "failed to validate json", "error parsing tool call", "tool call parsing failed",
+		"xml syntax error", "failed to parse input at pos", "invalid diff:", "unexpected tokens remaining in message header",
+	)
+}
 
 // IsOverloaded reports whether an error says that the server has no capacity at the moment.
 func (e ErrorBody) IsOverloaded() bool {
@@ -148,22 +169,25 @@ func (e ErrorBody) IsNoModel() bool {
 
 // IsNoKey reports whether an error says that the key is missing or wrong.
 func (e ErrorBody) IsNoKey() bool {
-	return e.IsBadKey() || e.Says("missing api key", "unauthorized", "authentication")
+	return e.IsBadKey() || e.Says("missing api key", "unauthorized", "authentication", "access token", "login fail")
 }
 
 // IsBadKey reports whether an error says that the key is wrong, which some servers report as a bad request.
 func (e ErrorBody) IsBadKey() bool {
 	return e.Says(
 		"invalid_api_key", "invalid api key", "incorrect api key", "api key not valid", "api key expired", "api_key_invalid",
+		"organization has been disabled", "organization has been restricted",
 	)
 }
 
 // IsFiltered reports whether an error without a code of its own is that of a filter: of Azure behind
-// gateways, OpenRouter, xAI, DeepSeek, Alibaba, Zhipu and Anthropic.
+// gateways, OpenAI, OpenRouter, xAI, DeepSeek, Alibaba, Zhipu, MiniMax, Volcengine, Anthropic and guardrails.
 func (e ErrorBody) IsFiltered() bool {
 	return e.Says(
 		"content management policy", "contentpolicyviolation", "responsibleaipolicyviolation", "your input was flagged",
 		"violates usage guidelines", "content exists risk", "inappropriate content", "unsafe or sensitive content",
-		"blocked by content filtering",
+		"blocked by content filtering", "new_sensitive", "may contain sensitive information", "不安全或敏感内容",
+		"flagged as potentially violating", "result of our safety system", "violated guardrail", "guardrail checks",
+		"blocked due to security configurations",
 	)
 }

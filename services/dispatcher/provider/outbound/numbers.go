@@ -1,0 +1,60 @@
+package outbound
+
+import (
+	"bufio"
+	"bytes"
+)
+
+// numbers replaces NaN and the infinities, which servers in Python write into JSON, by an empty string of
+// the same size: a member of another type reads as absent. The zero numbers is ready. It keeps its state
+// between the pieces of a document.
+type numbers struct {
+	inString, escaped bool
+	// rest is what follows of a replacement that began at the end of a piece.
+	rest string
+}
+
+// notFinite are the words, with what replaces them.
+//
+//nolint:gochecknoglobals // a constant
+var notFinite = []struct{ word, with string }{
+	{"NaN", `"" `},
+	{"Infinity", `""      `},
+	{"-Infinity", `""       `},
+}
+
+// mend replaces the words in a piece. next has what follows the piece; nil if nothing does.
+func (m *numbers) mend(piece []byte, next *bufio.Reader) {
+	if next == nil && !bytes.Contains(piece, []byte("NaN")) && !bytes.Contains(piece, []byte("Infinity")) {
+		return
+	}
+	for i, c := range piece {
+		switch {
+		case m.rest != "":
+			piece[i], m.rest = m.rest[0], m.rest[1:]
+		case m.escaped:
+			m.escaped = false
+		case m.inString:
+			m.escaped, m.inString = c == '\\', c != '"'
+		case c == '"':
+			m.inString = true
+		case c == 'N' || c == 'I' || c == '-':
+			m.replace(piece, i, next)
+		}
+	}
+}
+
+// replace replaces the word at an offset, if there is one.
+func (m *numbers) replace(piece []byte, at int, next *bufio.Reader) {
+	for _, n := range notFinite {
+		found := piece[at:]
+		if missing := len(n.word) - len(found); missing > 0 && next != nil && bytes.HasPrefix([]byte(n.word), found) {
+			more, _ := next.Peek(missing) // fewer at the end
+			found = append(bytes.Clone(found), more...)
+		}
+		if bytes.HasPrefix(found, []byte(n.word)) {
+			piece[at], m.rest = n.with[0], n.with[1:]
+			return
+		}
+	}
+}
