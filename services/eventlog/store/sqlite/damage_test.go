@@ -358,12 +358,13 @@ func TestTallies_NoticeAChangedCount(t *testing.T) {
 		path := filled(t, 1)
 		s := open(t, path)
 		require.NoError(t, s.Apply(t.Context(), store.Batch{
-			Tallies: []tally.Delta{{Pos: 100, Tenant: "acme", WorkflowID: "flow", Tally: tally.Tally{Created: 1}}},
+			Tallies: []tally.Delta{{Pos: 100, Tenant: "acme", WorkflowID: "flow", Tally: tally.Tally{Runs: tally.Runs{Created: 1}}}},
 			Tail:    store.Tail{Pos: 100},
 		}))
 		require.NoError(t, s.Close())
 		execute(t, path, "UPDATE tallies SET "+change)
-		_, err := open(t, path).Tallies(t.Context(), store.TallyQuery{Tenant: "acme", Grain: tally.Fine, From: math.MinInt64, Until: math.MaxInt64})
+		q := store.TallyQuery{Tenant: "acme", Grain: tally.Fine, From: math.MinInt64, Until: math.MaxInt64}
+		err := open(t, path).Tallies(t.Context(), q, func(*store.Tallied) error { return nil })
 		require.ErrorIs(t, err, store.ErrDamaged, change)
 	}
 }
