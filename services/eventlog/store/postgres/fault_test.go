@@ -375,7 +375,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 	cfg := config(t)
 	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
 	// A layout before the first one: no tables but the tail.
-	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames, {tables}.marks, {tables}.substitutions, {tables}.tallies;
+	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames, {tables}.marks, {tables}.substitutions, {tables}.tallies, {tables}.texts;
 		UPDATE {schema}.control SET version = 0`)
 	var wg sync.WaitGroup
 	for range 6 {
@@ -400,7 +400,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 
 // withoutFacts takes back what the latest migration added, withoutOwners also the one before.
 const (
-	withoutFacts = `DROP TABLE {tables}.tallies; ALTER TABLE {tables}.runs DROP COLUMN facts, DROP COLUMN model, DROP COLUMN last_node, DROP COLUMN tokens_in, DROP COLUMN tokens_out, DROP COLUMN tokens,
+	withoutFacts = `DROP TABLE {tables}.texts, {tables}.tallies; ALTER TABLE {tables}.runs DROP COLUMN facts, DROP COLUMN model, DROP COLUMN last_node, DROP COLUMN tokens_in, DROP COLUMN tokens_out, DROP COLUMN tokens,
 		DROP COLUMN cost, DROP COLUMN duration_ms, DROP COLUMN waiting_since, DROP COLUMN inputs;`
 	withoutOwners = withoutFacts + `ALTER TABLE {tables}.runs DROP COLUMN owner, DROP COLUMN owner_epoch, DROP COLUMN owned_since;`
 )
