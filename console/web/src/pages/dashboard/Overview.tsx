@@ -4,12 +4,11 @@ import { Link } from "wouter";
 import { api, body } from "../../api/client";
 import { isTerminal } from "../../api/model";
 import type { components } from "../../api/schema";
-import { useMay } from "../../api/session";
 import { lookOf } from "../../ui/Status";
 import { Name } from "../../ui/Text";
 import { duration } from "../../ui/time";
 import { Chart, ms } from "./Chart";
-import { useTenants, type Runs, type Statistics, type Tenant, type Usage } from "./host";
+import type { Runs, Statistics, Usage } from "./host";
 import { compact, dollars, share, stepsOf } from "./series";
 import { Figures, Table, type Column } from "./Table";
 import { runsURL, viewURL, type View } from "./view";
@@ -20,7 +19,6 @@ const rate = (r: Runs): string => share(Number(r.completed), Number(r.completed)
 /** Runs, failures, durations, model calls, tokens and cost. */
 export function Overview({ data, view }: { data: Statistics; view: View }): ReactNode {
   const { runs, usage } = data;
-  const operator = useMay("tenants:read");
   return (
     <>
       <Figures
@@ -98,32 +96,8 @@ export function Overview({ data, view }: { data: Statistics; view: View }): Reac
         {data.moreWorkflows > 0 && <p className="dim small">And {data.moreWorkflows.toLocaleString("en")} workflows with fewer runs.</p>}
       </Table>
       <Models data={data} view={view} />
-      {operator && <Tenants view={view} />}
     </>
   );
-}
-
-/** All tenants of the installation, for its operators. */
-function Tenants({ view }: { view: View }): ReactNode {
-  const { data } = useTenants(view);
-  if (!data) return null;
-  return (
-    <Table title="Tenants" none="No tenant ran a workflow." rows={data.tenants} id={(t) => t.tenant} columns={tenantColumns()}>
-      {data.moreTenants > 0 && <p className="dim small">And {data.moreTenants.toLocaleString("en")} tenants that cost less.</p>}
-    </Table>
-  );
-}
-
-function tenantColumns(): Column<Tenant>[] {
-  return [
-    { name: "tenant", of: (t) => <Name text={t.tenant} /> },
-    { name: "started", num: true, of: (t) => compact(Number(t.runs.created)) },
-    { name: "failed", num: true, of: (t) => compact(Number(t.runs.failed)) },
-    { name: "calls", num: true, of: (t) => compact(Number(t.usage.calls)) },
-    { name: "tokens in", num: true, of: (t) => compact(Number(t.usage.inputTokens)) },
-    { name: "tokens out", num: true, of: (t) => compact(Number(t.usage.outputTokens)) },
-    { name: "cost", num: true, of: (t) => (t.usage.priced > 0 ? dollars(Number(t.usage.costUsd)) : "–") },
-  ];
 }
 
 function Models({ data, view }: { data: Statistics; view: View }): ReactNode {

@@ -10,8 +10,6 @@ export type Usage = components["schemas"]["UsageTotals"];
 export type Runs = components["schemas"]["RunTotals"];
 export type Refusal = components["schemas"]["AnswerRefusal"];
 
-export type Tenant = components["schemas"]["TenantTotals"];
-
 const refreshMs = 30_000;
 
 /** The statistics of a view. They are read again while the page is open. */
@@ -21,19 +19,6 @@ export function useStatistics({ span, workflow }: View) {
     queryFn: ({ signal }) => {
       const since = new Date(Date.now() - span.ms).toISOString();
       return body(api.GET("/v1/statistics", { params: { query: { since, ...(workflow ? { workflowId: workflow } : {}) } }, signal }));
-    },
-    staleTime: 0,
-    refetchInterval: refreshMs,
-  });
-}
-
-/** The tenants of the installation with their cost, the most expensive first. */
-export function useTenants({ span }: View) {
-  return useQuery({
-    queryKey: ["statistics", "tenants", span.id],
-    queryFn: ({ signal }) => {
-      const since = new Date(Date.now() - span.ms).toISOString();
-      return body(api.GET("/v1/statistics/tenants", { params: { query: { since } }, signal }));
     },
     staleTime: 0,
     refetchInterval: refreshMs,
