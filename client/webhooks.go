@@ -113,9 +113,15 @@ type Redelivery struct {
 func (c *Client) Redeliver(ctx context.Context, webhookID, runID string, sequence int) (*Redelivery, error) {
 	out := &Redelivery{}
 	body := map[string]any{"runId": runID, "sequence": sequence}
-	_, err := c.into(ctx, request{method: http.MethodPost, path: webhookPath(webhookID) + ":redeliver", feature: "the redelivery of events", body: body}, out)
-	if err != nil {
-		return nil, err
+	r := request{method: http.MethodPost, path: webhookPath(webhookID) + ":redeliver", body: body}
+	if _, err := c.into(ctx, r, out); err != nil {
+		if _, lacks := lacksRoute(r, err); lacks {
+			if _, missing := c.Deliveries(ctx, webhookID, "failed", 1, ""); missing == nil {
+				return nil, err // the delivery is missing, not the route
+			}
+		}
+		r.feature = "the redelivery of events"
+		return nil, c.offered(ctx, r, err)
 	}
 	return out, nil
 }
