@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"waybill.dev/waybill/protocol/runstate"
@@ -120,6 +121,8 @@ type RunQuery struct {
 	Status, WorkflowID, Tag string
 	// Filter is in the host's grammar: status:failed workflow:x since:2h.
 	Filter string
+	// Text is added to Filter: only runs whose contents have words that begin with those of Text.
+	Text string
 	// Sort is the order: created, model, lastNode, tokens, cost, duration or waitingSince; empty means
 	// created. Order is asc or desc; empty means desc.
 	Sort, Order string
@@ -208,12 +211,20 @@ type RunPage struct {
 	Doc        json.RawMessage `json:"-"`
 }
 
+// terms returns the filter with the text.
+func (q *RunQuery) terms() string {
+	if q.Text == "" {
+		return q.Filter
+	}
+	return strings.TrimSpace(q.Filter + " text:" + strconv.Quote(q.Text))
+}
+
 // Runs reads a page of the list of runs.
 func (c *Client) Runs(ctx context.Context, q RunQuery) (*RunPage, error) {
 	out := &RunPage{}
 	a, err := c.list(ctx, request{path: "/v1/runs", feature: "a list of runs", query: values(
 		"status", q.Status, "workflowId", q.WorkflowID, "tag", q.Tag,
-		"filter", q.Filter, "sort", q.Sort, "order", q.Order, "limit", number(q.Limit), "cursor", q.Cursor,
+		"filter", q.terms(), "sort", q.Sort, "order", q.Order, "limit", number(q.Limit), "cursor", q.Cursor,
 	)}, "runs", out)
 	if err != nil {
 		return nil, err

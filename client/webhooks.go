@@ -102,6 +102,30 @@ func (c *Client) RotateWebhook(ctx context.Context, webhookID string, overlapSec
 	return c.write(ctx, request{path: webhookPath(webhookID) + ":rotate", feature: "the rotation of secrets"}, body)
 }
 
+// Redelivery is the outcome of another attempt of a delivery.
+type Redelivery struct {
+	Delivered bool `json:"delivered"`
+	// Reason is why it was not delivered.
+	Reason string `json:"reason"`
+}
+
+// Redeliver sends an event that was given up once more.
+func (c *Client) Redeliver(ctx context.Context, webhookID, runID string, sequence int) (*Redelivery, error) {
+	out := &Redelivery{}
+	body := map[string]any{"runId": runID, "sequence": sequence}
+	r := request{method: http.MethodPost, path: webhookPath(webhookID) + ":redeliver", body: body}
+	if _, err := c.into(ctx, r, out); err != nil {
+		if _, lacks := lacksRoute(r, err); lacks {
+			if _, missing := c.Deliveries(ctx, webhookID, "failed", 1, ""); missing == nil {
+				return nil, err // the delivery is missing, not the route
+			}
+		}
+		r.feature = "the redelivery of events"
+		return nil, c.offered(ctx, r, err)
+	}
+	return out, nil
+}
+
 // DeleteWebhook deletes a webhook with its pending deliveries.
 func (c *Client) DeleteWebhook(ctx context.Context, webhookID string) (*Answer, error) {
 	return c.do(ctx, request{method: http.MethodDelete, path: webhookPath(webhookID), feature: "webhooks"})

@@ -31,6 +31,7 @@ import (
 	"waybill.dev/waybill/internal/cli/scaffold"
 	"waybill.dev/waybill/internal/cli/serve"
 	"waybill.dev/waybill/internal/cli/session"
+	"waybill.dev/waybill/internal/cli/stats"
 	"waybill.dev/waybill/internal/cli/tenantcmd"
 	"waybill.dev/waybill/internal/cli/webhooks"
 	"waybill.dev/waybill/internal/cli/workflowlist"
@@ -78,7 +79,7 @@ checked envelope. ` + "`waybill dev`" + ` starts one here; the other commands ca
 	}
 	add(groupHost, dev.Command(), serve.Command(), group("nats", "Give clients read access to events over NATS", natscmd.Creds(), natscmd.Consumer()), hostlog.Command(s), backupcmd.Backup(), backupcmd.Restore(), doctor.Command(s),
 		group("provider", "Test the providers of models", providers.Test(s)), contextcmd.Command(s), capabilities.Command(s), conformance.Command(s))
-	add(groupRuns, runs.Command(s), interrupts.Command(s), webhooks.Command(s),
+	add(groupRuns, runs.Command(s), interrupts.Command(s), stats.Command(s), webhooks.Command(s),
 		group("tenant", "Erase the key's tenant", tenantcmd.Erase(s)),
 		group("envelope", "Explain, validate and submit envelopes", envelopes.Explain(s), envelopes.Validate(s), envelopes.Accept()))
 	add(groupFiles,

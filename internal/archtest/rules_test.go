@@ -42,7 +42,7 @@ var domain = []string{
 	"services/dispatcher/machine", "services/dispatcher/timers",
 	"services/dispatcher/create", "services/dispatcher/tool",
 	"services/eventlog/hub", "services/eventlog/ingest",
-	"services/eventlog/fold", "services/eventlog/project", "services/eventlog/store", "services/eventlog/tally",
+	"services/eventlog/fold", "services/eventlog/project", "services/eventlog/store", "services/eventlog/tally", "services/eventlog/words",
 	"services/gateway/runview",
 	"services/redactor/redact", "services/redactor/secrets",
 }
@@ -54,7 +54,7 @@ var services = []string{"gateway", "acceptor", "dispatcher", "eventlog", "redact
 var pure = []string{
 	"services/acceptor/accept", "services/dispatcher/catalogue", "services/dispatcher/media", "services/dispatcher/node",
 	"services/dispatcher/prompt", "services/dispatcher/machine",
-	"services/eventlog/fold", "services/eventlog/project", "services/eventlog/tally", "services/gateway/runview",
+	"services/eventlog/fold", "services/eventlog/project", "services/eventlog/tally", "services/eventlog/words", "services/gateway/runview",
 	"services/redactor/redact",
 	"services/dispatcher/expr", "services/dispatcher/definition",
 }

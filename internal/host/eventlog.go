@@ -22,6 +22,8 @@ type ReadModel struct {
 	// PostgresURLFile holds the URL of a PostgreSQL that all event logs of the host share.
 	PostgresURLFile, PostgresSchema string
 	PostgresConnections             int
+	// IndexPayloads makes lists of runs searchable by the words of their contents.
+	IndexPayloads bool
 }
 
 // DefaultReadModel are the settings without flags.
@@ -69,7 +71,9 @@ func (c *core) newEventLog(ctx context.Context, o *ReadModel) (*eventlog.Service
 	if err != nil {
 		return nil, err
 	}
-	s, err := eventlog.New(eventLogConfig(memoryLimit()), eventlog.Deps{
+	cfg := eventLogConfig(memoryLimit())
+	cfg.Words = o.IndexPayloads
+	s, err := eventlog.New(cfg, eventlog.Deps{
 		Log: c.runs(), Store: model, Cold: c.coldReader(), Unreadable: c.unreadable, Logger: c.log,
 	})
 	if err != nil {

@@ -38,14 +38,16 @@ import (
 // Options are the settings of a whole host.
 type Options struct {
 	// DataDir holds all state.
-	DataDir   string
-	Log       EmbeddedLog
-	Secrets   Secrets
-	AssetKeys []string
-	Public    Public
-	Envelopes Envelopes
-	Execution Execution
-	Telemetry Telemetry
+	DataDir string
+	// IndexPayloads makes lists of runs searchable by the words of their contents.
+	IndexPayloads bool
+	Log           EmbeddedLog
+	Secrets       Secrets
+	AssetKeys     []string
+	Public        Public
+	Envelopes     Envelopes
+	Execution     Execution
+	Telemetry     Telemetry
 	// DemoRuns registers the demo workflows.
 	DemoRuns bool
 }
@@ -193,7 +195,7 @@ func (h *Host) buildServices(ctx context.Context, x executables) error {
 	}
 	h.catalogue = x.catalogue
 	h.clients.Acceptor = acceptorv1.NewAcceptorClient(h.serveLocally("acceptor", h.acceptor.Register))
-	if h.events, err = h.newEventLog(ctx, &ReadModel{DataDir: h.opts.DataDir}); err != nil {
+	if h.events, err = h.newEventLog(ctx, &ReadModel{DataDir: h.opts.DataDir, IndexPayloads: h.opts.IndexPayloads}); err != nil {
 		return err
 	}
 	h.clients.EventLog = eventlogv1.NewEventLogClient(h.serveLocally("event log", h.events.Register))

@@ -22,7 +22,8 @@ func (s *Service) GetDispatchStatus(ctx context.Context, _ *dispatcherv1.GetDisp
 	}
 	if state := s.deps.LogState; state != nil {
 		if bytes, newest, err := state(ctx); err == nil {
-			out.LogBytes, out.LogNewest = int64(bytes), timeText(newest) //nolint:gosec // G115: no disk has 2^63 bytes
+			size := int64(bytes) //nolint:gosec // G115: no disk has 2^63 bytes
+			out.LogBytes, out.LogNewest = &size, timeText(newest)
 		}
 	}
 	for _, p := range s.limiter.States(s.deps.Providers.IDs()) {

@@ -36,7 +36,7 @@ func (s *Service) ListAnswers(ctx context.Context, req *eventlogv1.ListAnswersRe
 	if outcome != "" && outcome != outcomeAccepted && outcome != outcomeRefused {
 		return nil, fault.OneOf("outcome", []string{outcomeAccepted, outcomeRefused})
 	}
-	q, err := listQuery(req.GetFilters())
+	q, err := s.listQuery(req.GetFilters())
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (s *Service) CountRuns(ctx context.Context, req *eventlogv1.CountRunsReques
 	if req.GetFilters() == nil {
 		return nil, fault.InvalidBody("/filters", "required")
 	}
-	q, err := listQuery(req.GetFilters())
+	q, err := s.listQuery(req.GetFilters())
 	if err != nil {
 		return nil, err
 	}

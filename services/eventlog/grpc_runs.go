@@ -3,6 +3,7 @@ package eventlog
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -10,6 +11,7 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/words"
 )
 
 // Limits of a page of runs (OpenWOP host contract §2.2, lists).
@@ -46,7 +48,7 @@ func runResponse(snap snapshot) *eventlogv1.GetRunResponse {
 // ListRuns lists a tenant's runs. The list includes every run whose creation was acknowledged before
 // the call.
 func (s *Service) ListRuns(ctx context.Context, req *eventlogv1.ListRunsRequest) (*eventlogv1.ListRunsResponse, error) {
-	q, err := listQuery(req)
+	q, err := s.listQuery(req)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (s *Service) rows(ctx context.Context, q store.Query) (rows []store.Run, ne
 	return rows, next, nil
 }
 
-func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
+func (s *Service) listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 	q := store.Query{
 		Tenant: req.GetTenant(), Status: wire.Status(req.GetStatus()), WorkflowID: req.GetWorkflowId(), Tag: req.GetTag(),
 		ErrorCode: req.GetErrorCode(), Kind: req.GetKind(), Provider: req.GetProvider(), Since: req.GetSince(),
@@ -104,8 +106,28 @@ func listQuery(req *eventlogv1.ListRunsRequest) (store.Query, error) {
 		}
 	}
 	var err error
+	if q.Words, err = s.words(req); err != nil {
+		return q, err
+	}
 	q.After, err = after(q, req.GetCursor())
 	return q, err
+}
+
+// words returns the words that runs must have, separated by spaces.
+func (s *Service) words(req *eventlogv1.ListRunsRequest) (string, error) {
+	if req.GetText() == "" {
+		return "", nil
+	}
+	asked, err := words.Asked(req.GetText())
+	switch {
+	case err != nil:
+		return "", fault.InvalidQuery("filter", "text: %s", err.Error())
+	case req.GetSort() != string(store.SortCreated):
+		return "", fault.InvalidQuery("sort", "runs that are found by text are listed by creation time only")
+	case !s.cfg.Words:
+		return "", fault.InvalidQuery("filter", "text: this host does not index the contents of runs; its operator can start it with --index-payloads")
+	}
+	return strings.Join(asked, " "), nil
 }
 
 // instant converts a time to the layout of the rows; empty stays empty.

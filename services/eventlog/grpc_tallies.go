@@ -3,6 +3,7 @@ package eventlog
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -15,7 +16,8 @@ import (
 	"waybill.dev/waybill/services/eventlog/tally"
 )
 
-// Limits of statistics. maxSteps limits the points of an answer. It reads a row for each point and workflow.
+// Limits of statistics. maxSteps limits the points of an answer. It reads a row for each point and
+// workflow, up to maxRead bytes.
 const (
 	maxStatisticsSpan   = 366 * 24 * time.Hour
 	maxSteps            = 170
@@ -24,27 +26,68 @@ const (
 
 // GetStatistics adds up the tallies of a tenant's workflows.
 func (s *Service) GetStatistics(ctx context.Context, req *eventlogv1.GetStatisticsRequest) (*eventlogv1.GetStatisticsResponse, error) {
-	since, err := time.Parse(time.RFC3339, req.GetSince())
+	since, until, err := span(req.GetSince(), req.GetUntil())
 	if err != nil {
-		return nil, fault.InvalidQuery("since", "want a time of RFC 3339")
-	}
-	until, err := time.Parse(time.RFC3339, req.GetUntil())
-	if err != nil {
-		return nil, fault.InvalidQuery("until", "want a time of RFC 3339")
-	}
-	if span := until.Sub(since); span <= 0 || span > maxStatisticsSpan {
-		return nil, fault.InvalidQuery("since", "want a time up to 366 days before until")
+		return nil, err
 	}
 	if err := s.caughtUp(ctx); err != nil {
 		return nil, err
 	}
-	q := store.TallyQuery{Tenant: req.GetTenant(), Grain: grain(since, until, s.clock()), WorkflowID: req.GetWorkflowId()}
-	q.From, q.Until = q.Grain.Start(since), q.Grain.Start(until.Add(-time.Nanosecond))+int64(q.Grain)
-	rows, err := s.store.Tallies(ctx, q)
+	var sum *summer
+	err = s.widening(grain(since, until, s.clock()), func(g tally.Grain, limit int) error {
+		q := tallyQuery(req.GetTenant(), req.GetWorkflowId(), since, until, g)
+		q.MaxBytes = limit
+		sum = newSummer(q)
+		return s.store.Tallies(ctx, q, sum.add)
+	})
 	if err != nil {
-		return nil, s.failure(store.Key{}, err)
+		return nil, err
 	}
-	return &eventlogv1.GetStatisticsResponse{Statistics: statisticsOf(q, rows)}, nil
+	return &eventlogv1.GetStatisticsResponse{Statistics: sum.response()}, nil
+}
+
+// span parses the ends of a span of time.
+func span(from, to string) (since, until time.Time, err error) {
+	if since, err = time.Parse(time.RFC3339, from); err != nil {
+		return since, until, fault.InvalidQuery("since", "want a time of RFC 3339")
+	}
+	if until, err = time.Parse(time.RFC3339, to); err != nil {
+		return since, until, fault.InvalidQuery("until", "want a time of RFC 3339")
+	}
+	if span := until.Sub(since); span <= 0 || span > maxStatisticsSpan {
+		return since, until, fault.InvalidQuery("since", "want a time up to 366 days before until")
+	}
+	return since, until, nil
+}
+
+// tallyQuery selects the buckets of a span, extended to whole ones.
+func tallyQuery(tenant, workflowID string, since, until time.Time, g tally.Grain) store.TallyQuery {
+	return store.TallyQuery{
+		Tenant: tenant, Grain: g, WorkflowID: workflowID,
+		From: g.Start(since), Until: g.Start(until.Add(-time.Nanosecond)) + int64(g),
+	}
+}
+
+// widening calls read with a grain and the limit of its bytes, and with wider grains while there are
+// more bytes.
+func (s *Service) widening(from tally.Grain, read func(g tally.Grain, limit int) error) error {
+	for _, g := range tally.Grains {
+		if g < from {
+			continue
+		}
+		limit := maxRead
+		if g == tally.Daily {
+			limit = maxDaysRead
+		}
+		err := read(g, limit)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrTooLarge):
+			return s.failure(store.Key{}, err)
+		}
+	}
+	return fault.InvalidQuery("since", "the span has too many counts: choose a shorter one, or a workflow")
 }
 
 // grain returns the narrowest grain whose buckets are still kept for the whole span, and are not too
@@ -60,34 +103,55 @@ func grain(since, until, now time.Time) tally.Grain {
 	return tally.Daily
 }
 
-// statisticsOf adds up tallies, which are ordered by time.
-func statisticsOf(q store.TallyQuery, rows []store.Tallied) *hostv1.GetStatisticsResponse {
-	var (
-		total     tally.Tally
-		workflows = map[string]*tally.Tally{}
-		out       = &hostv1.GetStatisticsResponse{
-			Since: unixTime(q.From), Until: unixTime(q.Until), StepSeconds: int32(q.Grain), //nolint:gosec // G115: at most a day
-		}
-	)
-	for at := 0; at < len(rows); {
-		var point tally.Tally
-		start := rows[at].At
-		for ; at < len(rows) && rows[at].At == start; at++ {
-			point.Merge(&rows[at].Tally)
-			w := workflows[rows[at].WorkflowID]
-			if w == nil {
-				w = &tally.Tally{}
-				workflows[rows[at].WorkflowID] = w
-			}
-			w.Merge(&rows[at].Tally)
-		}
-		total.Merge(&point)
-		out.Points = append(out.Points, &hostv1.StatisticsPoint{
-			At: unixTime(start), Runs: runTotals(&point), Usage: usageTotals(point.Models), Refusals: refusals(point.Refusals),
-		})
+// summer adds up tallies, which come ordered by time.
+type summer struct {
+	out       *hostv1.GetStatisticsResponse
+	total     tally.Tally
+	workflows workflowSums
+
+	at       int64 // of the point
+	point    totals
+	refusals tally.Tally // of the point
+	begun    bool
+}
+
+func newSummer(q store.TallyQuery) *summer {
+	return &summer{workflows: newWorkflowSums(), out: &hostv1.GetStatisticsResponse{
+		Since: unixTime(q.From), Until: unixTime(q.Until), StepSeconds: int32(q.Grain), //nolint:gosec // G115: at most a day
+	}}
+}
+
+func (s *summer) add(t *store.Tallied) error {
+	if s.begun && t.At != s.at {
+		s.endPoint()
 	}
-	out.Runs, out.Usage, out.Refusals = runTotals(&total), usageTotals(total.Models), refusals(total.Refusals)
-	out.Workflows, out.MoreWorkflows = workflowTotals(workflows)
+	s.at, s.begun = t.At, true
+	s.point.add(&t.Tally)
+	s.refusals.MergeRefusals(&t.Tally)
+	s.workflows.add(t, maxWorkflowBytes)
+	s.total.MergeModels(&t.Tally)
+	s.total.MergeErrors(&t.Tally)
+	return nil
+}
+
+func (s *summer) endPoint() {
+	s.total.Runs.Merge(&s.point.runs)
+	s.total.MergeRefusals(&s.refusals)
+	s.out.Points = append(s.out.Points, &hostv1.StatisticsPoint{
+		At: unixTime(s.at), Runs: runTotals(&s.point.runs), Usage: usage(&s.point.usage), Refusals: refusals(s.refusals.Refusals),
+	})
+	s.point, s.refusals = totals{}, tally.Tally{}
+}
+
+func (s *summer) response() *hostv1.GetStatisticsResponse {
+	if s.begun {
+		s.endPoint()
+	}
+	out, total := s.out, &s.total
+	var all totals
+	all.add(total)
+	out.Runs, out.Usage, out.Refusals = runTotals(&total.Runs), usage(&all.usage), refusals(total.Refusals)
+	out.Workflows, out.MoreWorkflows = workflowTotals(&s.workflows)
 	out.Models = modelTotals(total.Models)
 	for e, n := range total.Errors {
 		out.ProviderFailures = append(out.ProviderFailures, &hostv1.ProviderFailure{Provider: e.Provider, Code: e.Code, Count: n})
@@ -100,7 +164,7 @@ func statisticsOf(q store.TallyQuery, rows []store.Tallied) *hostv1.GetStatistic
 
 func unixTime(seconds int64) string { return wire.FormatTime(time.Unix(seconds, 0).UTC()) }
 
-func runTotals(t *tally.Tally) *hostv1.RunTotals {
+func runTotals(t *tally.Runs) *hostv1.RunTotals {
 	out := &hostv1.RunTotals{Created: t.Created, Completed: t.Completed, Failed: t.Failed, Cancelled: t.Cancelled}
 	for code, n := range t.Codes {
 		out.Failures = append(out.Failures, &hostv1.FailureCount{Code: code, Count: n})
@@ -112,15 +176,6 @@ func runTotals(t *tally.Tally) *hostv1.RunTotals {
 		out.P50Ms, out.P90Ms, out.P95Ms, out.P99Ms = &p[0], &p[1], &p[2], &p[3]
 	}
 	return out
-}
-
-// usageTotals adds up the counts of all models.
-func usageTotals(models map[tally.Model]*tally.Calls) *hostv1.UsageTotals {
-	var sum tally.Calls
-	for _, c := range models {
-		sum.Merge(c)
-	}
-	return usage(&sum)
 }
 
 func usage(c *tally.Calls) *hostv1.UsageTotals {
@@ -137,20 +192,20 @@ func usage(c *tally.Calls) *hostv1.UsageTotals {
 }
 
 // workflowTotals returns the workflows with the most runs, and the number of the others.
-func workflowTotals(all map[string]*tally.Tally) ([]*hostv1.WorkflowTotals, int32) {
-	ids := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(runsOf(all[b]), runsOf(all[a])), cmp.Compare(a, b))
+func workflowTotals(w *workflowSums) ([]*hostv1.WorkflowTotals, int32) {
+	ids := slices.SortedFunc(maps.Keys(w.by), func(a, b string) int {
+		return cmp.Or(cmp.Compare(runsOf(&w.by[b].runs), runsOf(&w.by[a].runs)), cmp.Compare(a, b))
 	})
 	most := min(len(ids), maxTalliedWorkflows)
 	out := make([]*hostv1.WorkflowTotals, most)
 	for i, id := range ids[:most] {
-		out[i] = &hostv1.WorkflowTotals{WorkflowId: id, Runs: runTotals(all[id]), Usage: usageTotals(all[id].Models)}
+		out[i] = &hostv1.WorkflowTotals{WorkflowId: id, Runs: runTotals(&w.by[id].runs), Usage: usage(&w.by[id].usage)}
 	}
-	return out, int32(len(ids) - most) //nolint:gosec // G115: a number of workflows
+	return out, int32(len(ids) - most + len(w.others)) //nolint:gosec // G115: a number of workflows
 }
 
 // runsOf counts the runs that were created or have ended, of which most are the same.
-func runsOf(t *tally.Tally) int64 { return max(t.Created, t.Completed+t.Failed+t.Cancelled) }
+func runsOf(r *tally.Runs) int64 { return max(r.Created, r.Completed+r.Failed+r.Cancelled) }
 
 func modelTotals(all map[tally.Model]*tally.Calls) []*hostv1.ModelTotals {
 	out := make([]*hostv1.ModelTotals, 0, len(all))

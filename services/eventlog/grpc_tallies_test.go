@@ -139,6 +139,70 @@ func TestGetStatistics_RejectsSpansThatCannotBe(t *testing.T) {
 	}
 }
 
+func TestListTenantStatistics_ListsTheMostExpensiveFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	delta := func(pos uint64, tenant string, cost tally.Nanos) tally.Delta {
+		d := tally.Delta{Pos: pos, Tenant: tenant, WorkflowID: "flow", At: logtest.Epoch}
+		d.Tally.Created = 1
+		*d.Tally.Of(tally.Model{Provider: "p", Model: "m"}) = tally.Calls{Calls: 1, Input: 5, Priced: 1, Cost: cost}
+		return d
+	}
+	deltas := []tally.Delta{delta(1, "cheap", 1), delta(2, "dear", 9), delta(3, "dear", 9)}
+	for n := range 250 {
+		deltas = append(deltas, delta(4, fmt.Sprintf("t%03d", n), 2))
+	}
+	require.NoError(t, r.store.Apply(t.Context(), store.Batch{Tallies: deltas, Tail: store.Tail{Pos: 4, Hash: "h"}}))
+	req := &eventlogv1.ListTenantStatisticsRequest{
+		Since: wire.FormatTime(logtest.Epoch), Until: wire.FormatTime(logtest.Epoch.Add(24 * time.Hour)),
+	}
+	res, err := r.ListTenantStatistics(within(t), req)
+	require.NoError(t, err)
+	got := res.GetStatistics()
+	require.Len(t, got.GetTenants(), 100)
+	require.EqualValues(t, 152, got.GetMoreTenants())
+	require.Equal(t, "dear", got.GetTenants()[0].GetTenant())
+	require.EqualValues(t, 2, got.GetTenants()[0].GetRuns().GetCreated())
+	require.EqualValues(t, 10, got.GetTenants()[0].GetUsage().GetInputTokens())
+	require.Equal(t, "t000", got.GetTenants()[1].GetTenant())
+
+	req.Tenant = "cheap"
+	res, err = r.ListTenantStatistics(within(t), req)
+	require.NoError(t, err)
+	require.Len(t, res.GetStatistics().GetTenants(), 1)
+	require.Equal(t, "cheap", res.GetStatistics().GetTenants()[0].GetTenant())
+}
+
+// A span with too many counts is answered in wider steps.
+func TestGetStatistics_WidensItsSteps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	now := time.Now().UTC().Truncate(time.Hour)
+	var deltas []tally.Delta
+	long := func(n int) string { return fmt.Sprintf("%0120d", n) }
+	for n := range 400 {
+		for hour := range 24 {
+			d := tally.Delta{Pos: 1, Tenant: logtest.Tenant, WorkflowID: fmt.Sprint("flow-", n), At: now.Add(-time.Duration(hour) * time.Hour)}
+			d.Tally.Created = 1
+			for m := range 15 {
+				d.Tally.Of(tally.Model{Provider: long(m), Model: long(m)}).Calls = 1
+			}
+			deltas = append(deltas, d)
+		}
+	}
+	for pos, chunk := range [][]tally.Delta{deltas[:len(deltas)/2], deltas[len(deltas)/2:]} {
+		for i := range chunk {
+			chunk[i].Pos = uint64(pos + 1) //nolint:gosec // G115: a small number
+		}
+		require.NoError(t, r.store.Apply(t.Context(), store.Batch{Tallies: chunk, Tail: store.Tail{Pos: uint64(pos + 1), Hash: "h"}})) //nolint:gosec // G115: as above
+	}
+	got := r.statistics(t, &eventlogv1.GetStatisticsRequest{Since: wire.FormatTime(now.Add(-23 * time.Hour)), Until: wire.FormatTime(now.Add(time.Hour))})
+	require.EqualValues(t, 86400, got.GetStepSeconds())
+	require.EqualValues(t, len(deltas), got.GetRuns().GetCreated())
+	require.Len(t, got.GetWorkflows(), 100)
+	require.EqualValues(t, 300, got.GetMoreWorkflows())
+}
+
 // BenchmarkGetStatistics reads figures of a million runs of 20 workflows within 90 days.
 func BenchmarkGetStatistics(b *testing.B) {
 	const days, workflows, runs = 90, 20, 1_000_000

@@ -40,6 +40,8 @@ type Config struct {
 	// FollowQueue is the number of frames queued per follower before it must continue from the
 	// store.
 	FollowQueue int
+	// Words makes the runs of lists searchable by the words of their contents.
+	Words bool
 }
 
 // DefaultConfig suits a process with 512 MB of memory.
@@ -126,6 +128,9 @@ func New(cfg Config, d Deps) (*Service, error) {
 	s.pages, s.backlogs = share.NewTurns(maxPages), share.NewTurns(maxBacklogs)
 	s.views = newViews(d.Store, cfg.ViewBytes)
 	s.ingest = ingest.New(d.Log, d.Store, s.hub, cfg.HotBytes, s.views.clear, s.views.erase, d.Logger)
+	if cfg.Words {
+		s.ingest.IndexWords()
+	}
 	return s, nil
 }
 

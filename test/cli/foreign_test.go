@@ -154,6 +154,8 @@ func TestForeign_EachCommandAnswersOrSaysWhatIsMissing(t *testing.T) {
 		"registering workflows":      {{"workflow", "register", file}},
 		"a list of webhooks":         {{"webhook", "list"}},
 		"a list of deliveries":       {{"webhook", "deliveries", "wh_1"}},
+		"the redelivery of events":   {{"webhook", "redeliver", "wh_1", "run_1/0"}},
+		"statistics":                 {{"stats"}, {"stats", "--tenants"}},
 		"the rotation of secrets":    {{"webhook", "rotate", "wh_1"}},
 		"webhooks":                   {{"webhook", "register", "https://hooks.example.com", "--event", "run.completed"}, {"webhook", "delete", "wh_1"}},
 		"archiving runs":             {{"run", "archive", run}},

@@ -32,6 +32,9 @@ func TestWebhooks_AreManagedOnTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^secret +[0-9a-f]{64}$`, rotated)
 	require.NotContains(t, rotated, hook.Secret)
 
+	r := u.run("webhook", "redeliver", hook.WebhookID, "run_none/0")
+	require.Equal(t, 5, r.status, "there is no such delivery: %s", r.err)
+
 	require.Equal(t, hook.WebhookID+" deleted\n", u.ok("webhook", "rm", hook.WebhookID).out)
 	require.Equal(t, 5, u.run("webhook", "delete", hook.WebhookID).status)
 	require.Equal(t, 5, u.run("webhook", "deliveries", hook.WebhookID).status)
@@ -39,6 +42,9 @@ func TestWebhooks_AreManagedOnTheCommandLine(t *testing.T) {
 		{"webhook", "register", "https://1.1.1.1/in"},
 		{"webhook", "rotate", hook.WebhookID, "--overlap", "1500ms"},
 		{"webhook", "list", "--limit", "0"},
+		{"webhook", "redeliver", hook.WebhookID, "run_1"},
+		{"webhook", "redeliver", hook.WebhookID, "run_1/-1"},
+		{"webhook", "redeliver", hook.WebhookID},
 	} {
 		require.Equal(t, 2, u.run(args...).status, "%v", args)
 	}

@@ -388,6 +388,10 @@ func parityCases(s *sides) map[string][]parityCase {
 			fixed("of no time", false, true, call{query: query("since", "2026-01-02T00:00:00Z", "until", "2026-01-01T00:00:00Z")}),
 			fixed("since a time that is none", false, true, call{query: query("since", "2h")}),
 		},
+		hostv1.Host_ListTenantStatistics_FullMethodName: {
+			fixed("before there was any", true, false, call{query: query("since", "2020-01-01T00:00:00Z", "until", "2020-01-02T00:00:00Z")}),
+			fixed("of no time", false, true, call{query: query("since", "2026-01-02T00:00:00Z", "until", "2026-01-01T00:00:00Z")}),
+		},
 		hostv1.Host_ListAnswers_FullMethodName: {
 			fixed("of a workflow without runs", true, false, call{query: query("filter", "workflow:no-such-workflow")}),
 			fixed("of all runs", false, false, call{query: query("limit", "5")}),

@@ -74,6 +74,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	f.StringArrayVar(&h.AssetKeys, "asset-keys", nil, "VERSION=KEY that signs asset URLs: base64 of 32 random bytes, or host (repeatable); the highest version signs, all are accepted; default 1=host")
 	f.StringVar(&h.Log.NATSAddr, "nats-addr", "", "address where NATS clients can read run events (user = tenant, password = API key); empty disables it")
 	f.StringVar(&h.DataDir, "data-dir", ".waybill", "directory of all state")
+	hostflags.IndexPayloads(f, &h.IndexPayloads)
 	f.StringVar(&h.Log.Durability, "durability", h.Log.Durability, "sync: an acknowledged write is on disk; process: it survives a process crash, but not a power failure")
 	f.StringVar(&h.Log.HotWindow, "hot-window", h.Log.HotWindow, "how long an ended run stays in the run log before it moves to the cold store, such as 24h or 7d; unlimited keeps it in the log")
 	hostflags.Recovery(f, &h.Log.Recovery)

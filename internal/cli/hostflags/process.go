@@ -107,3 +107,8 @@ func (o *Log) Flags(f *pflag.FlagSet) {
 func ConfigFile(f *pflag.FlagSet) {
 	f.String("config", "", "YAML file of flag names and values")
 }
+
+// IndexPayloads is the flag of the index over the contents of runs.
+func IndexPayloads(f *pflag.FlagSet, on *bool) {
+	f.BoolVar(on, "index-payloads", *on, "index the words of inputs, outputs, answers and errors, so that lists of runs can be searched with text:; costs throughput, and covers the runs from then on")
+}

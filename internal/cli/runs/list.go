@@ -30,11 +30,12 @@ func listCommand(s *session.Session) *cobra.Command {
 		Short:   "List runs, newest first",
 		Long: `Lists the runs of the tenant, newest first, or in the order of --sort. --filter has the syntax of the
 console's filter: status:failed workflow:triage code:envelope_invalid tag:night kind:error
-provider:openai model:gpt-5 since:2h until:2026-11-22 cost:0.05 waiting:1h.
+provider:openai model:gpt-5 since:2h until:2026-11-22 cost:0.05 waiting:1h text:"order 4711".
 The error for an unknown term lists the terms that the host supports.
 
 Runs without the value that --sort names come last, newest first.`,
 		Example: `  waybill run list --status failed
+  waybill run list --search 'order 4711'
   waybill run list --sort cost --filter since:1d --limit 5
   waybill run list --sort waitingSince --order asc --filter waiting:any
   waybill run list --filter 'workflow:triage since:2h' -o json
@@ -54,6 +55,7 @@ Runs without the value that --sort names come last, newest first.`,
 	f.BoolVar(&all, "all", false, "list all pages")
 	f.StringVar(&q.Sort, "sort", "", "order: created, model, lastNode, tokens, cost, duration or waitingSince")
 	f.StringVar(&q.Order, "order", "", "asc or desc (default desc)")
+	f.StringVar(&q.Text, "search", "", "only runs whose inputs, outputs, answers or errors have words that begin with these")
 	return c
 }
 
@@ -195,7 +197,7 @@ func list(cmd *cobra.Command, s *session.Session, q client.RunQuery, all bool) e
 }
 
 func emptyHint(q client.RunQuery) string {
-	if q.Filter+q.Status+q.WorkflowID+q.Tag != "" {
+	if q.Filter+q.Status+q.WorkflowID+q.Tag+q.Text != "" {
 		return "no matching runs"
 	}
 	return "no runs yet; start one with waybill run start WORKFLOW"
@@ -204,7 +206,7 @@ func emptyHint(q client.RunQuery) string {
 // cmdline returns the command with its selecting flags.
 func cmdline(cmd *cobra.Command) []string {
 	out := []string{"run", "list"}
-	for _, name := range []string{"filter", "status", "workflow", "tag", "sort", "order", "limit"} {
+	for _, name := range []string{"filter", "search", "status", "workflow", "tag", "sort", "order", "limit"} {
 		if f := cmd.Flags().Lookup(name); f.Changed {
 			out = append(out, fmt.Sprintf("--%s %q", name, f.Value.String()))
 		}
@@ -241,7 +243,7 @@ func sorts(ctx context.Context, c *client.Client) error {
 
 // pages reads one page, or all of them as one.
 func pages(cmd *cobra.Command, c *client.Client, q client.RunQuery, all bool) (*client.RunPage, error) {
-	if q.Filter != "" {
+	if q.Filter+q.Text != "" {
 		if err := filters(cmd.Context(), c); err != nil {
 			return nil, err
 		}

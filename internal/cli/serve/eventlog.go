@@ -40,5 +40,6 @@ one in PostgreSQL. The read model can be deleted at any time and is rebuilt from
 	f.StringVar(&o.Model.PostgresURLFile, "postgres-url-file", "", "file with the URL of the PostgreSQL database that all event logs share; empty uses SQLite in --data-dir")
 	f.StringVar(&o.Model.PostgresSchema, "postgres-schema", o.Model.PostgresSchema, "prefix of the schema names in the database of --postgres-url-file")
 	f.IntVar(&o.Model.PostgresConnections, "postgres-connections", o.Model.PostgresConnections, "maximum connections to PostgreSQL; one is reserved for writes")
+	hostflags.IndexPayloads(f, &o.Model.IndexPayloads)
 	return hostflags.Checked(c, &log, o.Check)
 }

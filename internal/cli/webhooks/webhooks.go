@@ -20,8 +20,8 @@ import (
 
 // Command is `waybill webhook`.
 func Command(s *session.Session) *cobra.Command {
-	c := &cobra.Command{Use: "webhook", Short: "Register, list and delete webhooks, and list what they did not deliver"}
-	c.AddCommand(listCommand(s), deliveriesCommand(s), registerCommand(s), rotateCommand(s), deleteCommand(s))
+	c := &cobra.Command{Use: "webhook", Short: "Register, list and delete webhooks, and list and send what they did not deliver"}
+	c.AddCommand(listCommand(s), deliveriesCommand(s), redeliverCommand(s), registerCommand(s), rotateCommand(s), deleteCommand(s))
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/services/eventlog/project"
 	"waybill.dev/waybill/services/eventlog/store"
+	"waybill.dev/waybill/services/eventlog/words"
 )
 
 // runBytes is the memory of a run without its bodies.
@@ -21,6 +22,8 @@ const runBytes = 1024
 // step does not fold the run again.
 type projector struct {
 	store store.Reader
+	// words says whether runs are found by the words of their contents.
+	words bool
 	hot   *lru.Cache[store.Key, *project.Run]
 }
 
@@ -34,6 +37,7 @@ type result struct {
 	touched map[store.Key]bool
 	refused []error // frames that were not applied, and why
 	erased  map[store.Key]bool
+	words   bool
 	sealed  map[store.Key]sealing
 }
 
@@ -83,9 +87,9 @@ func (p *projector) forget(all []store.Erasure) {
 }
 
 // projectAll applies the frames to their runs.
-func projectAll(in unsealed, runs map[store.Key]*project.Run) result {
+func (p *projector) projectAll(in unsealed, runs map[store.Key]*project.Run) result {
 	var (
-		res     = result{sealed: in.seals}
+		res     = result{sealed: in.seals, words: p.words}
 		changed = make(map[store.Key]bool, len(runs))
 		order   []store.Key
 	)
@@ -158,6 +162,11 @@ func (r *result) take(f *frame.Frame, key store.Key, runs map[store.Key]*project
 	}
 	r.applied = append(r.applied, f)
 	r.batch.Frames = append(r.batch.Frames, project.Stored(f)...)
+	if r.words {
+		if found := words.OfFrame(f); len(found) > 0 {
+			r.batch.Texts = append(r.batch.Texts, store.Text{Key: key, CreatedAt: run.CreatedAt(), Words: found})
+		}
+	}
 	return true
 }
 
@@ -167,6 +176,7 @@ func (r *result) erase(runs map[store.Key]*project.Run) {
 		return
 	}
 	r.batch.Frames = slices.DeleteFunc(r.batch.Frames, func(f store.Frame) bool { return r.erased[f.Key] })
+	r.batch.Texts = slices.DeleteFunc(r.batch.Texts, func(t store.Text) bool { return r.erased[t.Key] })
 	r.applied = slices.DeleteFunc(r.applied, func(f *frame.Frame) bool { return r.erased[project.Key(f.Run)] })
 	for key := range r.erased {
 		e := store.Erasure{Key: key}

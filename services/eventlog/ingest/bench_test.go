@@ -11,6 +11,13 @@ import (
 
 // BenchmarkIngest_Backlog applies a backlog of whole runs of two frames each.
 func BenchmarkIngest_Backlog(b *testing.B) {
+	for _, words := range []bool{false, true} {
+		b.Run(fmt.Sprintf("words=%t", words), func(b *testing.B) { backlog(b, words) })
+	}
+}
+
+func backlog(b *testing.B, words bool) {
+	b.Helper()
 	const runs = 10_000
 	log := memory.New()
 	for i := range runs {
@@ -20,6 +27,9 @@ func BenchmarkIngest_Backlog(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		r := newRig(b, log)
+		if words {
+			r.ing.IndexWords()
+		}
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan struct{})
 		b.StartTimer()

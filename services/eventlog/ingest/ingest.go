@@ -94,6 +94,9 @@ func New(
 	}
 }
 
+// IndexWords adds the words of runs to the store. It is called before Run.
+func (i *Ingester) IndexWords() { i.proj.words = true }
+
 var (
 	errNotStarted = errors.New("not started")
 	errRebuild    = errors.New("store must be rebuilt")
@@ -212,7 +215,7 @@ func (i *Ingester) applyPart(ctx context.Context, frames []*frame.Frame) (rest [
 	if err != nil {
 		return nil, err
 	}
-	res := projectAll(part, runs)
+	res := i.proj.projectAll(part, runs)
 	if err := i.insist(ctx, func() error { return i.store.Apply(ctx, res.batch) }); err != nil {
 		return nil, err
 	}

@@ -16,11 +16,11 @@ import (
 // tallied adds up the tenant's tallies by day.
 func (r *rig) tallied(t testing.TB) (sum tally.Tally) {
 	t.Helper()
-	rows, err := r.store.Tallies(t.Context(), store.TallyQuery{Tenant: logtest.Tenant, Grain: tally.Daily, Until: 1 << 40})
-	require.NoError(t, err)
-	for i := range rows {
-		sum.Merge(&rows[i].Tally)
-	}
+	q := store.TallyQuery{Tenant: logtest.Tenant, Grain: tally.Daily, Until: 1 << 40}
+	require.NoError(t, r.store.Tallies(t.Context(), q, func(one *store.Tallied) error {
+		sum.Merge(&one.Tally)
+		return nil
+	}))
 	return sum
 }
 

@@ -54,6 +54,9 @@ type Run struct {
 	counter          *counter // nil unless the run's events are counted
 }
 
+// CreatedAt returns the creation time of the run, in wire.TimeLayout.
+func (r *Run) CreatedAt() string { return r.createdAt }
+
 // Begin creates a run from its first frame. If that is not a readable start frame, the run starts
 // damaged, so that readers see the damage.
 func Begin(f *frame.Frame) (*Run, error) {

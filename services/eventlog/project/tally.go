@@ -50,10 +50,14 @@ func (r *Run) CountAt(pos, at uint64) {
 	}
 }
 
-// countCreated counts a new run.
+// countCreated counts a new run. One that tries a node alone is no run of its workflow: only its calls
+// count, because they cost money.
 func (r *Run) countCreated(f *frame.Frame) {
 	r.counter = &counter{}
-	r.add(f, r.createdAt, tally.Tally{Created: 1})
+	if r.State.Record.Only() != "" {
+		return
+	}
+	r.add(f, r.createdAt, tally.Tally{Runs: tally.Runs{Created: 1}})
 }
 
 // countEvent counts an event that the state has applied. f is nil for stored events, which the store
@@ -62,7 +66,8 @@ func (r *Run) countEvent(f *frame.Frame, e wire.Event, before wire.Status) {
 	if r.counter == nil {
 		return
 	}
-	if f != nil && !before.Terminal() && r.State.Status.Terminal() {
+	tries := r.State.Record.Only() != ""
+	if f != nil && !tries && !before.Terminal() && r.State.Status.Terminal() {
 		r.countEnd(f, e.Timestamp)
 	}
 	if !r.concernsModel(e) {
@@ -81,7 +86,9 @@ func (r *Run) countEvent(f *frame.Frame, e wire.Event, before wire.Status) {
 		countCall(&t, c)
 	}
 	if ended != nil {
-		countExecution(&t, ended)
+		if !tries {
+			countExecution(&t, ended)
+		}
 		countProviderError(&t, e)
 	}
 	if len(t.Models)+len(t.Refusals)+len(t.Errors) > 0 {

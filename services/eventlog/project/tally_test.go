@@ -58,7 +58,7 @@ func TestCounted_CountsTheRunAtItsCreationAndItsEnd(t *testing.T) {
 	at := logtest.Epoch
 	require.Len(t, deltas, 2)
 	for i, want := range []tally.Delta{
-		{Pos: 1, Tenant: logtest.Tenant, WorkflowID: "flow", At: at, Tally: tally.Tally{Created: 1}},
+		{Pos: 1, Tenant: logtest.Tenant, WorkflowID: "flow", At: at, Tally: tally.Tally{Runs: tally.Runs{Created: 1}}},
 		{Pos: 3, Tenant: logtest.Tenant, WorkflowID: "flow", At: at.Add(3 * time.Millisecond), Tally: end},
 	} {
 		require.True(t, want.At.Equal(deltas[i].At), "%s", deltas[i].At)
@@ -68,11 +68,11 @@ func TestCounted_CountsTheRunAtItsCreationAndItsEnd(t *testing.T) {
 
 	w, log = written(t)
 	w.End(logtest.RunStarted, logtest.RunFailed)
-	require.Equal(t, tally.Tally{Created: 1, Failed: 1, Codes: map[string]int64{"run_timeout": 1}}, tallied(t, log))
+	require.Equal(t, tally.Tally{Runs: tally.Runs{Created: 1, Failed: 1, Codes: map[string]int64{"run_timeout": 1}}}, tallied(t, log))
 
 	w, log = written(t)
 	w.End(logtest.RunStarted, wire.Draft{Type: wire.EventRunCancelled, Payload: json.RawMessage(`{}`)})
-	require.Equal(t, tally.Tally{Created: 1, Cancelled: 1}, tallied(t, log))
+	require.Equal(t, tally.Tally{Runs: tally.Runs{Created: 1, Cancelled: 1}}, tallied(t, log))
 }
 
 // logged writes the events of a recorded log of package fold to a run.
@@ -181,6 +181,30 @@ func TestCounted_CountsNoCallTwice(t *testing.T) {
 		require.Empty(t, sum.Models, "%s", fork.Mode)
 		require.Empty(t, sum.Refusals, "%s", fork.Mode)
 		require.EqualValues(t, 1, sum.Created)
+	}
+}
+
+// A run that tries a node alone is no run of its workflow, and its answers are no answers of it. Its
+// calls cost as much as others.
+func TestCounted_CountsOnlyTheCallsOfATry(t *testing.T) {
+	t.Parallel()
+	_, log := logged(t, "corrected")
+	want := tallied(t, log)
+	log = memory.New()
+	rec := logtest.Record("run-1")
+	rec.Fork = &wire.Fork{Mode: wire.ForkBranch, SourceRunID: "source", Edited: &wire.Edited{Only: "n"}}
+	w := logtest.Begin(t, log, rec)
+	w.Step(recorded(t, "corrected")...)
+	got := tallied(t, log)
+	require.Positive(t, want.Created*want.Completed)
+	require.Zero(t, got.Created+got.Completed)
+	require.Empty(t, got.Refusals)
+	require.Len(t, got.Models, 1)
+	for m, c := range got.Models {
+		require.Equal(t, want.Models[m].Calls, c.Calls)
+		require.Positive(t, c.Calls)
+		require.Equal(t, want.Models[m].Cost, c.Cost)
+		require.Zero(t, c.Answers)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/eventlog/tally"
+	"waybill.dev/waybill/services/eventlog/words"
 )
 
 // ErrNotFound means that the store has no run with the key.
@@ -106,6 +107,28 @@ const (
 	MarkAnswered MarkName = "answered" // the day in UTC on which a question of the run was answered
 )
 
+// Text is words of a run's contents, which lists find it by.
+type Text struct {
+	Key
+	CreatedAt string
+	Words     []string
+}
+
+// MergeTexts returns one text for each run.
+func MergeTexts(all []Text) []Text {
+	var out []Text
+	at := map[Key]int{}
+	for _, t := range all {
+		if n, ok := at[t.Key]; ok {
+			out[n].Words = words.Union(out[n].Words, t.Words)
+			continue
+		}
+		at[t.Key] = len(out)
+		out = append(out, t)
+	}
+	return out
+}
+
 // Substitution is a call for which the model gate replaced the model (OpenWOP envelope contract
 // §16.3), as recorded in the run's log.
 type Substitution struct {
@@ -132,6 +155,8 @@ type Batch struct {
 	// have some of them already.
 	Marks         []Mark
 	Substitutions []Substitution
+	// Texts are the words that the frames add to their runs; empty unless runs are searched by words.
+	Texts []Text
 	// Tallies are what the frames add to the tallies of their workflows.
 	Tallies []tally.Delta
 	// Sealed are runs whose frames are removed, after those of the batch were added: the cold store has
@@ -221,6 +246,9 @@ type Query struct {
 	// WaitingSince selects runs that have been waiting since this time or longer; in
 	// wire.TimeLayout.
 	WaitingSince string
+	// Words selects runs that have, for each of them, a word that begins with it; separated by spaces. It
+	// requires the order by creation time.
+	Words string
 	// Asking selects runs with an open question.
 	Asking bool
 	// Sort is the order of the list: descending unless Ascending.

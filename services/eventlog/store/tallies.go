@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"waybill.dev/waybill/services/eventlog/tally"
 )
@@ -13,6 +14,24 @@ type TallyQuery struct {
 	Grain       tally.Grain
 	From, Until int64
 	WorkflowID  string
+	// MaxBytes limits the stored bytes that are read; 0 means no limit.
+	MaxBytes int
+}
+
+// ErrTooLarge: the tallies of a query have more bytes than it allows.
+var ErrTooLarge = errors.New("too many tallies")
+
+// ReadTallies counts the bytes that a query has read.
+type ReadTallies struct {
+	Limit, read int
+}
+
+// Add counts the stored bytes of a tally. Errors: ErrTooLarge.
+func (r *ReadTallies) Add(t *Tallied) error {
+	if r.read += t.Stored; r.Limit > 0 && r.read > r.Limit {
+		return ErrTooLarge
+	}
+	return nil
 }
 
 // Tallied is the tally of a bucket.
@@ -20,13 +39,18 @@ type Tallied struct {
 	tally.Bucket
 
 	Tally tally.Tally
+	// Stored is the number of bytes that were read.
+	Stored int
 }
 
 // TallyReader reads tallies. Those of erased runs stay until the tenant has no run left, or the store
 // is rebuilt: they name no run.
 type TallyReader interface {
-	// Tallies returns tallies by time, then workflow. Errors: ErrDamaged.
-	Tallies(ctx context.Context, q TallyQuery) ([]Tallied, error)
+	// Tallies calls each with the tallies by time, then workflow, one at a time, so that memory holds
+	// few of them. An error of each ends it. Errors: ErrDamaged, ErrTooLarge.
+	Tallies(ctx context.Context, q TallyQuery, each func(*Tallied) error) error
+	// TalliedTenants returns the tenants with tallies by name, starting after one. Errors: ErrDamaged.
+	TalliedTenants(ctx context.Context, after string, limit int) ([]string, error)
 }
 
 // ErasedTenants returns the tenants of the erased runs.

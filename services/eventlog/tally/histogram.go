@@ -1,20 +1,28 @@
 package tally
 
 import (
-	"maps"
+	"encoding/json"
+	"fmt"
 	"math/bits"
 	"slices"
-	"strconv"
-	"strings"
 )
 
-// Histogram counts durations in milliseconds by bin. Histograms of different hours and workflows can
-// be added up, which percentiles cannot. A bin is at most an eighth as wide as its lower end, so a
-// percentile is off by 6.25 % at most.
-type Histogram map[int]int64
+// Histogram counts durations in milliseconds by bin, in the order of the bins. Histograms of different
+// hours and workflows can be added up, which percentiles cannot. A bin is at most an eighth as wide as
+// its lower end, so a percentile is off by 6.25 % at most.
+type Histogram []Bin
+
+// Bin is the number of durations in a bin.
+type Bin struct {
+	At    int
+	Count int64
+}
 
 // subBins is the number of bins per doubling, as a power of two.
 const subBins = 3
+
+// maxBin is the bin of the longest duration.
+const maxBin = (62-subBins)<<subBins + 1<<(subBins+1) - 1
 
 // binOf returns the bin of a duration: its value below 8, otherwise its exponent and the three bits
 // after the first.
@@ -38,51 +46,52 @@ func middle(bin int) int64 {
 }
 
 // Add counts a duration.
-func (h *Histogram) Add(ms int64) {
-	if *h == nil {
-		*h = Histogram{}
-	}
-	(*h)[binOf(ms)]++
-}
+func (h *Histogram) Add(ms int64) { h.Merge(Histogram{{binOf(ms), 1}}) }
 
-// Merge adds another histogram.
+// Merge adds another histogram, in place if that has no further bins.
 func (h *Histogram) Merge(other Histogram) {
-	if *h == nil && len(other) > 0 {
-		*h = Histogram{}
-	}
-	for bin, n := range other {
-		(*h)[bin] += n
-	}
-}
-
-// MarshalJSON writes pairs of bin and count as one flat list, which is much faster to read than an
-// object.
-func (h Histogram) MarshalJSON() ([]byte, error) {
-	b := []byte{'['}
-	for i, bin := range slices.Sorted(maps.Keys(h)) {
-		if i > 0 {
-			b = append(b, ',')
+	at := 0
+	for i, b := range other {
+		for at < len(*h) && (*h)[at].At < b.At {
+			at++
 		}
-		b = strconv.AppendInt(append(strconv.AppendInt(b, int64(bin), 10), ','), h[bin], 10)
+		if at == len(*h) || (*h)[at].At != b.At {
+			*h = union(*h, other[i:])
+			return
+		}
+		(*h)[at].Count = plus((*h)[at].Count, b.Count)
 	}
-	return append(b, ']'), nil
 }
 
-// UnmarshalJSON reverses MarshalJSON.
+// union returns the sum of two histograms in a list of its own.
+func union(a, b Histogram) Histogram {
+	out := make(Histogram, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].At < b[0].At:
+			out, a = append(out, a[0]), a[1:]
+		case a[0].At > b[0].At:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			out = append(out, Bin{a[0].At, plus(a[0].Count, b[0].Count)})
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
+}
+
+// UnmarshalJSON reads a flat list of bins and counts, as older versions stored it.
 func (h *Histogram) UnmarshalJSON(b []byte) error {
-	text := strings.Trim(string(b), "[]")
-	*h = Histogram{}
-	for text != "" {
-		bin, rest, _ := strings.Cut(text, ",")
-		count, more, _ := strings.Cut(rest, ",")
-		at, err := strconv.Atoi(bin)
-		if err != nil {
-			return err
-		}
-		if (*h)[at], err = strconv.ParseInt(count, 10, 64); err != nil {
-			return err
-		}
-		text = more
+	var flat []int64
+	if err := json.Unmarshal(b, &flat); err != nil {
+		return err
+	}
+	if len(flat)%2 != 0 {
+		return fmt.Errorf("histogram of %d numbers, want pairs", len(flat))
+	}
+	*h = nil
+	for pair := range slices.Chunk(flat, 2) {
+		h.Merge(Histogram{{int(pair[0]), pair[1]}})
 	}
 	return nil
 }
@@ -90,7 +99,7 @@ func (h *Histogram) UnmarshalJSON(b []byte) error {
 // Count returns the number of durations.
 func (h Histogram) Count() (n int64) {
 	for _, one := range h {
-		n += one
+		n += one.Count
 	}
 	return n
 }
@@ -101,13 +110,12 @@ func (h Histogram) Percentiles(ranks ...int64) []int64 {
 	if total == 0 {
 		return nil
 	}
-	bins := slices.Sorted(maps.Keys(h))
 	out := make([]int64, len(ranks))
 	for i, rank := range ranks {
 		want, seen := max((total*rank+99)/100, 1), int64(0)
-		for _, bin := range bins {
-			if seen += h[bin]; seen >= want {
-				out[i] = middle(bin)
+		for _, bin := range h {
+			if seen += bin.Count; seen >= want {
+				out[i] = middle(bin.At)
 				break
 			}
 		}

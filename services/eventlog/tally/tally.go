@@ -15,6 +15,16 @@ import (
 
 // Tally is what is counted.
 type Tally struct {
+	Runs
+
+	Models   map[Model]*Calls  `json:"models,omitempty"`
+	Refusals map[Refusal]int64 `json:"refusals,omitempty"`
+	// Errors are attempts of nodes that failed because of a provider.
+	Errors map[ProviderError]int64 `json:"errors,omitempty"`
+}
+
+// Runs is what is counted of runs.
+type Runs struct {
 	// Created counts runs by their creation, the others by their end.
 	Created   int64 `json:"n,omitempty"`
 	Completed int64 `json:"ok,omitempty"`
@@ -24,11 +34,6 @@ type Tally struct {
 	Codes map[string]int64 `json:"codes,omitempty"`
 	// Took are the durations of completed runs, from start to end.
 	Took Histogram `json:"took,omitempty"`
-
-	Models   map[Model]*Calls  `json:"models,omitempty"`
-	Refusals map[Refusal]int64 `json:"refusals,omitempty"`
-	// Errors are attempts of nodes that failed because of a provider.
-	Errors map[ProviderError]int64 `json:"errors,omitempty"`
 }
 
 // Model names a model of a provider.
@@ -90,29 +95,16 @@ type Refusal struct {
 // ProviderError is why a call failed.
 type ProviderError struct{ Provider, Code string }
 
-// MarshalText encodes a key of a JSON object.
-func (m Model) MarshalText() ([]byte, error) { return join(m.Provider, m.Model) }
-
-// UnmarshalText reverses MarshalText.
+// UnmarshalText decodes a key of a JSON object, as older versions stored it.
 func (m *Model) UnmarshalText(b []byte) error { return split(b, &m.Provider, &m.Model) }
 
-// MarshalText encodes a key of a JSON object.
-func (r Refusal) MarshalText() ([]byte, error) {
-	return join(r.Provider, r.Model.Model, r.Kind, r.Gate, r.Code, r.Reason)
-}
-
-// UnmarshalText reverses MarshalText.
+// UnmarshalText decodes a key of a JSON object.
 func (r *Refusal) UnmarshalText(b []byte) error {
 	return split(b, &r.Provider, &r.Model.Model, &r.Kind, &r.Gate, &r.Code, &r.Reason)
 }
 
-// MarshalText encodes a key of a JSON object.
-func (e ProviderError) MarshalText() ([]byte, error) { return join(e.Provider, e.Code) }
-
-// UnmarshalText reverses MarshalText.
+// UnmarshalText decodes a key of a JSON object.
 func (e *ProviderError) UnmarshalText(b []byte) error { return split(b, &e.Provider, &e.Code) }
-
-func join(parts ...string) ([]byte, error) { return json.Marshal(parts) }
 
 func split(b []byte, into ...*string) error {
 	var parts []string
@@ -144,11 +136,11 @@ func slot[K comparable, V any](in map[K]V, key, other K) K {
 }
 
 // Code counts a failed run.
-func (t *Tally) Code(code string, n int64) {
-	if t.Codes == nil {
-		t.Codes = map[string]int64{}
+func (r *Runs) Code(code string, n int64) {
+	if r.Codes == nil {
+		r.Codes = map[string]int64{}
 	}
-	t.Codes[slot(t.Codes, code, Other)] += n
+	r.Codes[slot(r.Codes, code, Other)] += n
 }
 
 // Of returns the counts of a model.
@@ -184,23 +176,44 @@ func (t *Tally) Err(e ProviderError, n int64) {
 
 // Merge adds another tally.
 func (t *Tally) Merge(o *Tally) {
-	t.Created += o.Created
-	t.Completed += o.Completed
-	t.Failed += o.Failed
-	t.Cancelled += o.Cancelled
-	t.Took.Merge(o.Took)
-	// In order, so that the same keys are counted as Other each time.
-	for _, code := range slices.Sorted(maps.Keys(o.Codes)) {
-		t.Code(code, o.Codes[code])
+	t.Runs.Merge(&o.Runs)
+	t.MergeModels(o)
+	t.MergeRefusals(o)
+	t.MergeErrors(o)
+}
+
+// Merge adds the counts of other runs.
+func (r *Runs) Merge(o *Runs) {
+	r.Created += o.Created
+	r.Completed += o.Completed
+	r.Failed += o.Failed
+	r.Cancelled += o.Cancelled
+	r.Took.Merge(o.Took)
+	each(o.Codes, len(r.Codes), cmp.Compare[string], r.Code)
+}
+
+// MergeModels adds the counts of models.
+func (t *Tally) MergeModels(o *Tally) {
+	each(o.Models, len(t.Models), Model.compare, func(m Model, c *Calls) { t.Of(m).Merge(c) })
+}
+
+// MergeRefusals adds refused answers.
+func (t *Tally) MergeRefusals(o *Tally) { each(o.Refusals, len(t.Refusals), Refusal.compare, t.Refuse) }
+
+// MergeErrors adds failed calls.
+func (t *Tally) MergeErrors(o *Tally) { each(o.Errors, len(t.Errors), ProviderError.compare, t.Err) }
+
+// each calls add with the entries of a map. Unless all of them fit into a map with a number of
+// entries, it does so in order: the same keys are then counted as Other each time.
+func each[K comparable, V any](from map[K]V, present int, compare func(a, b K) int, add func(K, V)) {
+	if present+len(from) <= maxKeys {
+		for k, v := range from {
+			add(k, v)
+		}
+		return
 	}
-	for _, m := range slices.SortedFunc(maps.Keys(o.Models), Model.compare) {
-		t.Of(m).Merge(o.Models[m])
-	}
-	for _, r := range slices.SortedFunc(maps.Keys(o.Refusals), Refusal.compare) {
-		t.Refuse(r, o.Refusals[r])
-	}
-	for _, e := range slices.SortedFunc(maps.Keys(o.Errors), ProviderError.compare) {
-		t.Err(e, o.Errors[e])
+	for _, k := range slices.SortedFunc(maps.Keys(from), compare) {
+		add(k, from[k])
 	}
 }
 
@@ -219,29 +232,19 @@ func (e ProviderError) compare(o ProviderError) int {
 
 // Merge adds the counts of another model, or of the same one in another span.
 func (c *Calls) Merge(o *Calls) {
-	for _, n := range []struct {
-		to *int64
-		by int64
-	}{
-		{&c.Calls, o.Calls},
-		{&c.Unknown, o.Unknown},
-		{&c.Priced, o.Priced},
-		{&c.Input, o.Input},
-		{&c.Output, o.Output},
-		{&c.Cached, o.Cached},
-		{&c.Reasoning, o.Reasoning},
-		{&c.Retries, o.Retries},
-		{&c.Answers, o.Answers},
-		{&c.First, o.First},
-		{&c.Corrected, o.Corrected},
-		{&c.Fallbacks, o.Fallbacks},
-		{&c.Saved, o.Saved},
-	} {
-		*n.to = plus(*n.to, n.by)
+	to, by := c.counters(), o.counters()
+	for i, n := range to {
+		*n = plus(*n, *by[i])
 	}
-	c.Cost = Nanos(plus(int64(c.Cost), int64(o.Cost)))
-	c.RetryCost = Nanos(plus(int64(c.RetryCost), int64(o.RetryCost)))
 	c.Took.Merge(o.Took)
+}
+
+// counters lists the counts in the order of their stored form.
+func (c *Calls) counters() [15]*int64 {
+	return [15]*int64{
+		&c.Calls, &c.Unknown, &c.Priced, &c.Input, &c.Output, &c.Cached, &c.Reasoning, (*int64)(&c.Cost), &c.Retries, (*int64)(&c.RetryCost),
+		&c.Answers, &c.First, &c.Corrected, &c.Fallbacks, &c.Saved,
+	}
 }
 
 // plus adds counts that are not negative, up to the largest.

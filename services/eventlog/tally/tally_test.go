@@ -1,7 +1,6 @@
 package tally_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -74,14 +73,54 @@ func sample(n int64) tally.Tally {
 func TestTally_ComesBackFromItsStoredForm(t *testing.T) {
 	t.Parallel()
 	for _, want := range []tally.Tally{{}, sample(3)} {
-		doc, err := json.Marshal(&want)
+		doc := tally.AppendStored(nil, &want)
+		require.Equal(t, doc, tally.AppendStored(nil, &want))
+		got, err := tally.ParseStored(doc)
 		require.NoError(t, err)
-		var got tally.Tally
-		require.NoError(t, json.Unmarshal(doc, &got))
 		require.Equal(t, want, got)
+		for n := range doc {
+			_, err := tally.ParseStored(doc[:n])
+			require.Error(t, err, "cut after %d bytes", n)
+		}
+		_, err = tally.ParseStored(append(doc, 0))
+		require.Error(t, err)
 	}
-	var got tally.Tally
-	require.Error(t, json.Unmarshal([]byte(`{"models":{"[\"p\"]":{}}}`), &got), "a key with too few names")
+}
+
+func TestParseStored_ReadsTheFormOfOlderVersions(t *testing.T) {
+	t.Parallel()
+	got, err := tally.ParseStored([]byte(`{"n":3,"ok":2,"bad":1,"codes":{"run_timeout":1},"took":[0,1,5,2],` +
+		`"models":{"[\"p\",\"m\"]":{"n":4,"in":7,"usd":9,"took":[3,4]}},"refusals":{"[\"p\",\"m\",\"k\",\"payload\",\"\",\"r\"]":2},` +
+		`"errors":{"[\"p\",\"c\"]":1}}`))
+	require.NoError(t, err)
+	want := tally.Tally{
+		Runs: tally.Runs{
+			Created: 3, Completed: 2, Failed: 1, Codes: map[string]int64{"run_timeout": 1}, Took: tally.Histogram{{At: 0, Count: 1}, {At: 5, Count: 2}},
+		},
+		Models: map[tally.Model]*tally.Calls{
+			{Provider: "p", Model: "m"}: {Calls: 4, Input: 7, Cost: 9, Took: tally.Histogram{{At: 3, Count: 4}}},
+		},
+		Refusals: map[tally.Refusal]int64{{Model: tally.Model{Provider: "p", Model: "m"}, Kind: "k", Gate: "payload", Reason: "r"}: 2},
+		Errors:   map[tally.ProviderError]int64{{Provider: "p", Code: "c"}: 1},
+	}
+	require.Equal(t, want, got)
+	_, err = tally.ParseStored([]byte(`{"models":{"[\"p\"]":{}}}`))
+	require.Error(t, err, "a key with too few names")
+}
+
+func FuzzParseStored(f *testing.F) {
+	whole := sample(3)
+	f.Add(tally.AppendStored(nil, &whole))
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := tally.ParseStored(b)
+		if err != nil || b[0] == '{' {
+			return
+		}
+		again, err := tally.ParseStored(tally.AppendStored(nil, &got))
+		require.NoError(t, err)
+		require.Equal(t, got, again)
+	})
 }
 
 func TestSum_PutsEachDeltaInOneBucketOfEachGrainOnce(t *testing.T) {

@@ -35,6 +35,8 @@ const (
 	WebhooksManage   Scope = "webhooks:manage"
 	// SystemRead is for operators: what it shows is of all tenants, without their names.
 	SystemRead Scope = "system:read"
+	// TenantsRead is for operators: what it shows names all tenants, so * does not grant it.
+	TenantsRead Scope = "tenants:read"
 )
 
 // known are the scopes a key may have: the protocol's and this host's own.
@@ -42,9 +44,10 @@ var known = []Scope{
 	ManifestRead, RunsCreate, RunsRead, RunsCancel, RunsDelete, RunsHold, RunsArchive, TenantErase,
 	WorkflowsWrite, "artifacts:read", WebhooksManage, ApprovalsRespond,
 	"packs:publish", "packs:yank", "packs:yank-revert", "audit:read", "workspace:read", "workspace:write", SystemRead,
+	TenantsRead,
 }
 
-// everyScope in a key's list grants all scopes.
+// everyScope in a key's list grants all scopes except TenantsRead.
 const everyScope = "*"
 
 // TestKeyPrefix marks keys that may use test-only features.
@@ -65,14 +68,16 @@ type Principal struct {
 }
 
 // May reports whether the principal holds a scope.
-func (p *Principal) May(s Scope) bool { return p.all || slices.Contains(p.scopes, s) }
+func (p *Principal) May(s Scope) bool {
+	return p.all && s != TenantsRead || slices.Contains(p.scopes, s)
+}
 
 // Scopes returns the scopes of the principal.
 func (p *Principal) Scopes() []Scope {
-	if p.all {
-		return slices.Clone(known)
+	if !p.all {
+		return slices.Clone(p.scopes)
 	}
-	return slices.Clone(p.scopes)
+	return slices.DeleteFunc(slices.Clone(known), func(s Scope) bool { return !p.May(s) })
 }
 
 // Keys are the API keys of a host, stored as keyed hashes only.

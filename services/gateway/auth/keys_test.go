@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,6 +48,22 @@ func TestParseSpec_ReadsKeyTenantAndScopes(t *testing.T) {
 		got, err := auth.ParseSpec(c.in)
 		require.NoError(t, err, c.in)
 		require.Equal(t, c.want, got, c.in)
+	}
+}
+
+func TestMay_AllScopesAreThoseOfTheTenant(t *testing.T) {
+	t.Parallel()
+	keys, err := auth.NewKeys([]auth.Spec{
+		{Key: "all", Tenant: "acme", All: true},
+		{Key: "operator", Tenant: "acme", All: true, Scopes: []auth.Scope{auth.TenantsRead}},
+	})
+	require.NoError(t, err)
+	for key, want := range map[string]bool{"all": false, "operator": true} {
+		p, err := keys.Authenticate("Bearer " + key)
+		require.NoError(t, err)
+		require.Equal(t, want, p.May(auth.TenantsRead), key)
+		require.True(t, p.May(auth.RunsRead))
+		require.Equal(t, want, slices.Contains(p.Scopes(), auth.TenantsRead), key)
 	}
 }
 

@@ -52,6 +52,7 @@ var methods = map[string]rule{
 	hostv1.Host_ListWorkflows_FullMethodName:              {scope: ManifestRead},
 	hostv1.Host_ListWorkflowStatistics_FullMethodName:     {scope: RunsRead},
 	hostv1.Host_GetStatistics_FullMethodName:              {scope: RunsRead},
+	hostv1.Host_ListTenantStatistics_FullMethodName:       {scope: RunsRead}, // TenantsRead shows the other tenants
 	hostv1.Host_ListAnswers_FullMethodName:                {scope: RunsRead},
 	hostv1.Host_PutWorkflow_FullMethodName:                {scope: WorkflowsWrite},
 	hostv1.Host_ValidateWorkflow_FullMethodName:           {scope: ManifestRead},

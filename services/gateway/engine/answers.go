@@ -15,6 +15,9 @@ import (
 // maxAnswerRuns is the largest number of runs on a page of answers.
 const maxAnswerRuns = 100
 
+// maxAnnotationBytes limits the annotations on a page of answers.
+const maxAnnotationBytes = 2 << 20
+
 // ListAnswers lists answers of models with their annotations.
 func (s *Service) ListAnswers(ctx context.Context, req *hostv1.ListAnswersRequest) (*hostv1.ListAnswersResponse, error) {
 	if l := req.Limit; l != nil && (*l < 1 || *l > maxAnswerRuns) {
@@ -45,6 +48,7 @@ func (s *Service) annotateAnswers(ctx context.Context, answers []*hostv1.ModelAn
 	var (
 		of   string
 		docs [][]byte
+		left = maxAnnotationBytes
 	)
 	for _, a := range answers {
 		if a.GetRunId() != of {
@@ -59,7 +63,12 @@ func (s *Service) annotateAnswers(ctx context.Context, answers []*hostv1.ModelAn
 			if err := json.Unmarshal(doc, &n); err != nil {
 				return fmt.Errorf("read annotation of run %s: %w", of, err)
 			}
-			if n.Target.NodeID == "" || n.Target.NodeID == a.GetNodeId() {
+			switch {
+			case n.Target.NodeID != "" && n.Target.NodeID != a.GetNodeId():
+			case left < len(doc):
+				left, a.MoreAnnotations = 0, true
+			default:
+				left -= len(doc)
 				a.Annotations = append(a.Annotations, &openwopv1.JsonDocument{Json: doc})
 			}
 		}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,6 +40,28 @@ func TestListAnswers_AddsAnnotationsOfTheRunAndTheNode(t *testing.T) {
 	require.Equal(t, "accepted", first.GetOutcome())
 	require.Len(t, first.GetAnnotations(), 2)
 	require.Len(t, got.GetAnswers()[1].GetAnnotations(), 1, "that of the whole run")
+}
+
+// A page does not have all annotations of its runs, whatever their number.
+func TestListAnswers_BoundsTheBytesOfAnnotations(t *testing.T) {
+	t.Parallel()
+	r, _ := annotated(t)
+	note := strings.Repeat("x", 8000)
+	for range 270 {
+		_, err := r.annotate(t, liveKey, `{"signal":{"kind":"flag"},"note":"`+note+`"}`)
+		require.NoError(t, err)
+	}
+	got, err := r.ListAnswers(as(t, liveKey), &hostv1.ListAnswersRequest{})
+	require.NoError(t, err)
+	bytes := 0
+	for _, a := range got.GetAnswers() {
+		require.True(t, a.GetMoreAnnotations())
+		for _, n := range a.GetAnnotations() {
+			bytes += len(n.GetJson())
+		}
+	}
+	require.Greater(t, bytes, 1<<20)
+	require.LessOrEqual(t, bytes, 2<<20)
 }
 
 func TestListAnswers_RejectsWhatCannotBe(t *testing.T) {

@@ -268,9 +268,11 @@ func (c *call) metadata(name string) string {
 
 const (
 	liveKey = "live"
-	testKey = "hk_test_1"
-	betaKey = "beta"
-	opsKey  = "hk_live_ops"
+	// operatorKey may see the statistics of all tenants.
+	operatorKey = "operator"
+	testKey     = "hk_test_1"
+	betaKey     = "beta"
+	opsKey      = "hk_live_ops"
 )
 
 // as makes a call by the holder of a key, with metadata in pairs.
@@ -278,6 +280,7 @@ func as(t testing.TB, key string, md ...string) *call {
 	t.Helper()
 	keys, err := auth.NewKeys([]auth.Spec{
 		{Key: liveKey, Tenant: "acme", All: true},
+		{Key: operatorKey, Tenant: "acme", All: true, Scopes: []auth.Scope{auth.TenantsRead}},
 		{Key: testKey, Tenant: "acme", All: true},
 		{Key: betaKey, Tenant: "beta", All: true},
 		{Key: opsKey, Tenant: "acme", All: true, User: "u-1", Groups: []string{"ops"}, Roles: []string{"releaser"}},

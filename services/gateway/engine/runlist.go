@@ -98,6 +98,7 @@ func (s *Service) filter(list *eventlogv1.ListRunsRequest, req *hostv1.ListRunsR
 		*p.into = max(p.own, p.word) // one is empty, or both are equal
 	}
 	list.ErrorCode, list.Kind, list.Provider, list.Model, list.MinCost = f.Code, f.Kind, f.Provider, f.Model, f.MinCost
+	list.Text = f.Text
 	for _, t := range []struct {
 		at   time.Time
 		into *string

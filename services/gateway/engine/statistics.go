@@ -43,25 +43,51 @@ const usualStatisticsSpan = 24 * time.Hour
 
 // GetStatistics returns what the runs of the caller's tenant did in a span of time.
 func (s *Service) GetStatistics(ctx context.Context, req *hostv1.GetStatisticsRequest) (*hostv1.GetStatisticsResponse, error) {
-	until := s.deps.Clock().UTC()
-	if req.Until != nil {
-		var err error
-		if until, err = time.Parse(time.RFC3339, req.GetUntil()); err != nil {
-			return nil, fault.InvalidQuery("until", "want a time of RFC 3339")
-		}
-	}
-	since := req.GetSince()
-	if req.Since == nil {
-		since = until.Add(-usualStatisticsSpan).Format(time.RFC3339Nano)
+	since, until, err := s.span(req.Since, req.Until)
+	if err != nil {
+		return nil, err
 	}
 	if req.WorkflowId != nil && req.GetWorkflowId() == "" {
 		return nil, fault.InvalidQuery("workflowId", "want the id of a workflow")
 	}
 	res, err := s.deps.EventLog.GetStatistics(ctx, &eventlogv1.GetStatisticsRequest{
-		Tenant: auth.From(ctx).Tenant, Since: since, Until: until.Format(time.RFC3339Nano), WorkflowId: req.GetWorkflowId(),
+		Tenant: auth.From(ctx).Tenant, Since: since, Until: until, WorkflowId: req.GetWorkflowId(),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return res.GetStatistics(), nil
+}
+
+// ListTenantStatistics returns what the runs of tenants did in a span of time: of all tenants for an
+// operator, otherwise of the caller's.
+func (s *Service) ListTenantStatistics(ctx context.Context, req *hostv1.ListTenantStatisticsRequest) (*hostv1.ListTenantStatisticsResponse, error) {
+	since, until, err := s.span(req.Since, req.Until)
+	if err != nil {
+		return nil, err
+	}
+	of := &eventlogv1.ListTenantStatisticsRequest{Tenant: auth.From(ctx).Tenant, Since: since, Until: until}
+	if auth.From(ctx).May(auth.TenantsRead) {
+		of.Tenant = ""
+	}
+	res, err := s.deps.EventLog.ListTenantStatistics(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	return res.GetStatistics(), nil
+}
+
+// span returns the ends of a span of time, by default the last hours.
+func (s *Service) span(from, to *string) (since, until string, err error) {
+	end := s.deps.Clock().UTC()
+	if to != nil {
+		if end, err = time.Parse(time.RFC3339, *to); err != nil {
+			return "", "", fault.InvalidQuery("until", "want a time of RFC 3339")
+		}
+	}
+	since = end.Add(-usualStatisticsSpan).Format(time.RFC3339Nano)
+	if from != nil {
+		since = *from
+	}
+	return since, end.Format(time.RFC3339Nano), nil
 }

@@ -110,3 +110,20 @@ func TestGetStatistics_IsForTheCallersTenantAndOneDayByDefault(t *testing.T) {
 		require.Equal(t, fault.ValidationError, fault.CodeOf(err), "%v", req)
 	}
 }
+
+func (*eventLog) ListTenantStatistics(_ context.Context, r *eventlogv1.ListTenantStatisticsRequest, _ ...grpc.CallOption) (*eventlogv1.ListTenantStatisticsResponse, error) {
+	return &eventlogv1.ListTenantStatisticsResponse{Statistics: &hostv1.ListTenantStatisticsResponse{
+		Since: r.GetSince(), Until: r.GetUntil(), Tenants: []*hostv1.TenantTotals{{Tenant: "asked of " + r.GetTenant()}},
+	}}, nil
+}
+
+func TestListTenantStatistics_NamesOtherTenantsToOperatorsOnly(t *testing.T) {
+	t.Parallel()
+	for key, tenant := range map[string]string{liveKey: "acme", operatorKey: ""} {
+		got, err := newRig(t).ListTenantStatistics(as(t, key), &hostv1.ListTenantStatisticsRequest{})
+		require.NoError(t, err)
+		require.Equal(t, "asked of "+tenant, got.GetTenants()[0].GetTenant())
+	}
+	_, err := newRig(t).ListTenantStatistics(as(t, operatorKey), &hostv1.ListTenantStatisticsRequest{Until: proto.String("2h")})
+	require.Equal(t, fault.ValidationError, fault.CodeOf(err))
+}

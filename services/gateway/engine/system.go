@@ -85,7 +85,7 @@ func (s *Service) addDispatcher(to *hostv1.GetSystemResponse, d *dispatcherv1.Ge
 	if q := d.GetQueue(); q != nil {
 		to.Queue = &hostv1.SystemQueue{Waiting: q.GetWaiting(), Taken: q.GetTaken(), Limited: q.GetLimited()}
 	}
-	to.Log = &hostv1.SystemLog{Bytes: d.GetLogBytes(), NewestAt: stringOrNil(d.GetLogNewest())}
+	to.Log = &hostv1.SystemLog{Bytes: d.LogBytes, NewestAt: stringOrNil(d.GetLogNewest())}
 	for _, p := range d.GetProviders() {
 		shown := &hostv1.SystemProvider{
 			Provider: p.GetId(), MaxConcurrent: positive(p.GetMaxConcurrent()), RequestsPerMinute: positive(p.GetRequestsPerMinute()),

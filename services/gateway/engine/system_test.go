@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	eventlogv1 "waybill.dev/waybill/proto/gen/go/waybill/eventlog/v1"
@@ -43,7 +44,7 @@ func TestGetSystem_HasWhatEachServiceReports(t *testing.T) {
 	d := &reporter{status: &dispatcherv1.GetDispatchStatusResponse{
 		Dispatchers: []*dispatcherv1.DispatcherStatus{{Process: "p1", Host: "pod", State: "held", Runs: 7}},
 		Queue:       &dispatcherv1.QueueStatus{Waiting: 3, Taken: 7, Limited: 2},
-		LogBytes:    1 << 20, LogNewest: "2026-05-01T12:00:00.000Z",
+		LogBytes:    proto.Int64(1 << 20), LogNewest: "2026-05-01T12:00:00.000Z",
 		Providers: []*dispatcherv1.ProviderStatus{
 			{Id: "openai", MaxConcurrent: 4, InFlight: 1, LastErrorCode: "provider_unavailable", LastErrorStatus: 503, LastErrorAt: "2026-05-01T11:00:00.000Z"},
 			{Id: "sample"},
@@ -66,6 +67,21 @@ func TestGetSystem_HasWhatEachServiceReports(t *testing.T) {
 	require.Nil(t, free.GetLastError())
 	require.Len(t, res.GetProblems(), 1)
 	require.Equal(t, "host", res.GetProblems()[0].GetPart())
+}
+
+func TestGetSystem_AnUnknownSizeIsNotZero(t *testing.T) {
+	t.Parallel()
+	s := engine.New(engine.Config{MaxStreams: 1}, engine.Deps{
+		Clients: engine.Clients{
+			Dispatcher: &reporter{status: &dispatcherv1.GetDispatchStatusResponse{}},
+			EventLog:   &reader{status: &eventlogv1.GetReadModelStatusResponse{}},
+		},
+		Clock: time.Now,
+	})
+	res, err := s.GetSystem(t.Context(), &hostv1.GetSystemRequest{})
+	require.NoError(t, err)
+	require.NotNil(t, res.GetLog())
+	require.Nil(t, res.GetLog().Bytes)
 }
 
 // hanging is a dispatcher that never answers.

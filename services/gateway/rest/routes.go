@@ -320,6 +320,7 @@ var Routes = []Route{
 		Success: 200,
 	},
 	{HTTP: http.MethodGet, Path: "/v1/statistics", Method: hostv1.Host_GetStatistics_FullMethodName, Success: 200},
+	{HTTP: http.MethodGet, Path: "/v1/statistics/tenants", Method: hostv1.Host_ListTenantStatistics_FullMethodName, Success: 200},
 	{HTTP: http.MethodGet, Path: "/v1/answers", Method: hostv1.Host_ListAnswers_FullMethodName, Success: 200},
 	{
 		HTTP: http.MethodPost, Path: "/v1/workflows", Method: hostv1.Host_PutWorkflow_FullMethodName, Success: 201, Also: 200,

@@ -36,6 +36,8 @@ type Filter struct {
 	// Waiting selects runs that have been waiting for a person or another system since that time or
 	// longer.
 	Waiting time.Time
+	// Text selects runs whose contents have, for each word of it, one that begins with it.
+	Text string
 }
 
 // The names before the colon.
@@ -51,13 +53,14 @@ const (
 	nameUntil    = "until"
 	nameCost     = "cost"
 	nameWaiting  = "waiting"
+	nameText     = "text"
 )
 
 // anyWait is the value of waiting: for runs that wait, however long.
 const anyWait = "any"
 
 // FilterNames are the valid names.
-var FilterNames = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameModel, nameSince, nameUntil, nameCost, nameWaiting}
+var FilterNames = []string{nameStatus, nameWorkflow, nameTag, nameCode, nameKind, nameProvider, nameModel, nameSince, nameUntil, nameCost, nameWaiting, nameText}
 
 // MaxFilterBytes is the maximum length of a filter.
 const MaxFilterBytes = 1024
@@ -146,6 +149,8 @@ func (f *Filter) set(name, value string, now time.Time) (err error) {
 		f.Until, err = instant(value, now)
 	case nameCost:
 		f.MinCost, err = dollars(value)
+	case nameText:
+		f.Text = value
 	case nameWaiting:
 		if f.Waiting = now; value != anyWait {
 			f.Waiting, err = instant(value, now)

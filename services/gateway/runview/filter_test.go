@@ -26,14 +26,15 @@ func TestParse_ReadsAllTerms(t *testing.T) {
 		"cost:0.05 waiting:2h":             {MinCost: dollars(0.05), Waiting: now.Add(-2 * time.Hour)},
 		"cost:0 waiting:any":               {MinCost: dollars(0), Waiting: now},
 		"kind:clarification.request provider:openai": {Kind: "clarification.request", Provider: "openai"},
-		`tag:a:b`:                    {Tag: "a:b"},
-		`tag:"say \"x\""`:            {Tag: `say "x"`},
-		"since:2h":                   {Since: now.Add(-2 * time.Hour)},
-		"since:90s":                  {Since: now.Add(-90 * time.Second)},
-		"since:7d\tstatus:running":   {Since: now.Add(-7 * 24 * time.Hour), Status: wire.StatusRunning},
-		"since:1w":                   {Since: now.Add(-7 * 24 * time.Hour)},
-		"since:2026-11-20":           {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
-		"since:2026-11-20T08:00:00Z": {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
+		`text:"refund me" since:2h`:                  {Text: "refund me", Since: now.Add(-2 * time.Hour)},
+		`tag:a:b`:                                    {Tag: "a:b"},
+		`tag:"say \"x\""`:                            {Tag: `say "x"`},
+		"since:2h":                                   {Since: now.Add(-2 * time.Hour)},
+		"since:90s":                                  {Since: now.Add(-90 * time.Second)},
+		"since:7d\tstatus:running":                   {Since: now.Add(-7 * 24 * time.Hour), Status: wire.StatusRunning},
+		"since:1w":                                   {Since: now.Add(-7 * 24 * time.Hour)},
+		"since:2026-11-20":                           {Since: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)},
+		"since:2026-11-20T08:00:00Z":                 {Since: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)},
 	} {
 		got, err := runview.ParseFilter(text, now)
 		require.NoError(t, err, text)
@@ -44,7 +45,7 @@ func TestParse_ReadsAllTerms(t *testing.T) {
 func TestParse_ReportsInvalidTerms(t *testing.T) {
 	t.Parallel()
 	for text, says := range map[string]string{
-		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, model, since, until, cost, waiting`,
+		"color:x":                  `"color": unknown name; names are status, workflow, tag, code, kind, provider, model, since, until, cost, waiting, text`,
 		"cost:-1":                  "want the least cost in US dollars",
 		"cost:NaN":                 "want the least cost",
 		"cost:1e999":               "want the least cost",

@@ -26,6 +26,7 @@ func (w *writing) erase(all []store.Erasure) {
 			w.pending.Queue(w.sql.eraseSubstitution, tenant, encode(v.At), run, int32(v.Sequence)) //nolint:gosec // G115: sequences are far below 2^31
 		}
 		w.pending.Queue(w.sql.eraseFrames, tenant, run)
+		w.pending.Queue(w.sql.eraseText, tenant, run)
 		w.pending.Queue(w.sql.eraseRun, tenant, run)
 	}
 }

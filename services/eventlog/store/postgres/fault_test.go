@@ -89,6 +89,14 @@ func TestOpen_OfManyReplicasAtOnceMakesOneSchema(t *testing.T) {
 	require.Len(t, frames, 4)
 }
 
+// migrations returns the number of migrations.
+func migrations(t *testing.T) int {
+	t.Helper()
+	files, err := filepath.Glob("migrations/*.sql")
+	require.NoError(t, err)
+	return len(files)
+}
+
 func TestOpen_RefusesALaterSchema(t *testing.T) {
 	t.Parallel()
 	cfg := config(t)
@@ -96,7 +104,7 @@ func TestOpen_RefusesALaterSchema(t *testing.T) {
 	require.NoError(t, s.Apply(t.Context(), batch(12, 3)))
 	execute(t, cfg, "UPDATE {schema}.control SET version = 99")
 	_, err := postgres.Open(t.Context(), cfg)
-	require.ErrorContains(t, err, "version 99, this program knows 7")
+	require.ErrorContains(t, err, fmt.Sprintf("version 99, this program knows %d", migrations(t)))
 
 	// A replica older than the upgrade stops writing and does not change what it does not
 	// understand.
@@ -375,7 +383,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 	cfg := config(t)
 	require.NoError(t, open(t, cfg).Apply(t.Context(), batch(12, 3)))
 	// A layout before the first one: no tables but the tail.
-	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames, {tables}.marks, {tables}.substitutions, {tables}.tallies;
+	execute(t, cfg, `ALTER TABLE {tables}.tail RENAME TO kept; DROP TABLE {tables}.runs, {tables}.tags, {tables}.frames, {tables}.marks, {tables}.substitutions, {tables}.tallies, {tables}.texts;
 		UPDATE {schema}.control SET version = 0`)
 	var wg sync.WaitGroup
 	for range 6 {
@@ -391,7 +399,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Equal(t, 7, count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
+	require.Equal(t, migrations(t), count(t, cfg, "SELECT version FROM "+cfg.Schema+".control"))
 	execute(t, cfg, `INSERT INTO {tables}.tail SELECT * FROM {tables}.kept`)
 	tail, err := open(t, cfg).Tail(t.Context())
 	require.NoError(t, err)
@@ -400,7 +408,7 @@ func TestOpen_OfManyReplicasAtOnceMigratesOnce(t *testing.T) {
 
 // withoutFacts takes back what the latest migration added, withoutOwners also the one before.
 const (
-	withoutFacts = `DROP TABLE {tables}.tallies; ALTER TABLE {tables}.runs DROP COLUMN facts, DROP COLUMN model, DROP COLUMN last_node, DROP COLUMN tokens_in, DROP COLUMN tokens_out, DROP COLUMN tokens,
+	withoutFacts = `DROP TABLE {tables}.texts, {tables}.tallies; ALTER TABLE {tables}.runs DROP COLUMN facts, DROP COLUMN model, DROP COLUMN last_node, DROP COLUMN tokens_in, DROP COLUMN tokens_out, DROP COLUMN tokens,
 		DROP COLUMN cost, DROP COLUMN duration_ms, DROP COLUMN waiting_since, DROP COLUMN inputs;`
 	withoutOwners = withoutFacts + `ALTER TABLE {tables}.runs DROP COLUMN owner, DROP COLUMN owner_epoch, DROP COLUMN owned_since;`
 )

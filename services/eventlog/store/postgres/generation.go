@@ -55,6 +55,8 @@ type statements struct {
 	withoutFacts, fillFacts              string
 	lockTallies, putTallies              string
 	expireTallies, eraseTallies, tallies string
+	talliedTenants                       string
+	putTexts, eraseText, listTexts       string
 }
 
 // runColumns are the columns of a run's row in the order of scanRun.
@@ -118,6 +120,14 @@ func (c Config) statements(id int64) statements {
 							WHERE tenant = $1 AND run_id = $2 AND first <= $3 ORDER BY first DESC LIMIT 1), 0)
 					ORDER BY first LIMIT $4) AS page) AS sized
 			WHERE before < $5 ORDER BY first`),
+		// The first words of a run stay, up to a limit.
+		putTexts: in.Replace(`INSERT INTO {g}.texts AS t (tenant, run_id, words)
+			SELECT tenant, run_id, array_to_tsvector(string_to_array(words, ' '))
+			FROM unnest($1::text[], $2::text[], $3::text[]) AS n (tenant, run_id, words)
+			ON CONFLICT (tenant, run_id) DO UPDATE SET words = t.words || excluded.words WHERE length(t.words) <= $4`),
+		eraseText: in.Replace(`DELETE FROM {g}.texts WHERE tenant = $1 AND run_id = $2`),
+		listTexts: in.Replace(`SELECT ` + qualified("p") + ` FROM {g}.texts AS x
+			JOIN {g}.runs AS p ON p.tenant = x.tenant AND p.run_id = x.run_id`),
 		list: in.Replace(`SELECT {columns} FROM {g}.runs AS p`),
 		listTagged: in.Replace(`SELECT ` + qualified("r") + ` FROM {g}.tags AS p
 			JOIN {g}.runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id`),
@@ -150,7 +160,14 @@ func (c Config) statements(id int64) statements {
 		expireTallies: in.Replace(`DELETE FROM {g}.tallies WHERE tenant = $1 AND grain = $2 AND at < $3`),
 		eraseTallies:  in.Replace(`DELETE FROM {g}.tallies WHERE tenant = $1 AND NOT EXISTS (SELECT FROM {g}.runs WHERE tenant = $1)`),
 		tallies: in.Replace(`SELECT tenant, grain, at, workflow_id, sum, doc FROM {g}.tallies
-			WHERE tenant = $1 AND grain = $2 AND at >= $3 AND at < $4 AND ($5 = '' OR workflow_id = $5) ORDER BY at, workflow_id`),
+			WHERE tenant = $1 AND grain = $2 AND (at, workflow_id) > ($3, $4) AND at < $5 AND ($6 = '' OR workflow_id = $6)
+			ORDER BY at, workflow_id LIMIT $7`),
+		// Reads one row of the table for each tenant.
+		talliedTenants: in.Replace(`WITH RECURSIVE t (tenant) AS (
+				SELECT (SELECT tenant FROM {g}.tallies WHERE tenant > $1 ORDER BY tenant LIMIT 1)
+				UNION ALL SELECT (SELECT a.tenant FROM {g}.tallies AS a WHERE a.tenant > t.tenant ORDER BY a.tenant LIMIT 1)
+				FROM t WHERE t.tenant IS NOT NULL)
+			SELECT tenant FROM t WHERE tenant IS NOT NULL LIMIT $2`),
 		withoutFacts: in.Replace(`SELECT {columns} FROM {g}.runs WHERE facts = 0 LIMIT $1`),
 		substitutions: in.Replace(`SELECT {substitution} FROM {g}.substitutions WHERE tenant = $1 AND at >= $2
 			ORDER BY at DESC, run_id DESC, seq DESC LIMIT $3`),

@@ -100,7 +100,11 @@ func filters(sql *statements, q store.Query) *selection {
 func (w *selection) reset(sql *statements, q store.Query) {
 	w.from, w.columns, w.where = sql.list, "p", nil
 	w.add("p.tenant = " + w.arg(encode(q.Tenant)))
-	walks := q.Sort == store.SortCreated
+	walks := q.Sort == store.SortCreated && q.Words == ""
+	if q.Words != "" {
+		w.from = sql.listTexts
+		w.add("x.words @@ " + w.arg(tsquery(q)) + "::text::tsquery")
+	}
 	if q.Tag != "" && walks {
 		w.from, w.columns = sql.listTagged, "r"
 		w.add("p.tag = " + w.arg(encode(q.Tag)))

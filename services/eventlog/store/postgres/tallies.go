@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -48,6 +49,7 @@ func scanTally(from pgx.Row) (t store.Tallied, err error) {
 		return t, err
 	}
 	t.Tenant, t.WorkflowID = decode(t.Tenant), decode(t.WorkflowID)
+	t.Stored = len(doc)
 	t.Tally, err = row.DecodeTally(t.Bucket, doc, sum)
 	return t, err
 }
@@ -70,7 +72,7 @@ func readTallies(results pgx.BatchResults, deltas []tally.Delta) (map[tally.Buck
 }
 
 // tallies queues what the frames after a position add to the stored tallies.
-func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.Bucket]*tally.Tally) error {
+func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.Bucket]*tally.Tally) {
 	sums := tally.Sum(deltas, after)
 	buckets := tally.Ordered(sums)
 	var begun []tally.Bucket
@@ -85,10 +87,7 @@ func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.B
 	for chunk := range slices.Chunk(buckets, chunkRows) {
 		var cols tallyColumns
 		for _, b := range chunk {
-			doc, sum, err := row.EncodeTally(b, sums[b])
-			if err != nil {
-				return err
-			}
+			doc, sum := row.EncodeTally(b, sums[b])
 			cols.add(b)
 			cols.sum, cols.doc = append(cols.sum, sum), append(cols.doc, doc)
 		}
@@ -97,12 +96,39 @@ func (w *writing) tallies(deltas []tally.Delta, after uint64, stored map[tally.B
 	for _, b := range begun { // after the rows, because an expired bucket may be among them
 		w.pending.Queue(w.sql.expireTallies, encode(b.Tenant), int64(b.Grain), b.At-b.Grain.Keeps())
 	}
-	return nil
 }
 
-// Tallies returns tallies; see store.TallyReader.
-func (s *Store) Tallies(ctx context.Context, q store.TallyQuery) ([]store.Tallied, error) {
-	return list(ctx, s, "tallies", scanTally, func(sql *statements) (string, []any) {
-		return sql.tallies, []any{encode(q.Tenant), int64(q.Grain), q.From, q.Until, encode(q.WorkflowID)}
-	}, func(*generation, store.Tallied) {})
+// talliesAtOnce limits the rows that one query of Tallies reads.
+const talliesAtOnce = 1024
+
+// Tallies reads tallies; see store.TallyReader. It reads pages, because a query that lost its
+// connection is sent again.
+func (s *Store) Tallies(ctx context.Context, q store.TallyQuery, each func(*store.Tallied) error) error {
+	read := store.ReadTallies{Limit: q.MaxBytes}
+	for at, workflow := q.From, ""; ; {
+		page, err := list(ctx, s, "tallies", scanTally, func(sql *statements) (string, []any) {
+			return sql.tallies, []any{encode(q.Tenant), int64(q.Grain), at, encode(workflow), q.Until, encode(q.WorkflowID), talliesAtOnce}
+		}, func(*generation, store.Tallied) {})
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := errors.Join(read.Add(&page[i]), each(&page[i])); err != nil {
+				return err
+			}
+		}
+		if len(page) < talliesAtOnce {
+			return nil
+		}
+		last := &page[len(page)-1]
+		at, workflow = last.At, last.WorkflowID
+	}
+}
+
+// TalliedTenants returns tenants; see store.TallyReader.
+func (s *Store) TalliedTenants(ctx context.Context, after string, limit int) ([]string, error) {
+	return list(ctx, s, "tenants", func(from pgx.Row) (tenant string, err error) {
+		err = from.Scan(&tenant)
+		return decode(tenant), err
+	}, func(sql *statements) (string, []any) { return sql.talliedTenants, []any{encode(after), limit} }, func(*generation, string) {})
 }

@@ -120,9 +120,8 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 		return err
 	}
 	w.found(b)
-	if err := w.tallies(b.Tallies, stored.Pos, tallies); err != nil {
-		return err
-	}
+	w.texts(b.Texts)
+	w.tallies(b.Tallies, stored.Pos, tallies)
 	for _, key := range b.Sealed {
 		w.pending.Queue(w.sql.eraseFrames, encode(key.Tenant), encode(key.RunID))
 	}

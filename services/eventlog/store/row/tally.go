@@ -1,7 +1,6 @@
 package row
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"waybill.dev/waybill/services/eventlog/store"
@@ -9,11 +8,9 @@ import (
 )
 
 // EncodeTally returns the stored form of a tally, and the checksum of its row.
-func EncodeTally(b tally.Bucket, t *tally.Tally) (doc []byte, sum int64, err error) {
-	if doc, err = json.Marshal(t); err != nil {
-		return nil, 0, err
-	}
-	return doc, sumTally(b, doc), nil
+func EncodeTally(b tally.Bucket, t *tally.Tally) (doc []byte, sum int64) {
+	doc = tally.AppendStored(nil, t)
+	return doc, sumTally(b, doc)
 }
 
 // DecodeTally reverses EncodeTally. Errors: store.ErrDamaged.
@@ -21,7 +18,7 @@ func DecodeTally(b tally.Bucket, doc []byte, sum int64) (t tally.Tally, err erro
 	if sumTally(b, doc) != sum {
 		return t, fmt.Errorf("%w: checksum of a tally of workflow %s", store.ErrDamaged, b.WorkflowID)
 	}
-	if err := json.Unmarshal(doc, &t); err != nil {
+	if t, err = tally.ParseStored(doc); err != nil {
 		return t, fmt.Errorf("%w: tally of workflow %s: %w", store.ErrDamaged, b.WorkflowID, err)
 	}
 	return t, nil

@@ -288,9 +288,9 @@ func TestOpen_EmptiesAFileThatCountsNoQuestions(t *testing.T) {
 	require.Equal(t, 4, whole(t, s))
 }
 
-// withoutFacts takes back what the three latest migrations added, withoutOwners also the one before.
+// withoutFacts takes back what the latest migrations added, withoutOwners also the one before.
 const (
-	withoutFacts = `DROP TABLE tallies; DROP INDEX runs_by_end; DROP INDEX runs_by_model; DROP INDEX runs_by_last_node; DROP INDEX runs_by_tokens;
+	withoutFacts = `DROP TABLE text_index; DROP TABLE texts; DROP TABLE tallies; DROP INDEX runs_by_end; DROP INDEX runs_by_model; DROP INDEX runs_by_last_node; DROP INDEX runs_by_tokens;
 	DROP INDEX runs_by_cost; DROP INDEX runs_by_duration_ms; DROP INDEX runs_by_waiting_since; DROP INDEX runs_without_facts;
 	ALTER TABLE runs DROP COLUMN facts; ALTER TABLE runs DROP COLUMN model; ALTER TABLE runs DROP COLUMN last_node;
 	ALTER TABLE runs DROP COLUMN tokens_in; ALTER TABLE runs DROP COLUMN tokens_out; ALTER TABLE runs DROP COLUMN tokens;
@@ -358,12 +358,13 @@ func TestTallies_NoticeAChangedCount(t *testing.T) {
 		path := filled(t, 1)
 		s := open(t, path)
 		require.NoError(t, s.Apply(t.Context(), store.Batch{
-			Tallies: []tally.Delta{{Pos: 100, Tenant: "acme", WorkflowID: "flow", Tally: tally.Tally{Created: 1}}},
+			Tallies: []tally.Delta{{Pos: 100, Tenant: "acme", WorkflowID: "flow", Tally: tally.Tally{Runs: tally.Runs{Created: 1}}}},
 			Tail:    store.Tail{Pos: 100},
 		}))
 		require.NoError(t, s.Close())
 		execute(t, path, "UPDATE tallies SET "+change)
-		_, err := open(t, path).Tallies(t.Context(), store.TallyQuery{Tenant: "acme", Grain: tally.Fine, From: math.MinInt64, Until: math.MaxInt64})
+		q := store.TallyQuery{Tenant: "acme", Grain: tally.Fine, From: math.MinInt64, Until: math.MaxInt64}
+		err := open(t, path).Tallies(t.Context(), q, func(*store.Tallied) error { return nil })
 		require.ErrorIs(t, err, store.ErrDamaged, change)
 	}
 }

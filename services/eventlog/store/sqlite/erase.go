@@ -30,6 +30,9 @@ func (w *writeStmts) erase(ctx context.Context, e *store.Erasure) error {
 	if _, err := w.eraseFrames.ExecContext(ctx, e.Tenant, e.RunID); err != nil {
 		return err
 	}
+	if err := w.eraseWords(ctx, e.Key); err != nil {
+		return err
+	}
 	_, err := w.eraseRun.ExecContext(ctx, e.Tenant, e.RunID)
 	return err
 }

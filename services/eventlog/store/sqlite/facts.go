@@ -137,9 +137,12 @@ func countQuery(q store.Query, limit int) (text string, args []any) {
 	q.Sort = store.SortCreated
 	if !q.CountsEach() {
 		q.Status = ""
-		w := filters(q)
+		w, order := filters(q), "p.created_at DESC, p.run_id DESC"
+		if q.Words != "" {
+			order = "f.rowid DESC"
+		}
 		return "SELECT status, count(*) FROM (SELECT " + w.columns + ".status AS status" + w.clauses() +
-			" ORDER BY p.created_at DESC, p.run_id DESC LIMIT ?) GROUP BY status", append(w.args, limit+1)
+			" ORDER BY " + order + " LIMIT ?) GROUP BY status", append(w.args, limit+1)
 	}
 	var each []string
 	for _, q.Status = range wire.Statuses() {

@@ -88,7 +88,10 @@ func filters(q store.Query) *selection {
 		w.from, w.columns = table+" AS p JOIN runs AS r ON r.tenant = p.tenant AND r.run_id = p.run_id", "r"
 		w.add(cond, values...)
 	}
-	walks := q.Sort == store.SortCreated
+	walks := q.Sort == store.SortCreated && q.Words == ""
+	if q.Words != "" {
+		w.byWords(q)
+	}
 	if q.Tag != "" && walks {
 		walk("tags", "p.tag = ?", q.Tag)
 	} else if q.Tag != "" {
@@ -132,6 +135,9 @@ func filters(q store.Query) *selection {
 
 // listQuery builds the statement of a part of a list.
 func listQuery(q store.Query, part store.Part) (string, []any) {
+	if q.Words != "" {
+		return wordsQuery(q)
+	}
 	sort := q.Sort
 	if part != store.PartWith {
 		q.Sort = store.SortCreated

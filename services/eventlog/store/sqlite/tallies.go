@@ -50,10 +50,7 @@ func (w *writeStmts) tally(ctx context.Context, b tally.Bucket, add *tally.Tally
 		t.Merge(add)
 		add = &t
 	}
-	doc, sum, err = row.EncodeTally(b, add)
-	if err != nil {
-		return err
-	}
+	doc, sum = row.EncodeTally(b, add)
 	_, err = w.putTally.ExecContext(ctx, b.Tenant, int64(b.Grain), b.At, b.WorkflowID, sum, doc)
 	return err
 }
@@ -67,24 +64,64 @@ func (w *writeStmts) expireTallies(ctx context.Context, b tally.Bucket) error {
 	return err
 }
 
-// Tallies returns tallies; see store.TallyReader.
-func (s *Store) Tallies(ctx context.Context, q store.TallyQuery) ([]store.Tallied, error) {
-	return list(ctx, s, "tallies", func(ctx context.Context, from scanner) (store.Tallied, error) {
-		t := store.Tallied{Bucket: tally.Bucket{Tenant: q.Tenant, Grain: q.Grain}}
-		var (
-			doc []byte
-			sum int64
-		)
-		if err := from.Scan(&t.At, &t.WorkflowID, &sum, &doc); err != nil {
-			return t, unreadable(ctx, err)
+// Tallies reads tallies; see store.TallyReader.
+func (s *Store) Tallies(ctx context.Context, q store.TallyQuery, each func(*store.Tallied) error) error {
+	read := store.ReadTallies{Limit: q.MaxBytes}
+	err := s.with(func(h *handle) error {
+		rows, err := h.read.tallies.QueryContext(ctx, q.Tenant, int64(q.Grain), q.From, q.Until, q.WorkflowID)
+		if err != nil {
+			return err
 		}
-		var err error
-		t.Tally, err = row.DecodeTally(t.Bucket, doc, sum)
-		return t, err
+		defer func() { _ = rows.Close() }() // rows.Err reports errors
+		for rows.Next() {
+			t, err := scanTally(ctx, rows, q)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(read.Add(&t), each(&t)); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return fmt.Errorf("read tallies: %w", err)
+	}
+	return nil
+}
+
+func scanTally(ctx context.Context, from *sql.Rows, q store.TallyQuery) (store.Tallied, error) {
+	t := store.Tallied{Bucket: tally.Bucket{Tenant: q.Tenant, Grain: q.Grain}}
+	var (
+		doc sql.RawBytes
+		sum int64
+	)
+	if err := from.Scan(&t.At, &t.WorkflowID, &sum, &doc); err != nil {
+		return t, unreadable(ctx, err)
+	}
+	var err error
+	t.Stored = len(doc)
+	t.Tally, err = row.DecodeTally(t.Bucket, doc, sum)
+	return t, err
+}
+
+// TalliedTenants returns tenants; see store.TallyReader.
+func (s *Store) TalliedTenants(ctx context.Context, after string, limit int) ([]string, error) {
+	return list(ctx, s, "tenants", func(ctx context.Context, from scanner) (tenant string, err error) {
+		if err = from.Scan(&tenant); err != nil {
+			err = unreadable(ctx, err)
+		}
+		return tenant, err
 	}, func(h *handle) (*sql.Rows, error) {
-		return h.read.tallies.QueryContext(ctx, q.Tenant, int64(q.Grain), q.From, q.Until, q.WorkflowID)
+		return h.read.db.QueryContext(ctx, talliedTenants, after, limit)
 	})
 }
+
+// talliedTenants reads one row of the table for each tenant.
+const talliedTenants = `WITH RECURSIVE t (tenant) AS (
+	SELECT (SELECT tenant FROM tallies WHERE tenant > ?1 ORDER BY tenant LIMIT 1)
+	UNION ALL SELECT (SELECT tenant FROM tallies WHERE tallies.tenant > t.tenant ORDER BY tallies.tenant LIMIT 1) FROM t WHERE t.tenant IS NOT NULL)
+	SELECT tenant FROM t WHERE tenant IS NOT NULL LIMIT ?2`
 
 // stored returns the tail of the last batch.
 func (w *writeStmts) stored(ctx context.Context) (store.Tail, error) {

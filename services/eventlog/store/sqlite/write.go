@@ -17,6 +17,7 @@ type writeStmts struct {
 	eraseFrames, eraseTag, eraseMark, eraseSubstitution, eraseRun     *sql.Stmt
 	fillFacts                                                         *sql.Stmt
 	getTally, putTally, expireTally, eraseTallies                     *sql.Stmt
+	getText, putText, setText, eraseText, indexText, unindexText      *sql.Stmt
 }
 
 func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
@@ -63,6 +64,13 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 			ON CONFLICT DO UPDATE SET sum = excluded.sum, doc = excluded.doc`},
 		{&w.expireTally, `DELETE FROM tallies WHERE tenant = ? AND grain = ? AND at < ?`},
 		{&w.eraseTallies, `DELETE FROM tallies WHERE tenant = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE tenant = ?1)`},
+		{&w.getText, `SELECT id, words FROM texts WHERE tenant = ? AND run_id = ?`},
+		{&w.putText, `INSERT INTO texts (id, tenant, run_id, words)
+			SELECT coalesce((SELECT max(id) + 1 FROM texts WHERE id >= ?1 AND id < ?2), ?1), ?3, ?4, ?5 RETURNING id`},
+		{&w.setText, `UPDATE texts SET words = ? WHERE id = ?`},
+		{&w.eraseText, `DELETE FROM texts WHERE id = ?`},
+		{&w.indexText, `INSERT INTO text_index (rowid, words) VALUES (?, ?)`},
+		{&w.unindexText, `INSERT INTO text_index (text_index, rowid, words) VALUES ('delete', ?, ?)`},
 	} {
 		stmt, err := conn.PrepareContext(ctx, s.sql)
 		if err != nil {
@@ -76,7 +84,8 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 func (w *writeStmts) close() error {
 	return closeAll(w.tail, w.putTail, w.putRun, w.putTag, w.putFrame, w.putMark, w.putSubstitution,
 		w.eraseFrames, w.eraseTag, w.eraseMark, w.eraseSubstitution, w.eraseRun, w.fillFacts,
-		w.getTally, w.putTally, w.expireTally, w.eraseTallies)
+		w.getTally, w.putTally, w.expireTally, w.eraseTallies,
+		w.getText, w.putText, w.setText, w.eraseText, w.indexText, w.unindexText)
 }
 
 func closeAll(stmts ...*sql.Stmt) error {
@@ -147,6 +156,9 @@ func (w *writeStmts) batch(ctx context.Context, b store.Batch) error {
 		}
 	}
 	if err := w.found(ctx, b); err != nil {
+		return err
+	}
+	if err := w.texts(ctx, b.Texts); err != nil {
 		return err
 	}
 	if err := w.tallies(ctx, &b); err != nil {

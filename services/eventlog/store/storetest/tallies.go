@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -24,6 +26,15 @@ func count(t *testing.T, s store.Store, pos uint64, deltas ...tally.Delta) {
 	require.NoError(t, s.Apply(t.Context(), store.Batch{Tallies: deltas, Tail: store.Tail{Pos: pos, Hash: "h"}}))
 }
 
+func readTallies(t *testing.T, s store.Store, q store.TallyQuery) (out []store.Tallied) {
+	t.Helper()
+	require.NoError(t, s.Tallies(t.Context(), q, func(one *store.Tallied) error {
+		out = append(out, *one)
+		return nil
+	}))
+	return out
+}
+
 // created returns the number of created runs by workflow and bucket, in minutes after the epoch.
 func created(t *testing.T, s store.Store, q store.TallyQuery) map[string]map[int64]int64 {
 	t.Helper()
@@ -33,8 +44,7 @@ func created(t *testing.T, s store.Store, q store.TallyQuery) map[string]map[int
 	if q.Until == 0 {
 		q.Until = epoch.Unix() * 2
 	}
-	rows, err := s.Tallies(t.Context(), q)
-	require.NoError(t, err)
+	rows := readTallies(t, s, q)
 	out := map[string]map[int64]int64{}
 	for i, r := range rows {
 		require.Equal(t, q.Tenant, r.Tenant)
@@ -60,8 +70,7 @@ func addsTallies(t *testing.T, s store.Store) {
 	hour := epoch.Unix()
 	require.Equal(t, map[string]map[int64]int64{"a": {0: 2}}, created(t, s, store.TallyQuery{Grain: tally.Hourly, From: hour, Until: hour + 3600}))
 
-	rows, err := s.Tallies(t.Context(), store.TallyQuery{Tenant: "acme", Grain: tally.Daily, Until: hour + 86400, WorkflowID: "a"})
-	require.NoError(t, err)
+	rows := readTallies(t, s, store.TallyQuery{Tenant: "acme", Grain: tally.Daily, Until: hour + 86400, WorkflowID: "a"})
 	require.Len(t, rows, 1)
 	want := counted(0, "", "", 0).Tally
 	second, third := counted(0, "", "", 4).Tally, counted(0, "", "", 61).Tally
@@ -76,6 +85,36 @@ func rowModel(t tally.Tally) (m tally.Model) {
 	for m = range t.Models {
 	}
 	return m
+}
+
+// readsTalliesOneByOne reads more rows than a store reads at a time, up to a limit and an error.
+func readsTalliesOneByOne(t *testing.T, s store.Store) {
+	const workflows = 2500
+	var deltas []tally.Delta
+	for n := range workflows {
+		deltas = append(deltas, counted(11, "acme", fmt.Sprintf("w%04d", n), 0))
+	}
+	count(t, s, 12, append(deltas, counted(12, "acme \x00", "w", 0), counted(12, "b", "w", 0))...)
+	q := store.TallyQuery{Tenant: "acme", Grain: tally.Fine, Until: epoch.Unix() * 2}
+	rows := readTallies(t, s, q)
+	require.Len(t, rows, workflows)
+	for n, r := range rows {
+		require.Equal(t, fmt.Sprintf("w%04d", n), r.WorkflowID)
+	}
+	q.MaxBytes = rows[0].Stored * 10
+	seen := 0
+	err := s.Tallies(t.Context(), q, func(*store.Tallied) error { seen++; return nil })
+	require.ErrorIs(t, err, store.ErrTooLarge)
+	require.LessOrEqual(t, seen, 11)
+	stop := errors.New("stop")
+	require.ErrorIs(t, s.Tallies(t.Context(), q, func(*store.Tallied) error { return stop }), stop)
+
+	tenants, err := s.TalliedTenants(t.Context(), "", 2)
+	require.NoError(t, err)
+	require.Len(t, tenants, 2)
+	more, err := s.TalliedTenants(t.Context(), tenants[1], 9)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"acme", "acme \x00", "b"}, append(tenants, more...))
 }
 
 func countsOnce(t *testing.T, s store.Store) {

@@ -16,12 +16,20 @@ func (s *Store) FillFacts(ctx context.Context, rows []store.Run, marks []store.M
 	return s.below.FillFacts(ctx, rows, marks)
 }
 
-// Tallies returns tallies; see store.TallyReader.
-func (s *Store) Tallies(ctx context.Context, q store.TallyQuery) ([]store.Tallied, error) {
+// Tallies reads tallies; see store.TallyReader.
+func (s *Store) Tallies(ctx context.Context, q store.TallyQuery, each func(*store.Tallied) error) error {
+	if err := s.waitCommitted(ctx); err != nil {
+		return err
+	}
+	return s.below.Tallies(ctx, q, each)
+}
+
+// TalliedTenants returns tenants; see store.TallyReader.
+func (s *Store) TalliedTenants(ctx context.Context, after string, limit int) ([]string, error) {
 	if err := s.waitCommitted(ctx); err != nil {
 		return nil, err
 	}
-	return s.below.Tallies(ctx, q)
+	return s.below.TalliedTenants(ctx, after, limit)
 }
 
 // Count counts runs; see store.Counter.

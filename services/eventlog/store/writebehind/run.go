@@ -19,6 +19,7 @@ type run struct {
 const (
 	runBytes   = 1024
 	frameBytes = 256
+	wordBytes  = 32 // of an indexed word, with its text
 )
 
 // add appends a frame unless it is already there.

@@ -67,6 +67,7 @@ type pendingBatch struct {
 	marks         []store.Mark
 	substitutions []store.Substitution
 	tallies       []tally.Delta
+	texts         []store.Text
 	sealed        []store.Key
 	erased        []store.Erasure
 	tail          store.Tail
@@ -158,6 +159,7 @@ func (s *Store) beginFlush() *store.Batch {
 		Marks:         s.pending.marks,
 		Substitutions: s.pending.substitutions,
 		Tallies:       s.pending.tallies,
+		Texts:         s.pending.texts,
 		Sealed:        s.pending.sealed,
 		Erased:        s.pending.erased,
 		Tail:          s.pending.tail,

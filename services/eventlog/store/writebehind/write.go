@@ -70,6 +70,10 @@ func (s *Store) accept(b store.Batch) (running bool, wait <-chan struct{}, err e
 	s.pending.marks = append(s.pending.marks, b.Marks...)
 	s.pending.substitutions = append(s.pending.substitutions, b.Substitutions...)
 	s.pending.tallies = append(s.pending.tallies, b.Tallies...)
+	s.pending.texts = append(s.pending.texts, b.Texts...)
+	for _, t := range b.Texts {
+		s.pending.bytes += frameBytes + wordBytes*len(t.Words)
+	}
 	s.pending.bytes += frameBytes * (len(b.Marks) + len(b.Substitutions) + len(b.Tallies))
 	if s.tail == nil || b.Tail.Pos >= s.tail.Pos {
 		s.tail = &b.Tail
@@ -105,6 +109,7 @@ func (s *Store) acceptErased(all []store.Erasure) {
 	p := &s.pending
 	p.keys = slices.DeleteFunc(p.keys, func(k store.Key) bool { return gone[k] })
 	p.frames = slices.DeleteFunc(p.frames, func(f store.Frame) bool { return gone[f.Key] })
+	p.texts = slices.DeleteFunc(p.texts, func(t store.Text) bool { return gone[t.Key] })
 	p.marks = slices.DeleteFunc(p.marks, func(m store.Mark) bool { return gone[m.Key] })
 	p.substitutions = slices.DeleteFunc(p.substitutions, func(v store.Substitution) bool { return gone[v.Key] })
 	p.erased = append(p.erased, all...)

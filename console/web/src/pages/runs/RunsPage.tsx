@@ -10,7 +10,7 @@ import { Live } from "../../live/Live";
 import { clock, dateTime } from "../../ui/time";
 import { ColumnChoice, useColumns } from "./columns";
 import { DateRange } from "./DateRange";
-import { formatFilter, jump, parseFilter } from "./filter";
+import { asFilter, formatFilter, jump, parseFilter } from "./filter";
 import { FilterHelp } from "./FilterHelp";
 import { firstOrder, isNewestFirst, readView, sorts, viewURL, type Sort, type View } from "./query";
 import { RunTable } from "./RunTable";
@@ -118,7 +118,7 @@ function FilterBar({ view, onChange, input }: BarProps): ReactNode {
     event.preventDefault();
     const place = jump(text);
     if (place) navigate(place);
-    else onChange(text.trim());
+    else onChange(asFilter(text));
   };
   const { terms } = parseFilter(filter);
   return (
@@ -128,7 +128,7 @@ function FilterBar({ view, onChange, input }: BarProps): ReactNode {
           ref={input}
           type="search"
           aria-label="Filter runs, or go to an id"
-          placeholder="status:failed workflow:triage since:2h, or an id"
+          placeholder="Words of a run, status:failed since:2h, or an id"
           value={text}
           onChange={(event) => setText(event.target.value)}
           spellCheck={false}

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { fits, formatFilter, jump, parseFilter, suggestions, withTerm, words } from "./filter";
+import { asFilter, fits, formatFilter, jump, parseFilter, suggestions, withTerm, words } from "./filter";
 import type { RunRow } from "../../api/model";
 
 it.each([
@@ -20,6 +20,15 @@ it.each([
   ["status:failed kind:media.image", "kind", "status:failed kind:error"],
 ])("%s with another %s is %s", (text, name, want) => {
   expect(withTerm(text, name, ["error"])).toBe(want);
+});
+
+it.each([
+  ["refund", "text:refund"],
+  ['status:failed order "4711"', 'status:failed text:"order  4711"'],
+  [" status:failed ", "status:failed"],
+  ["text:a b", "text:a b"],
+])("%s is searched as %s", (text, want) => {
+  expect(asFilter(text)).toBe(want);
 });
 
 it("every word's example is one condition of that name", () => {

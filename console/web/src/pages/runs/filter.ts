@@ -20,6 +20,13 @@ export function formatFilter(terms: readonly Term[]): string {
   return terms.map(({ name, value }) => `${name}:${/[\s"]/.test(value) || value === "" ? `"${value}"` : value}`).join(" ");
 }
 
+/** Returns the filter for what a person typed: words outside of terms are searched for. */
+export function asFilter(text: string): string {
+  const { terms, rest } = parseFilter(text);
+  const words = rest.replace(/"/g, " ").trim();
+  return words === "" || terms.some((t) => t.name === "text") ? text.trim() : formatFilter([...terms, { name: "text", value: words }]);
+}
+
 /** Sets or removes the terms of a name. */
 export function withTerm(text: string, name: string, values: readonly string[]): string {
   const terms = parseFilter(text).terms.filter((t) => t.name !== name);
@@ -73,6 +80,7 @@ export const words: readonly { name: string; keeps: string; example: string }[] 
   { name: "until", keeps: "Runs created before this time", example: "until:2026-11-22" },
   { name: "cost", keeps: "Runs that cost at least this many US dollars", example: "cost:0.05" },
   { name: "waiting", keeps: "Runs that wait for a person or another system, for at least this long", example: "waiting:1h" },
+  { name: "text", keeps: "Runs whose inputs, outputs, answers or errors have words that begin with these", example: 'text:"order 4711"' },
 ];
 
 /** Returns the values of a term from the discovery document. */

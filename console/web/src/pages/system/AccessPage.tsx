@@ -27,6 +27,7 @@ const permits: { [scope: string]: string } = {
   "webhooks:manage": "register, change and delete webhooks",
   "artifacts:read": "read assets of runs",
   "system:read": "read the status of the installation",
+  "tenants:read": "read the statistics of all tenants",
 };
 
 /** Who is signed in with which scopes, and which keys were used. */

@@ -91,7 +91,7 @@ function Numbers({ system, before }: { system: System; before: System | undefine
         <section className="family" aria-labelledby="log">
           <h2 id="log">Run log (NATS)</h2>
           <dl className="members">
-            <Row name="Size" value={bytes(log.bytes)} />
+            <Row name="Size" value={log.bytes === undefined ? "unknown" : bytes(log.bytes)} />
             <Row name="Last position" value={log.end} />
             <Row name="Newest record" value={log.newestAt && <Ago at={log.newestAt} />} />
           </dl>

@@ -1,5 +1,5 @@
 -- What runs do, added up by workflow and span of time (grain is its width, at its start, in seconds).
--- doc is a tally as JSON. Runs that are already here are not counted: the counts begin with this
+-- doc is a tally (package tally). Runs that are already here are not counted: the counts begin with this
 -- migration.
 CREATE TABLE tallies (
   tenant      text COLLATE "C" NOT NULL,

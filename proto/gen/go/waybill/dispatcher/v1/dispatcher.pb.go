@@ -6087,8 +6087,8 @@ type GetDispatchStatusResponse struct {
 	Dispatchers []*DispatcherStatus    `protobuf:"bytes,1,rep,name=dispatchers,proto3" json:"dispatchers,omitempty"`
 	// Unset if the queue cannot be read now.
 	Queue *QueueStatus `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	// The size of the run log, and the time of its newest record; 0 and empty if they are unknown.
-	LogBytes  int64  `protobuf:"varint,3,opt,name=log_bytes,json=logBytes,proto3" json:"log_bytes,omitempty"`
+	// The size of the run log, and the time of its newest record; unset and empty if they are unknown.
+	LogBytes  *int64 `protobuf:"varint,3,opt,name=log_bytes,json=logBytes,proto3,oneof" json:"log_bytes,omitempty"`
 	LogNewest string `protobuf:"bytes,4,opt,name=log_newest,json=logNewest,proto3" json:"log_newest,omitempty"`
 	// Providers as the answering dispatcher knows them.
 	Providers []*ProviderStatus `protobuf:"bytes,5,rep,name=providers,proto3" json:"providers,omitempty"`
@@ -6143,8 +6143,8 @@ func (x *GetDispatchStatusResponse) GetQueue() *QueueStatus {
 }
 
 func (x *GetDispatchStatusResponse) GetLogBytes() int64 {
-	if x != nil {
-		return x.LogBytes
+	if x != nil && x.LogBytes != nil {
+		return *x.LogBytes
 	}
 	return 0
 }
@@ -6910,15 +6910,17 @@ const file_waybill_dispatcher_v1_dispatcher_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"3\n" +
 	"\x13EraseTenantResponse\x12\x1c\n" +
 	"\tworkflows\x18\x01 \x01(\x05R\tworkflows\"\x1a\n" +
-	"\x18GetDispatchStatusRequest\"\xbb\x02\n" +
+	"\x18GetDispatchStatusRequest\"\xce\x02\n" +
 	"\x19GetDispatchStatusResponse\x12I\n" +
 	"\vdispatchers\x18\x01 \x03(\v2'.waybill.dispatcher.v1.DispatcherStatusR\vdispatchers\x128\n" +
-	"\x05queue\x18\x02 \x01(\v2\".waybill.dispatcher.v1.QueueStatusR\x05queue\x12\x1b\n" +
-	"\tlog_bytes\x18\x03 \x01(\x03R\blogBytes\x12\x1d\n" +
+	"\x05queue\x18\x02 \x01(\v2\".waybill.dispatcher.v1.QueueStatusR\x05queue\x12 \n" +
+	"\tlog_bytes\x18\x03 \x01(\x03H\x00R\blogBytes\x88\x01\x01\x12\x1d\n" +
 	"\n" +
 	"log_newest\x18\x04 \x01(\tR\tlogNewest\x12C\n" +
 	"\tproviders\x18\x05 \x03(\v2%.waybill.dispatcher.v1.ProviderStatusR\tproviders\x12\x18\n" +
-	"\aprocess\x18\x06 \x01(\tR\aprocess\"\xb8\x01\n" +
+	"\aprocess\x18\x06 \x01(\tR\aprocessB\f\n" +
+	"\n" +
+	"_log_bytes\"\xb8\x01\n" +
 	"\x10DispatcherStatus\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
@@ -7214,6 +7216,7 @@ func file_waybill_dispatcher_v1_dispatcher_proto_init() {
 	}
 	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[46].OneofWrappers = []any{}
 	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[71].OneofWrappers = []any{}
+	file_waybill_dispatcher_v1_dispatcher_proto_msgTypes[90].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -206,8 +206,10 @@ type ListRunsRequest struct {
 	// RFC 3339: only runs that have been waiting since this time or longer.
 	WaitingSince string `protobuf:"bytes,14,opt,name=waiting_since,json=waitingSince,proto3" json:"waiting_since,omitempty"`
 	// model, lastNode, tokens, cost, duration or waitingSince; empty: the creation time.
-	Sort          string `protobuf:"bytes,15,opt,name=sort,proto3" json:"sort,omitempty"`
-	Ascending     bool   `protobuf:"varint,16,opt,name=ascending,proto3" json:"ascending,omitempty"`
+	Sort      string `protobuf:"bytes,15,opt,name=sort,proto3" json:"sort,omitempty"`
+	Ascending bool   `protobuf:"varint,16,opt,name=ascending,proto3" json:"ascending,omitempty"`
+	// Only runs whose contents have, for each word of the text, one that begins with it.
+	Text          string `protobuf:"bytes,17,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -352,6 +354,13 @@ func (x *ListRunsRequest) GetAscending() bool {
 		return x.Ascending
 	}
 	return false
+}
+
+func (x *ListRunsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
 }
 
 // CountRunsRequest counts the runs that match the filters of a list; its status, order and page are
@@ -2007,6 +2016,114 @@ func (x *GetStatisticsResponse) GetStatistics() *v1.GetStatisticsResponse {
 	return nil
 }
 
+// ListTenantStatisticsRequest selects a span of time.
+type ListTenantStatisticsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: all tenants.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// RFC 3339.
+	Since         string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	Until         string `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTenantStatisticsRequest) Reset() {
+	*x = ListTenantStatisticsRequest{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTenantStatisticsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTenantStatisticsRequest) ProtoMessage() {}
+
+func (x *ListTenantStatisticsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTenantStatisticsRequest.ProtoReflect.Descriptor instead.
+func (*ListTenantStatisticsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListTenantStatisticsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListTenantStatisticsRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *ListTenantStatisticsRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+// ListTenantStatisticsResponse has the statistics as clients get them.
+type ListTenantStatisticsResponse struct {
+	state         protoimpl.MessageState           `protogen:"open.v1"`
+	Statistics    *v1.ListTenantStatisticsResponse `protobuf:"bytes,1,opt,name=statistics,proto3" json:"statistics,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTenantStatisticsResponse) Reset() {
+	*x = ListTenantStatisticsResponse{}
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTenantStatisticsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTenantStatisticsResponse) ProtoMessage() {}
+
+func (x *ListTenantStatisticsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTenantStatisticsResponse.ProtoReflect.Descriptor instead.
+func (*ListTenantStatisticsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListTenantStatisticsResponse) GetStatistics() *v1.ListTenantStatisticsResponse {
+	if x != nil {
+		return x.Statistics
+	}
+	return nil
+}
+
 // ListAnswersRequest selects answers by their runs.
 type ListAnswersRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -2019,7 +2136,7 @@ type ListAnswersRequest struct {
 
 func (x *ListAnswersRequest) Reset() {
 	*x = ListAnswersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2148,7 @@ func (x *ListAnswersRequest) String() string {
 func (*ListAnswersRequest) ProtoMessage() {}
 
 func (x *ListAnswersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[26]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2161,7 @@ func (x *ListAnswersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnswersRequest.ProtoReflect.Descriptor instead.
 func (*ListAnswersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{26}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListAnswersRequest) GetFilters() *ListRunsRequest {
@@ -2073,7 +2190,7 @@ type ListAnswersResponse struct {
 
 func (x *ListAnswersResponse) Reset() {
 	*x = ListAnswersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2202,7 @@ func (x *ListAnswersResponse) String() string {
 func (*ListAnswersResponse) ProtoMessage() {}
 
 func (x *ListAnswersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[27]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2215,7 @@ func (x *ListAnswersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnswersResponse.ProtoReflect.Descriptor instead.
 func (*ListAnswersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{27}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListAnswersResponse) GetAnswers() []*v1.ModelAnswer {
@@ -2130,7 +2247,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2259,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[28]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2272,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{28}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Event) GetSequence() int32 {
@@ -2202,7 +2319,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2331,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[29]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2344,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{29}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReadEventsRequest) GetTenant() string {
@@ -2278,7 +2395,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2290,7 +2407,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[30]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2420,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{30}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReadEventsResponse) GetEvents() []*Event {
@@ -2342,7 +2459,7 @@ type FollowRequest struct {
 
 func (x *FollowRequest) Reset() {
 	*x = FollowRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2471,7 @@ func (x *FollowRequest) String() string {
 func (*FollowRequest) ProtoMessage() {}
 
 func (x *FollowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[31]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2484,7 @@ func (x *FollowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowRequest.ProtoReflect.Descriptor instead.
 func (*FollowRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{31}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FollowRequest) GetTenant() string {
@@ -2415,7 +2532,7 @@ type FollowResponse struct {
 
 func (x *FollowResponse) Reset() {
 	*x = FollowResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2544,7 @@ func (x *FollowResponse) String() string {
 func (*FollowResponse) ProtoMessage() {}
 
 func (x *FollowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[32]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2557,7 @@ func (x *FollowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowResponse.ProtoReflect.Descriptor instead.
 func (*FollowResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{32}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FollowResponse) GetEvents() []*Event {
@@ -2484,7 +2601,7 @@ type ListDueTimersRequest struct {
 
 func (x *ListDueTimersRequest) Reset() {
 	*x = ListDueTimersRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2613,7 @@ func (x *ListDueTimersRequest) String() string {
 func (*ListDueTimersRequest) ProtoMessage() {}
 
 func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[33]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2626,7 @@ func (x *ListDueTimersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersRequest.ProtoReflect.Descriptor instead.
 func (*ListDueTimersRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{33}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListDueTimersRequest) GetBeforeUnixMs() int64 {
@@ -2543,7 +2660,7 @@ type ListDueTimersResponse struct {
 
 func (x *ListDueTimersResponse) Reset() {
 	*x = ListDueTimersResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2672,7 @@ func (x *ListDueTimersResponse) String() string {
 func (*ListDueTimersResponse) ProtoMessage() {}
 
 func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[34]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2685,7 @@ func (x *ListDueTimersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDueTimersResponse.ProtoReflect.Descriptor instead.
 func (*ListDueTimersResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{34}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListDueTimersResponse) GetTimers() []*DueTimer {
@@ -2591,7 +2708,7 @@ type DueTimer struct {
 
 func (x *DueTimer) Reset() {
 	*x = DueTimer{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2720,7 @@ func (x *DueTimer) String() string {
 func (*DueTimer) ProtoMessage() {}
 
 func (x *DueTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[35]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2733,7 @@ func (x *DueTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DueTimer.ProtoReflect.Descriptor instead.
 func (*DueTimer) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{35}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DueTimer) GetTenant() string {
@@ -2663,7 +2780,7 @@ type ListOwnedRunsRequest struct {
 
 func (x *ListOwnedRunsRequest) Reset() {
 	*x = ListOwnedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2792,7 @@ func (x *ListOwnedRunsRequest) String() string {
 func (*ListOwnedRunsRequest) ProtoMessage() {}
 
 func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[36]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2805,7 @@ func (x *ListOwnedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{36}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListOwnedRunsRequest) GetProcess() string {
@@ -2732,7 +2849,7 @@ type ListOwnedRunsResponse struct {
 
 func (x *ListOwnedRunsResponse) Reset() {
 	*x = ListOwnedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +2861,7 @@ func (x *ListOwnedRunsResponse) String() string {
 func (*ListOwnedRunsResponse) ProtoMessage() {}
 
 func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[37]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +2874,7 @@ func (x *ListOwnedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{37}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListOwnedRunsResponse) GetRuns() []*OwnedRun {
@@ -2787,7 +2904,7 @@ type OwnedRun struct {
 
 func (x *OwnedRun) Reset() {
 	*x = OwnedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2916,7 @@ func (x *OwnedRun) String() string {
 func (*OwnedRun) ProtoMessage() {}
 
 func (x *OwnedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[38]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2929,7 @@ func (x *OwnedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OwnedRun.ProtoReflect.Descriptor instead.
 func (*OwnedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{38}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OwnedRun) GetTenant() string {
@@ -2856,7 +2973,7 @@ type ViewRunRequest struct {
 
 func (x *ViewRunRequest) Reset() {
 	*x = ViewRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2985,7 @@ func (x *ViewRunRequest) String() string {
 func (*ViewRunRequest) ProtoMessage() {}
 
 func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[39]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2998,7 @@ func (x *ViewRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunRequest.ProtoReflect.Descriptor instead.
 func (*ViewRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{39}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ViewRunRequest) GetTenant() string {
@@ -2915,7 +3032,7 @@ type ViewRunResponse struct {
 
 func (x *ViewRunResponse) Reset() {
 	*x = ViewRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2927,7 +3044,7 @@ func (x *ViewRunResponse) String() string {
 func (*ViewRunResponse) ProtoMessage() {}
 
 func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[40]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2940,7 +3057,7 @@ func (x *ViewRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewRunResponse.ProtoReflect.Descriptor instead.
 func (*ViewRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{40}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ViewRunResponse) GetView() []byte {
@@ -2967,7 +3084,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3096,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[41]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3109,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{41}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportRunRequest) GetTenant() string {
@@ -3040,7 +3157,7 @@ type ExportRunResponse struct {
 
 func (x *ExportRunResponse) Reset() {
 	*x = ExportRunResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3169,7 @@ func (x *ExportRunResponse) String() string {
 func (*ExportRunResponse) ProtoMessage() {}
 
 func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[42]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3182,7 @@ func (x *ExportRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunResponse.ProtoReflect.Descriptor instead.
 func (*ExportRunResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{42}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExportRunResponse) GetBundle() []byte {
@@ -3088,7 +3205,7 @@ type ListEndedWorkflowsRequest struct {
 
 func (x *ListEndedWorkflowsRequest) Reset() {
 	*x = ListEndedWorkflowsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3217,7 @@ func (x *ListEndedWorkflowsRequest) String() string {
 func (*ListEndedWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[43]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3230,7 @@ func (x *ListEndedWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{43}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListEndedWorkflowsRequest) GetAfter() *EndedWorkflow {
@@ -3141,7 +3258,7 @@ type ListEndedWorkflowsResponse struct {
 
 func (x *ListEndedWorkflowsResponse) Reset() {
 	*x = ListEndedWorkflowsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3153,7 +3270,7 @@ func (x *ListEndedWorkflowsResponse) String() string {
 func (*ListEndedWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[44]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3166,7 +3283,7 @@ func (x *ListEndedWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{44}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListEndedWorkflowsResponse) GetWorkflows() []*EndedWorkflow {
@@ -3189,7 +3306,7 @@ type EndedWorkflow struct {
 
 func (x *EndedWorkflow) Reset() {
 	*x = EndedWorkflow{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3318,7 @@ func (x *EndedWorkflow) String() string {
 func (*EndedWorkflow) ProtoMessage() {}
 
 func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[45]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3331,7 @@ func (x *EndedWorkflow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedWorkflow.ProtoReflect.Descriptor instead.
 func (*EndedWorkflow) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{45}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *EndedWorkflow) GetTenant() string {
@@ -3255,7 +3372,7 @@ type ListEndedRunsRequest struct {
 
 func (x *ListEndedRunsRequest) Reset() {
 	*x = ListEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3267,7 +3384,7 @@ func (x *ListEndedRunsRequest) String() string {
 func (*ListEndedRunsRequest) ProtoMessage() {}
 
 func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[46]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3280,7 +3397,7 @@ func (x *ListEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{46}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListEndedRunsRequest) GetTenant() string {
@@ -3328,7 +3445,7 @@ type ListEndedRunsResponse struct {
 
 func (x *ListEndedRunsResponse) Reset() {
 	*x = ListEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3457,7 @@ func (x *ListEndedRunsResponse) String() string {
 func (*ListEndedRunsResponse) ProtoMessage() {}
 
 func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[47]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3470,7 @@ func (x *ListEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{47}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListEndedRunsResponse) GetRuns() []*EndedRun {
@@ -3374,7 +3491,7 @@ type EndedRun struct {
 
 func (x *EndedRun) Reset() {
 	*x = EndedRun{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3503,7 @@ func (x *EndedRun) String() string {
 func (*EndedRun) ProtoMessage() {}
 
 func (x *EndedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[48]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3516,7 @@ func (x *EndedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedRun.ProtoReflect.Descriptor instead.
 func (*EndedRun) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{48}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EndedRun) GetRunId() string {
@@ -3428,7 +3545,7 @@ type CountEndedRunsRequest struct {
 
 func (x *CountEndedRunsRequest) Reset() {
 	*x = CountEndedRunsRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[49]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3440,7 +3557,7 @@ func (x *CountEndedRunsRequest) String() string {
 func (*CountEndedRunsRequest) ProtoMessage() {}
 
 func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[49]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3453,7 +3570,7 @@ func (x *CountEndedRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{49}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CountEndedRunsRequest) GetTenant() string {
@@ -3487,7 +3604,7 @@ type CountEndedRunsResponse struct {
 
 func (x *CountEndedRunsResponse) Reset() {
 	*x = CountEndedRunsResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[50]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3499,7 +3616,7 @@ func (x *CountEndedRunsResponse) String() string {
 func (*CountEndedRunsResponse) ProtoMessage() {}
 
 func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[50]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3512,7 +3629,7 @@ func (x *CountEndedRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountEndedRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountEndedRunsResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{50}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CountEndedRunsResponse) GetRuns() []int64 {
@@ -3530,7 +3647,7 @@ type GetReadModelStatusRequest struct {
 
 func (x *GetReadModelStatusRequest) Reset() {
 	*x = GetReadModelStatusRequest{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[51]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3659,7 @@ func (x *GetReadModelStatusRequest) String() string {
 func (*GetReadModelStatusRequest) ProtoMessage() {}
 
 func (x *GetReadModelStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[51]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3672,7 @@ func (x *GetReadModelStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReadModelStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetReadModelStatusRequest) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{51}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{53}
 }
 
 // GetReadModelStatusResponse is the status of one read model.
@@ -3577,7 +3694,7 @@ type GetReadModelStatusResponse struct {
 
 func (x *GetReadModelStatusResponse) Reset() {
 	*x = GetReadModelStatusResponse{}
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[52]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3589,7 +3706,7 @@ func (x *GetReadModelStatusResponse) String() string {
 func (*GetReadModelStatusResponse) ProtoMessage() {}
 
 func (x *GetReadModelStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[52]
+	mi := &file_waybill_eventlog_v1_eventlog_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3602,7 +3719,7 @@ func (x *GetReadModelStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReadModelStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetReadModelStatusResponse) Descriptor() ([]byte, []int) {
-	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{52}
+	return file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetReadModelStatusResponse) GetEnd() int64 {
@@ -3663,7 +3780,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\rlast_event_at\x18\x05 \x01(\tR\vlastEventAt\x123\n" +
 	"\x05owner\x18\x06 \x01(\v2\x1d.waybill.eventlog.v1.RunOwnerR\x05owner\x12)\n" +
 	"\x10workflow_version\x18\a \x01(\tR\x0fworkflowVersion\x12'\n" +
-	"\x0fworkflow_digest\x18\b \x01(\tR\x0eworkflowDigest\"\xb7\x03\n" +
+	"\x0fworkflow_digest\x18\b \x01(\tR\x0eworkflowDigest\"\xcb\x03\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x16\n" +
@@ -3683,7 +3800,8 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\bmin_cost\x18\r \x01(\x01H\x00R\aminCost\x88\x01\x01\x12#\n" +
 	"\rwaiting_since\x18\x0e \x01(\tR\fwaitingSince\x12\x12\n" +
 	"\x04sort\x18\x0f \x01(\tR\x04sort\x12\x1c\n" +
-	"\tascending\x18\x10 \x01(\bR\tascendingB\v\n" +
+	"\tascending\x18\x10 \x01(\bR\tascending\x12\x12\n" +
+	"\x04text\x18\x11 \x01(\tR\x04textB\v\n" +
 	"\t_min_cost\"R\n" +
 	"\x10CountRunsRequest\x12>\n" +
 	"\afilters\x18\x01 \x01(\v2$.waybill.eventlog.v1.ListRunsRequestR\afilters\"\xb6\x01\n" +
@@ -3833,6 +3951,14 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x15GetStatisticsResponse\x12F\n" +
 	"\n" +
 	"statistics\x18\x01 \x01(\v2&.waybill.host.v1.GetStatisticsResponseR\n" +
+	"statistics\"a\n" +
+	"\x1bListTenantStatisticsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\x12\x14\n" +
+	"\x05until\x18\x03 \x01(\tR\x05until\"m\n" +
+	"\x1cListTenantStatisticsResponse\x12M\n" +
+	"\n" +
+	"statistics\x18\x01 \x01(\v2-.waybill.host.v1.ListTenantStatisticsResponseR\n" +
 	"statistics\"n\n" +
 	"\x12ListAnswersRequest\x12>\n" +
 	"\afilters\x18\x01 \x01(\v2$.waybill.eventlog.v1.ListRunsRequestR\afilters\x12\x18\n" +
@@ -3944,7 +4070,7 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x0edamaged_frames\x18\x03 \x01(\x03R\rdamagedFrames\x12\x1a\n" +
 	"\brebuilds\x18\x04 \x01(\x03R\brebuilds\x12\x1c\n" +
 	"\tfollowers\x18\x05 \x01(\x03R\tfollowers\x12\x18\n" +
-	"\aproblem\x18\x06 \x01(\tR\aproblem2\xf5\x0f\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem2\xf2\x10\n" +
 	"\bEventLog\x12Q\n" +
 	"\x06GetRun\x12\".waybill.eventlog.v1.GetRunRequest\x1a#.waybill.eventlog.v1.GetRunResponse\x12W\n" +
 	"\bListRuns\x12$.waybill.eventlog.v1.ListRunsRequest\x1a%.waybill.eventlog.v1.ListRunsResponse\x12Z\n" +
@@ -3955,7 +4081,8 @@ const file_waybill_eventlog_v1_eventlog_proto_rawDesc = "" +
 	"\x0fCountInterrupts\x12+.waybill.eventlog.v1.CountInterruptsRequest\x1a,.waybill.eventlog.v1.CountInterruptsResponse\x12r\n" +
 	"\x11ListSubstitutions\x12-.waybill.eventlog.v1.ListSubstitutionsRequest\x1a..waybill.eventlog.v1.ListSubstitutionsResponse\x12u\n" +
 	"\x12SummarizeWorkflows\x12..waybill.eventlog.v1.SummarizeWorkflowsRequest\x1a/.waybill.eventlog.v1.SummarizeWorkflowsResponse\x12f\n" +
-	"\rGetStatistics\x12).waybill.eventlog.v1.GetStatisticsRequest\x1a*.waybill.eventlog.v1.GetStatisticsResponse\x12`\n" +
+	"\rGetStatistics\x12).waybill.eventlog.v1.GetStatisticsRequest\x1a*.waybill.eventlog.v1.GetStatisticsResponse\x12{\n" +
+	"\x14ListTenantStatistics\x120.waybill.eventlog.v1.ListTenantStatisticsRequest\x1a1.waybill.eventlog.v1.ListTenantStatisticsResponse\x12`\n" +
 	"\vListAnswers\x12'.waybill.eventlog.v1.ListAnswersRequest\x1a(.waybill.eventlog.v1.ListAnswersResponse\x12]\n" +
 	"\n" +
 	"ReadEvents\x12&.waybill.eventlog.v1.ReadEventsRequest\x1a'.waybill.eventlog.v1.ReadEventsResponse\x12S\n" +
@@ -3981,70 +4108,73 @@ func file_waybill_eventlog_v1_eventlog_proto_rawDescGZIP() []byte {
 	return file_waybill_eventlog_v1_eventlog_proto_rawDescData
 }
 
-var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_waybill_eventlog_v1_eventlog_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_waybill_eventlog_v1_eventlog_proto_goTypes = []any{
-	(*GetRunRequest)(nil),              // 0: waybill.eventlog.v1.GetRunRequest
-	(*GetRunResponse)(nil),             // 1: waybill.eventlog.v1.GetRunResponse
-	(*ListRunsRequest)(nil),            // 2: waybill.eventlog.v1.ListRunsRequest
-	(*CountRunsRequest)(nil),           // 3: waybill.eventlog.v1.CountRunsRequest
-	(*CountRunsResponse)(nil),          // 4: waybill.eventlog.v1.CountRunsResponse
-	(*ListRunsResponse)(nil),           // 5: waybill.eventlog.v1.ListRunsResponse
-	(*RunSummary)(nil),                 // 6: waybill.eventlog.v1.RunSummary
-	(*RunFacts)(nil),                   // 7: waybill.eventlog.v1.RunFacts
-	(*RunOwner)(nil),                   // 8: waybill.eventlog.v1.RunOwner
-	(*RunWait)(nil),                    // 9: waybill.eventlog.v1.RunWait
-	(*WatchRunsRequest)(nil),           // 10: waybill.eventlog.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),          // 11: waybill.eventlog.v1.WatchRunsResponse
-	(*ListInterruptsRequest)(nil),      // 12: waybill.eventlog.v1.ListInterruptsRequest
-	(*ListInterruptsResponse)(nil),     // 13: waybill.eventlog.v1.ListInterruptsResponse
-	(*OpenInterrupt)(nil),              // 14: waybill.eventlog.v1.OpenInterrupt
-	(*InterruptAnswer)(nil),            // 15: waybill.eventlog.v1.InterruptAnswer
-	(*CountInterruptsRequest)(nil),     // 16: waybill.eventlog.v1.CountInterruptsRequest
-	(*CountInterruptsResponse)(nil),    // 17: waybill.eventlog.v1.CountInterruptsResponse
-	(*ListSubstitutionsRequest)(nil),   // 18: waybill.eventlog.v1.ListSubstitutionsRequest
-	(*ListSubstitutionsResponse)(nil),  // 19: waybill.eventlog.v1.ListSubstitutionsResponse
-	(*Substitution)(nil),               // 20: waybill.eventlog.v1.Substitution
-	(*SummarizeWorkflowsRequest)(nil),  // 21: waybill.eventlog.v1.SummarizeWorkflowsRequest
-	(*SummarizeWorkflowsResponse)(nil), // 22: waybill.eventlog.v1.SummarizeWorkflowsResponse
-	(*WorkflowStatistics)(nil),         // 23: waybill.eventlog.v1.WorkflowStatistics
-	(*GetStatisticsRequest)(nil),       // 24: waybill.eventlog.v1.GetStatisticsRequest
-	(*GetStatisticsResponse)(nil),      // 25: waybill.eventlog.v1.GetStatisticsResponse
-	(*ListAnswersRequest)(nil),         // 26: waybill.eventlog.v1.ListAnswersRequest
-	(*ListAnswersResponse)(nil),        // 27: waybill.eventlog.v1.ListAnswersResponse
-	(*Event)(nil),                      // 28: waybill.eventlog.v1.Event
-	(*ReadEventsRequest)(nil),          // 29: waybill.eventlog.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),         // 30: waybill.eventlog.v1.ReadEventsResponse
-	(*FollowRequest)(nil),              // 31: waybill.eventlog.v1.FollowRequest
-	(*FollowResponse)(nil),             // 32: waybill.eventlog.v1.FollowResponse
-	(*ListDueTimersRequest)(nil),       // 33: waybill.eventlog.v1.ListDueTimersRequest
-	(*ListDueTimersResponse)(nil),      // 34: waybill.eventlog.v1.ListDueTimersResponse
-	(*DueTimer)(nil),                   // 35: waybill.eventlog.v1.DueTimer
-	(*ListOwnedRunsRequest)(nil),       // 36: waybill.eventlog.v1.ListOwnedRunsRequest
-	(*ListOwnedRunsResponse)(nil),      // 37: waybill.eventlog.v1.ListOwnedRunsResponse
-	(*OwnedRun)(nil),                   // 38: waybill.eventlog.v1.OwnedRun
-	(*ViewRunRequest)(nil),             // 39: waybill.eventlog.v1.ViewRunRequest
-	(*ViewRunResponse)(nil),            // 40: waybill.eventlog.v1.ViewRunResponse
-	(*ExportRunRequest)(nil),           // 41: waybill.eventlog.v1.ExportRunRequest
-	(*ExportRunResponse)(nil),          // 42: waybill.eventlog.v1.ExportRunResponse
-	(*ListEndedWorkflowsRequest)(nil),  // 43: waybill.eventlog.v1.ListEndedWorkflowsRequest
-	(*ListEndedWorkflowsResponse)(nil), // 44: waybill.eventlog.v1.ListEndedWorkflowsResponse
-	(*EndedWorkflow)(nil),              // 45: waybill.eventlog.v1.EndedWorkflow
-	(*ListEndedRunsRequest)(nil),       // 46: waybill.eventlog.v1.ListEndedRunsRequest
-	(*ListEndedRunsResponse)(nil),      // 47: waybill.eventlog.v1.ListEndedRunsResponse
-	(*EndedRun)(nil),                   // 48: waybill.eventlog.v1.EndedRun
-	(*CountEndedRunsRequest)(nil),      // 49: waybill.eventlog.v1.CountEndedRunsRequest
-	(*CountEndedRunsResponse)(nil),     // 50: waybill.eventlog.v1.CountEndedRunsResponse
-	(*GetReadModelStatusRequest)(nil),  // 51: waybill.eventlog.v1.GetReadModelStatusRequest
-	(*GetReadModelStatusResponse)(nil), // 52: waybill.eventlog.v1.GetReadModelStatusResponse
-	nil,                                // 53: waybill.eventlog.v1.CountRunsResponse.CountsEntry
-	(*v1.GetStatisticsResponse)(nil),   // 54: waybill.host.v1.GetStatisticsResponse
-	(*v1.ModelAnswer)(nil),             // 55: waybill.host.v1.ModelAnswer
+	(*GetRunRequest)(nil),                   // 0: waybill.eventlog.v1.GetRunRequest
+	(*GetRunResponse)(nil),                  // 1: waybill.eventlog.v1.GetRunResponse
+	(*ListRunsRequest)(nil),                 // 2: waybill.eventlog.v1.ListRunsRequest
+	(*CountRunsRequest)(nil),                // 3: waybill.eventlog.v1.CountRunsRequest
+	(*CountRunsResponse)(nil),               // 4: waybill.eventlog.v1.CountRunsResponse
+	(*ListRunsResponse)(nil),                // 5: waybill.eventlog.v1.ListRunsResponse
+	(*RunSummary)(nil),                      // 6: waybill.eventlog.v1.RunSummary
+	(*RunFacts)(nil),                        // 7: waybill.eventlog.v1.RunFacts
+	(*RunOwner)(nil),                        // 8: waybill.eventlog.v1.RunOwner
+	(*RunWait)(nil),                         // 9: waybill.eventlog.v1.RunWait
+	(*WatchRunsRequest)(nil),                // 10: waybill.eventlog.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),               // 11: waybill.eventlog.v1.WatchRunsResponse
+	(*ListInterruptsRequest)(nil),           // 12: waybill.eventlog.v1.ListInterruptsRequest
+	(*ListInterruptsResponse)(nil),          // 13: waybill.eventlog.v1.ListInterruptsResponse
+	(*OpenInterrupt)(nil),                   // 14: waybill.eventlog.v1.OpenInterrupt
+	(*InterruptAnswer)(nil),                 // 15: waybill.eventlog.v1.InterruptAnswer
+	(*CountInterruptsRequest)(nil),          // 16: waybill.eventlog.v1.CountInterruptsRequest
+	(*CountInterruptsResponse)(nil),         // 17: waybill.eventlog.v1.CountInterruptsResponse
+	(*ListSubstitutionsRequest)(nil),        // 18: waybill.eventlog.v1.ListSubstitutionsRequest
+	(*ListSubstitutionsResponse)(nil),       // 19: waybill.eventlog.v1.ListSubstitutionsResponse
+	(*Substitution)(nil),                    // 20: waybill.eventlog.v1.Substitution
+	(*SummarizeWorkflowsRequest)(nil),       // 21: waybill.eventlog.v1.SummarizeWorkflowsRequest
+	(*SummarizeWorkflowsResponse)(nil),      // 22: waybill.eventlog.v1.SummarizeWorkflowsResponse
+	(*WorkflowStatistics)(nil),              // 23: waybill.eventlog.v1.WorkflowStatistics
+	(*GetStatisticsRequest)(nil),            // 24: waybill.eventlog.v1.GetStatisticsRequest
+	(*GetStatisticsResponse)(nil),           // 25: waybill.eventlog.v1.GetStatisticsResponse
+	(*ListTenantStatisticsRequest)(nil),     // 26: waybill.eventlog.v1.ListTenantStatisticsRequest
+	(*ListTenantStatisticsResponse)(nil),    // 27: waybill.eventlog.v1.ListTenantStatisticsResponse
+	(*ListAnswersRequest)(nil),              // 28: waybill.eventlog.v1.ListAnswersRequest
+	(*ListAnswersResponse)(nil),             // 29: waybill.eventlog.v1.ListAnswersResponse
+	(*Event)(nil),                           // 30: waybill.eventlog.v1.Event
+	(*ReadEventsRequest)(nil),               // 31: waybill.eventlog.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),              // 32: waybill.eventlog.v1.ReadEventsResponse
+	(*FollowRequest)(nil),                   // 33: waybill.eventlog.v1.FollowRequest
+	(*FollowResponse)(nil),                  // 34: waybill.eventlog.v1.FollowResponse
+	(*ListDueTimersRequest)(nil),            // 35: waybill.eventlog.v1.ListDueTimersRequest
+	(*ListDueTimersResponse)(nil),           // 36: waybill.eventlog.v1.ListDueTimersResponse
+	(*DueTimer)(nil),                        // 37: waybill.eventlog.v1.DueTimer
+	(*ListOwnedRunsRequest)(nil),            // 38: waybill.eventlog.v1.ListOwnedRunsRequest
+	(*ListOwnedRunsResponse)(nil),           // 39: waybill.eventlog.v1.ListOwnedRunsResponse
+	(*OwnedRun)(nil),                        // 40: waybill.eventlog.v1.OwnedRun
+	(*ViewRunRequest)(nil),                  // 41: waybill.eventlog.v1.ViewRunRequest
+	(*ViewRunResponse)(nil),                 // 42: waybill.eventlog.v1.ViewRunResponse
+	(*ExportRunRequest)(nil),                // 43: waybill.eventlog.v1.ExportRunRequest
+	(*ExportRunResponse)(nil),               // 44: waybill.eventlog.v1.ExportRunResponse
+	(*ListEndedWorkflowsRequest)(nil),       // 45: waybill.eventlog.v1.ListEndedWorkflowsRequest
+	(*ListEndedWorkflowsResponse)(nil),      // 46: waybill.eventlog.v1.ListEndedWorkflowsResponse
+	(*EndedWorkflow)(nil),                   // 47: waybill.eventlog.v1.EndedWorkflow
+	(*ListEndedRunsRequest)(nil),            // 48: waybill.eventlog.v1.ListEndedRunsRequest
+	(*ListEndedRunsResponse)(nil),           // 49: waybill.eventlog.v1.ListEndedRunsResponse
+	(*EndedRun)(nil),                        // 50: waybill.eventlog.v1.EndedRun
+	(*CountEndedRunsRequest)(nil),           // 51: waybill.eventlog.v1.CountEndedRunsRequest
+	(*CountEndedRunsResponse)(nil),          // 52: waybill.eventlog.v1.CountEndedRunsResponse
+	(*GetReadModelStatusRequest)(nil),       // 53: waybill.eventlog.v1.GetReadModelStatusRequest
+	(*GetReadModelStatusResponse)(nil),      // 54: waybill.eventlog.v1.GetReadModelStatusResponse
+	nil,                                     // 55: waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	(*v1.GetStatisticsResponse)(nil),        // 56: waybill.host.v1.GetStatisticsResponse
+	(*v1.ListTenantStatisticsResponse)(nil), // 57: waybill.host.v1.ListTenantStatisticsResponse
+	(*v1.ModelAnswer)(nil),                  // 58: waybill.host.v1.ModelAnswer
 }
 var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	9,  // 0: waybill.eventlog.v1.GetRunResponse.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 1: waybill.eventlog.v1.GetRunResponse.owner:type_name -> waybill.eventlog.v1.RunOwner
 	2,  // 2: waybill.eventlog.v1.CountRunsRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	53, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
+	55, // 3: waybill.eventlog.v1.CountRunsResponse.counts:type_name -> waybill.eventlog.v1.CountRunsResponse.CountsEntry
 	6,  // 4: waybill.eventlog.v1.ListRunsResponse.runs:type_name -> waybill.eventlog.v1.RunSummary
 	9,  // 5: waybill.eventlog.v1.RunSummary.waits:type_name -> waybill.eventlog.v1.RunWait
 	8,  // 6: waybill.eventlog.v1.RunSummary.owner:type_name -> waybill.eventlog.v1.RunOwner
@@ -4055,65 +4185,68 @@ var file_waybill_eventlog_v1_eventlog_proto_depIdxs = []int32{
 	20, // 11: waybill.eventlog.v1.ListSubstitutionsResponse.substitutions:type_name -> waybill.eventlog.v1.Substitution
 	23, // 12: waybill.eventlog.v1.SummarizeWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.WorkflowStatistics
 	6,  // 13: waybill.eventlog.v1.WorkflowStatistics.latest:type_name -> waybill.eventlog.v1.RunSummary
-	54, // 14: waybill.eventlog.v1.GetStatisticsResponse.statistics:type_name -> waybill.host.v1.GetStatisticsResponse
-	2,  // 15: waybill.eventlog.v1.ListAnswersRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
-	55, // 16: waybill.eventlog.v1.ListAnswersResponse.answers:type_name -> waybill.host.v1.ModelAnswer
-	28, // 17: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
-	28, // 18: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
-	35, // 19: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
-	35, // 20: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
-	38, // 21: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
-	38, // 22: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
-	8,  // 23: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
-	45, // 24: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
-	45, // 25: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
-	48, // 26: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
-	48, // 27: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
-	0,  // 28: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
-	2,  // 29: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
-	3,  // 30: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
-	10, // 31: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
-	12, // 32: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
-	51, // 33: waybill.eventlog.v1.EventLog.GetReadModelStatus:input_type -> waybill.eventlog.v1.GetReadModelStatusRequest
-	16, // 34: waybill.eventlog.v1.EventLog.CountInterrupts:input_type -> waybill.eventlog.v1.CountInterruptsRequest
-	18, // 35: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
-	21, // 36: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
-	24, // 37: waybill.eventlog.v1.EventLog.GetStatistics:input_type -> waybill.eventlog.v1.GetStatisticsRequest
-	26, // 38: waybill.eventlog.v1.EventLog.ListAnswers:input_type -> waybill.eventlog.v1.ListAnswersRequest
-	29, // 39: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
-	31, // 40: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
-	39, // 41: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
-	41, // 42: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
-	33, // 43: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
-	36, // 44: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
-	43, // 45: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
-	46, // 46: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
-	49, // 47: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
-	1,  // 48: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
-	5,  // 49: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
-	4,  // 50: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
-	11, // 51: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
-	13, // 52: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
-	52, // 53: waybill.eventlog.v1.EventLog.GetReadModelStatus:output_type -> waybill.eventlog.v1.GetReadModelStatusResponse
-	17, // 54: waybill.eventlog.v1.EventLog.CountInterrupts:output_type -> waybill.eventlog.v1.CountInterruptsResponse
-	19, // 55: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
-	22, // 56: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
-	25, // 57: waybill.eventlog.v1.EventLog.GetStatistics:output_type -> waybill.eventlog.v1.GetStatisticsResponse
-	27, // 58: waybill.eventlog.v1.EventLog.ListAnswers:output_type -> waybill.eventlog.v1.ListAnswersResponse
-	30, // 59: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
-	32, // 60: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
-	40, // 61: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
-	42, // 62: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
-	34, // 63: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
-	37, // 64: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
-	44, // 65: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
-	47, // 66: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
-	50, // 67: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
-	48, // [48:68] is the sub-list for method output_type
-	28, // [28:48] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	56, // 14: waybill.eventlog.v1.GetStatisticsResponse.statistics:type_name -> waybill.host.v1.GetStatisticsResponse
+	57, // 15: waybill.eventlog.v1.ListTenantStatisticsResponse.statistics:type_name -> waybill.host.v1.ListTenantStatisticsResponse
+	2,  // 16: waybill.eventlog.v1.ListAnswersRequest.filters:type_name -> waybill.eventlog.v1.ListRunsRequest
+	58, // 17: waybill.eventlog.v1.ListAnswersResponse.answers:type_name -> waybill.host.v1.ModelAnswer
+	30, // 18: waybill.eventlog.v1.ReadEventsResponse.events:type_name -> waybill.eventlog.v1.Event
+	30, // 19: waybill.eventlog.v1.FollowResponse.events:type_name -> waybill.eventlog.v1.Event
+	37, // 20: waybill.eventlog.v1.ListDueTimersRequest.after:type_name -> waybill.eventlog.v1.DueTimer
+	37, // 21: waybill.eventlog.v1.ListDueTimersResponse.timers:type_name -> waybill.eventlog.v1.DueTimer
+	40, // 22: waybill.eventlog.v1.ListOwnedRunsRequest.after:type_name -> waybill.eventlog.v1.OwnedRun
+	40, // 23: waybill.eventlog.v1.ListOwnedRunsResponse.runs:type_name -> waybill.eventlog.v1.OwnedRun
+	8,  // 24: waybill.eventlog.v1.OwnedRun.owner:type_name -> waybill.eventlog.v1.RunOwner
+	47, // 25: waybill.eventlog.v1.ListEndedWorkflowsRequest.after:type_name -> waybill.eventlog.v1.EndedWorkflow
+	47, // 26: waybill.eventlog.v1.ListEndedWorkflowsResponse.workflows:type_name -> waybill.eventlog.v1.EndedWorkflow
+	50, // 27: waybill.eventlog.v1.ListEndedRunsRequest.after:type_name -> waybill.eventlog.v1.EndedRun
+	50, // 28: waybill.eventlog.v1.ListEndedRunsResponse.runs:type_name -> waybill.eventlog.v1.EndedRun
+	0,  // 29: waybill.eventlog.v1.EventLog.GetRun:input_type -> waybill.eventlog.v1.GetRunRequest
+	2,  // 30: waybill.eventlog.v1.EventLog.ListRuns:input_type -> waybill.eventlog.v1.ListRunsRequest
+	3,  // 31: waybill.eventlog.v1.EventLog.CountRuns:input_type -> waybill.eventlog.v1.CountRunsRequest
+	10, // 32: waybill.eventlog.v1.EventLog.WatchRuns:input_type -> waybill.eventlog.v1.WatchRunsRequest
+	12, // 33: waybill.eventlog.v1.EventLog.ListInterrupts:input_type -> waybill.eventlog.v1.ListInterruptsRequest
+	53, // 34: waybill.eventlog.v1.EventLog.GetReadModelStatus:input_type -> waybill.eventlog.v1.GetReadModelStatusRequest
+	16, // 35: waybill.eventlog.v1.EventLog.CountInterrupts:input_type -> waybill.eventlog.v1.CountInterruptsRequest
+	18, // 36: waybill.eventlog.v1.EventLog.ListSubstitutions:input_type -> waybill.eventlog.v1.ListSubstitutionsRequest
+	21, // 37: waybill.eventlog.v1.EventLog.SummarizeWorkflows:input_type -> waybill.eventlog.v1.SummarizeWorkflowsRequest
+	24, // 38: waybill.eventlog.v1.EventLog.GetStatistics:input_type -> waybill.eventlog.v1.GetStatisticsRequest
+	26, // 39: waybill.eventlog.v1.EventLog.ListTenantStatistics:input_type -> waybill.eventlog.v1.ListTenantStatisticsRequest
+	28, // 40: waybill.eventlog.v1.EventLog.ListAnswers:input_type -> waybill.eventlog.v1.ListAnswersRequest
+	31, // 41: waybill.eventlog.v1.EventLog.ReadEvents:input_type -> waybill.eventlog.v1.ReadEventsRequest
+	33, // 42: waybill.eventlog.v1.EventLog.Follow:input_type -> waybill.eventlog.v1.FollowRequest
+	41, // 43: waybill.eventlog.v1.EventLog.ViewRun:input_type -> waybill.eventlog.v1.ViewRunRequest
+	43, // 44: waybill.eventlog.v1.EventLog.ExportRun:input_type -> waybill.eventlog.v1.ExportRunRequest
+	35, // 45: waybill.eventlog.v1.EventLog.ListDueTimers:input_type -> waybill.eventlog.v1.ListDueTimersRequest
+	38, // 46: waybill.eventlog.v1.EventLog.ListOwnedRuns:input_type -> waybill.eventlog.v1.ListOwnedRunsRequest
+	45, // 47: waybill.eventlog.v1.EventLog.ListEndedWorkflows:input_type -> waybill.eventlog.v1.ListEndedWorkflowsRequest
+	48, // 48: waybill.eventlog.v1.EventLog.ListEndedRuns:input_type -> waybill.eventlog.v1.ListEndedRunsRequest
+	51, // 49: waybill.eventlog.v1.EventLog.CountEndedRuns:input_type -> waybill.eventlog.v1.CountEndedRunsRequest
+	1,  // 50: waybill.eventlog.v1.EventLog.GetRun:output_type -> waybill.eventlog.v1.GetRunResponse
+	5,  // 51: waybill.eventlog.v1.EventLog.ListRuns:output_type -> waybill.eventlog.v1.ListRunsResponse
+	4,  // 52: waybill.eventlog.v1.EventLog.CountRuns:output_type -> waybill.eventlog.v1.CountRunsResponse
+	11, // 53: waybill.eventlog.v1.EventLog.WatchRuns:output_type -> waybill.eventlog.v1.WatchRunsResponse
+	13, // 54: waybill.eventlog.v1.EventLog.ListInterrupts:output_type -> waybill.eventlog.v1.ListInterruptsResponse
+	54, // 55: waybill.eventlog.v1.EventLog.GetReadModelStatus:output_type -> waybill.eventlog.v1.GetReadModelStatusResponse
+	17, // 56: waybill.eventlog.v1.EventLog.CountInterrupts:output_type -> waybill.eventlog.v1.CountInterruptsResponse
+	19, // 57: waybill.eventlog.v1.EventLog.ListSubstitutions:output_type -> waybill.eventlog.v1.ListSubstitutionsResponse
+	22, // 58: waybill.eventlog.v1.EventLog.SummarizeWorkflows:output_type -> waybill.eventlog.v1.SummarizeWorkflowsResponse
+	25, // 59: waybill.eventlog.v1.EventLog.GetStatistics:output_type -> waybill.eventlog.v1.GetStatisticsResponse
+	27, // 60: waybill.eventlog.v1.EventLog.ListTenantStatistics:output_type -> waybill.eventlog.v1.ListTenantStatisticsResponse
+	29, // 61: waybill.eventlog.v1.EventLog.ListAnswers:output_type -> waybill.eventlog.v1.ListAnswersResponse
+	32, // 62: waybill.eventlog.v1.EventLog.ReadEvents:output_type -> waybill.eventlog.v1.ReadEventsResponse
+	34, // 63: waybill.eventlog.v1.EventLog.Follow:output_type -> waybill.eventlog.v1.FollowResponse
+	42, // 64: waybill.eventlog.v1.EventLog.ViewRun:output_type -> waybill.eventlog.v1.ViewRunResponse
+	44, // 65: waybill.eventlog.v1.EventLog.ExportRun:output_type -> waybill.eventlog.v1.ExportRunResponse
+	36, // 66: waybill.eventlog.v1.EventLog.ListDueTimers:output_type -> waybill.eventlog.v1.ListDueTimersResponse
+	39, // 67: waybill.eventlog.v1.EventLog.ListOwnedRuns:output_type -> waybill.eventlog.v1.ListOwnedRunsResponse
+	46, // 68: waybill.eventlog.v1.EventLog.ListEndedWorkflows:output_type -> waybill.eventlog.v1.ListEndedWorkflowsResponse
+	49, // 69: waybill.eventlog.v1.EventLog.ListEndedRuns:output_type -> waybill.eventlog.v1.ListEndedRunsResponse
+	52, // 70: waybill.eventlog.v1.EventLog.CountEndedRuns:output_type -> waybill.eventlog.v1.CountEndedRunsResponse
+	50, // [50:71] is the sub-list for method output_type
+	29, // [29:50] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_waybill_eventlog_v1_eventlog_proto_init() }
@@ -4124,14 +4257,14 @@ func file_waybill_eventlog_v1_eventlog_proto_init() {
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[2].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[7].OneofWrappers = []any{}
 	file_waybill_eventlog_v1_eventlog_proto_msgTypes[23].OneofWrappers = []any{}
-	file_waybill_eventlog_v1_eventlog_proto_msgTypes[39].OneofWrappers = []any{}
+	file_waybill_eventlog_v1_eventlog_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_eventlog_v1_eventlog_proto_rawDesc), len(file_waybill_eventlog_v1_eventlog_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   54,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,26 +19,27 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	EventLog_GetRun_FullMethodName             = "/waybill.eventlog.v1.EventLog/GetRun"
-	EventLog_ListRuns_FullMethodName           = "/waybill.eventlog.v1.EventLog/ListRuns"
-	EventLog_CountRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/CountRuns"
-	EventLog_WatchRuns_FullMethodName          = "/waybill.eventlog.v1.EventLog/WatchRuns"
-	EventLog_ListInterrupts_FullMethodName     = "/waybill.eventlog.v1.EventLog/ListInterrupts"
-	EventLog_GetReadModelStatus_FullMethodName = "/waybill.eventlog.v1.EventLog/GetReadModelStatus"
-	EventLog_CountInterrupts_FullMethodName    = "/waybill.eventlog.v1.EventLog/CountInterrupts"
-	EventLog_ListSubstitutions_FullMethodName  = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
-	EventLog_SummarizeWorkflows_FullMethodName = "/waybill.eventlog.v1.EventLog/SummarizeWorkflows"
-	EventLog_GetStatistics_FullMethodName      = "/waybill.eventlog.v1.EventLog/GetStatistics"
-	EventLog_ListAnswers_FullMethodName        = "/waybill.eventlog.v1.EventLog/ListAnswers"
-	EventLog_ReadEvents_FullMethodName         = "/waybill.eventlog.v1.EventLog/ReadEvents"
-	EventLog_Follow_FullMethodName             = "/waybill.eventlog.v1.EventLog/Follow"
-	EventLog_ViewRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/ViewRun"
-	EventLog_ExportRun_FullMethodName          = "/waybill.eventlog.v1.EventLog/ExportRun"
-	EventLog_ListDueTimers_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListDueTimers"
-	EventLog_ListOwnedRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
-	EventLog_ListEndedWorkflows_FullMethodName = "/waybill.eventlog.v1.EventLog/ListEndedWorkflows"
-	EventLog_ListEndedRuns_FullMethodName      = "/waybill.eventlog.v1.EventLog/ListEndedRuns"
-	EventLog_CountEndedRuns_FullMethodName     = "/waybill.eventlog.v1.EventLog/CountEndedRuns"
+	EventLog_GetRun_FullMethodName               = "/waybill.eventlog.v1.EventLog/GetRun"
+	EventLog_ListRuns_FullMethodName             = "/waybill.eventlog.v1.EventLog/ListRuns"
+	EventLog_CountRuns_FullMethodName            = "/waybill.eventlog.v1.EventLog/CountRuns"
+	EventLog_WatchRuns_FullMethodName            = "/waybill.eventlog.v1.EventLog/WatchRuns"
+	EventLog_ListInterrupts_FullMethodName       = "/waybill.eventlog.v1.EventLog/ListInterrupts"
+	EventLog_GetReadModelStatus_FullMethodName   = "/waybill.eventlog.v1.EventLog/GetReadModelStatus"
+	EventLog_CountInterrupts_FullMethodName      = "/waybill.eventlog.v1.EventLog/CountInterrupts"
+	EventLog_ListSubstitutions_FullMethodName    = "/waybill.eventlog.v1.EventLog/ListSubstitutions"
+	EventLog_SummarizeWorkflows_FullMethodName   = "/waybill.eventlog.v1.EventLog/SummarizeWorkflows"
+	EventLog_GetStatistics_FullMethodName        = "/waybill.eventlog.v1.EventLog/GetStatistics"
+	EventLog_ListTenantStatistics_FullMethodName = "/waybill.eventlog.v1.EventLog/ListTenantStatistics"
+	EventLog_ListAnswers_FullMethodName          = "/waybill.eventlog.v1.EventLog/ListAnswers"
+	EventLog_ReadEvents_FullMethodName           = "/waybill.eventlog.v1.EventLog/ReadEvents"
+	EventLog_Follow_FullMethodName               = "/waybill.eventlog.v1.EventLog/Follow"
+	EventLog_ViewRun_FullMethodName              = "/waybill.eventlog.v1.EventLog/ViewRun"
+	EventLog_ExportRun_FullMethodName            = "/waybill.eventlog.v1.EventLog/ExportRun"
+	EventLog_ListDueTimers_FullMethodName        = "/waybill.eventlog.v1.EventLog/ListDueTimers"
+	EventLog_ListOwnedRuns_FullMethodName        = "/waybill.eventlog.v1.EventLog/ListOwnedRuns"
+	EventLog_ListEndedWorkflows_FullMethodName   = "/waybill.eventlog.v1.EventLog/ListEndedWorkflows"
+	EventLog_ListEndedRuns_FullMethodName        = "/waybill.eventlog.v1.EventLog/ListEndedRuns"
+	EventLog_CountEndedRuns_FullMethodName       = "/waybill.eventlog.v1.EventLog/CountEndedRuns"
 )
 
 // EventLogClient is the client API for EventLog service.
@@ -68,6 +69,8 @@ type EventLogClient interface {
 	SummarizeWorkflows(ctx context.Context, in *SummarizeWorkflowsRequest, opts ...grpc.CallOption) (*SummarizeWorkflowsResponse, error)
 	// GetStatistics adds up what the runs of a tenant did.
 	GetStatistics(ctx context.Context, in *GetStatisticsRequest, opts ...grpc.CallOption) (*GetStatisticsResponse, error)
+	// ListTenantStatistics adds up what the runs of tenants did.
+	ListTenantStatistics(ctx context.Context, in *ListTenantStatisticsRequest, opts ...grpc.CallOption) (*ListTenantStatisticsResponse, error)
 	// ListAnswers lists answers of models of a tenant's runs.
 	ListAnswers(ctx context.Context, in *ListAnswersRequest, opts ...grpc.CallOption) (*ListAnswersResponse, error)
 	// ReadEvents returns a page of a run's events, and optionally waits for new events.
@@ -201,6 +204,16 @@ func (c *eventLogClient) GetStatistics(ctx context.Context, in *GetStatisticsReq
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetStatisticsResponse)
 	err := c.cc.Invoke(ctx, EventLog_GetStatistics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *eventLogClient) ListTenantStatistics(ctx context.Context, in *ListTenantStatisticsRequest, opts ...grpc.CallOption) (*ListTenantStatisticsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTenantStatisticsResponse)
+	err := c.cc.Invoke(ctx, EventLog_ListTenantStatistics_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -343,6 +356,8 @@ type EventLogServer interface {
 	SummarizeWorkflows(context.Context, *SummarizeWorkflowsRequest) (*SummarizeWorkflowsResponse, error)
 	// GetStatistics adds up what the runs of a tenant did.
 	GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error)
+	// ListTenantStatistics adds up what the runs of tenants did.
+	ListTenantStatistics(context.Context, *ListTenantStatisticsRequest) (*ListTenantStatisticsResponse, error)
 	// ListAnswers lists answers of models of a tenant's runs.
 	ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error)
 	// ReadEvents returns a page of a run's events, and optionally waits for new events.
@@ -402,6 +417,9 @@ func (UnimplementedEventLogServer) SummarizeWorkflows(context.Context, *Summariz
 }
 func (UnimplementedEventLogServer) GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatistics not implemented")
+}
+func (UnimplementedEventLogServer) ListTenantStatistics(context.Context, *ListTenantStatisticsRequest) (*ListTenantStatisticsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTenantStatistics not implemented")
 }
 func (UnimplementedEventLogServer) ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAnswers not implemented")
@@ -627,6 +645,24 @@ func _EventLog_GetStatistics_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _EventLog_ListTenantStatistics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTenantStatisticsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(EventLogServer).ListTenantStatistics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: EventLog_ListTenantStatistics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(EventLogServer).ListTenantStatistics(ctx, req.(*ListTenantStatisticsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _EventLog_ListAnswers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListAnswersRequest)
 	if err := dec(in); err != nil {
@@ -842,6 +878,10 @@ var EventLog_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetStatistics",
 			Handler:    _EventLog_GetStatistics_Handler,
+		},
+		{
+			MethodName: "ListTenantStatistics",
+			Handler:    _EventLog_ListTenantStatistics_Handler,
 		},
 		{
 			MethodName: "ListAnswers",

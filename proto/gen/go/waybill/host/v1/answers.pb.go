@@ -174,8 +174,10 @@ type ModelAnswer struct {
 	InputTokens  *int64              `protobuf:"varint,14,opt,name=input_tokens,json=inputTokens,proto3,oneof" json:"input_tokens,omitempty"`
 	OutputTokens *int64              `protobuf:"varint,15,opt,name=output_tokens,json=outputTokens,proto3,oneof" json:"output_tokens,omitempty"`
 	CostUsd      *float64            `protobuf:"fixed64,16,opt,name=cost_usd,json=costUsd,proto3,oneof" json:"cost_usd,omitempty"`
-	// Annotations of the run, of its events, and of the node.
+	// Annotations of the run, of its events, and of the node. Those of a page have at most 2 MiB.
 	Annotations []*v1.JsonDocument `protobuf:"bytes,17,rep,name=annotations,proto3" json:"annotations,omitempty"`
+	// Annotations are left out because of that limit; list those of the run.
+	MoreAnnotations bool `protobuf:"varint,20,opt,name=more_annotations,json=moreAnnotations,proto3" json:"more_annotations,omitempty"`
 	// Sequences of the first and the last event.
 	FirstSequence int32 `protobuf:"varint,18,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	LastSequence  int32 `protobuf:"varint,19,opt,name=last_sequence,json=lastSequence,proto3" json:"last_sequence,omitempty"`
@@ -332,6 +334,13 @@ func (x *ModelAnswer) GetAnnotations() []*v1.JsonDocument {
 	return nil
 }
 
+func (x *ModelAnswer) GetMoreAnnotations() bool {
+	if x != nil {
+		return x.MoreAnnotations
+	}
+	return false
+}
+
 func (x *ModelAnswer) GetFirstSequence() int32 {
 	if x != nil {
 		return x.FirstSequence
@@ -427,7 +436,7 @@ const file_waybill_host_v1_answers_proto_rawDesc = "" +
 	"\aanswers\x18\x01 \x03(\v2\x1c.waybill.host.v1.ModelAnswerR\aanswers\x12$\n" +
 	"\vnext_cursor\x18\x02 \x01(\tH\x00R\n" +
 	"nextCursor\x88\x01\x01B\x0e\n" +
-	"\f_next_cursor\"\xa8\x06\n" +
+	"\f_next_cursor\"\xd3\x06\n" +
 	"\vModelAnswer\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
@@ -447,7 +456,8 @@ const file_waybill_host_v1_answers_proto_rawDesc = "" +
 	"\finput_tokens\x18\x0e \x01(\x03H\x03R\vinputTokens\x88\x01\x01\x12(\n" +
 	"\routput_tokens\x18\x0f \x01(\x03H\x04R\foutputTokens\x88\x01\x01\x12\x1e\n" +
 	"\bcost_usd\x18\x10 \x01(\x01H\x05R\acostUsd\x88\x01\x01\x12:\n" +
-	"\vannotations\x18\x11 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations\x12%\n" +
+	"\vannotations\x18\x11 \x03(\v2\x18.openwop.v1.JsonDocumentR\vannotations\x12)\n" +
+	"\x10more_annotations\x18\x14 \x01(\bR\x0fmoreAnnotations\x12%\n" +
 	"\x0efirst_sequence\x18\x12 \x01(\x05R\rfirstSequence\x12#\n" +
 	"\rlast_sequence\x18\x13 \x01(\x05R\flastSequenceB\n" +
 	"\n" +

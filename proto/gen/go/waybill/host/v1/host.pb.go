@@ -208,7 +208,7 @@ type ListRunsRequest struct {
 	WorkflowId *string `protobuf:"bytes,4,opt,name=workflow_id,json=workflowId,proto3,oneof" json:"workflow_id,omitempty"`
 	Tag        *string `protobuf:"bytes,5,opt,name=tag,proto3,oneof" json:"tag,omitempty"`
 	// Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:,
-	// provider:, model:, since:, until:, cost:, waiting:.
+	// provider:, model:, since:, until:, cost:, waiting:, text:.
 	Filter *string `protobuf:"bytes,6,opt,name=filter,proto3,oneof" json:"filter,omitempty"`
 	// Order of the list; unset: created. Runs without the value come last, newest first.
 	Sort *string `protobuf:"bytes,7,opt,name=sort,proto3,oneof" json:"sort,omitempty"`
@@ -7401,7 +7401,7 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x04path\x18\x04 \x01(\tR\x04path\x12\x14\n" +
 	"\x05found\x18\x05 \x01(\tR\x05found\x12\x1f\n" +
 	"\vbyte_offset\x18\x06 \x01(\x05R\n" +
-	"byteOffset2\xce$\n" +
+	"byteOffset2\xc3%\n" +
 	"\x04Host\x12^\n" +
 	"\rPollRunEvents\x12%.waybill.host.v1.PollRunEventsRequest\x1a&.waybill.host.v1.PollRunEventsResponse\x12O\n" +
 	"\bListRuns\x12 .waybill.host.v1.ListRunsRequest\x1a!.waybill.host.v1.ListRunsResponse\x12R\n" +
@@ -7416,7 +7416,8 @@ const file_waybill_host_v1_host_proto_rawDesc = "" +
 	"\x16ListModelSubstitutions\x12..waybill.host.v1.ListModelSubstitutionsRequest\x1a/.waybill.host.v1.ListModelSubstitutionsResponse\x12^\n" +
 	"\rListWorkflows\x12%.waybill.host.v1.ListWorkflowsRequest\x1a&.waybill.host.v1.ListWorkflowsResponse\x12y\n" +
 	"\x16ListWorkflowStatistics\x12..waybill.host.v1.ListWorkflowStatisticsRequest\x1a/.waybill.host.v1.ListWorkflowStatisticsResponse\x12^\n" +
-	"\rGetStatistics\x12%.waybill.host.v1.GetStatisticsRequest\x1a&.waybill.host.v1.GetStatisticsResponse\x12X\n" +
+	"\rGetStatistics\x12%.waybill.host.v1.GetStatisticsRequest\x1a&.waybill.host.v1.GetStatisticsResponse\x12s\n" +
+	"\x14ListTenantStatistics\x12,.waybill.host.v1.ListTenantStatisticsRequest\x1a-.waybill.host.v1.ListTenantStatisticsResponse\x12X\n" +
 	"\vListAnswers\x12#.waybill.host.v1.ListAnswersRequest\x1a$.waybill.host.v1.ListAnswersResponse\x12X\n" +
 	"\vPutWorkflow\x12#.waybill.host.v1.PutWorkflowRequest\x1a$.waybill.host.v1.PutWorkflowResponse\x12g\n" +
 	"\x10ValidateWorkflow\x12(.waybill.host.v1.ValidateWorkflowRequest\x1a).waybill.host.v1.ValidateWorkflowResponse\x12s\n" +
@@ -7578,19 +7579,21 @@ var file_waybill_host_v1_host_proto_goTypes = []any{
 	(*AnswerDocument)(nil),                 // 105: waybill.host.v1.AnswerDocument
 	(*v1.JsonDocument)(nil),                // 106: openwop.v1.JsonDocument
 	(*GetStatisticsRequest)(nil),           // 107: waybill.host.v1.GetStatisticsRequest
-	(*ListAnswersRequest)(nil),             // 108: waybill.host.v1.ListAnswersRequest
-	(*ListWebhooksRequest)(nil),            // 109: waybill.host.v1.ListWebhooksRequest
-	(*RotateWebhookSecretRequest)(nil),     // 110: waybill.host.v1.RotateWebhookSecretRequest
-	(*ListWebhookDeliveriesRequest)(nil),   // 111: waybill.host.v1.ListWebhookDeliveriesRequest
-	(*RedeliverWebhookEventRequest)(nil),   // 112: waybill.host.v1.RedeliverWebhookEventRequest
-	(*GetSystemRequest)(nil),               // 113: waybill.host.v1.GetSystemRequest
-	(*GetStatisticsResponse)(nil),          // 114: waybill.host.v1.GetStatisticsResponse
-	(*ListAnswersResponse)(nil),            // 115: waybill.host.v1.ListAnswersResponse
-	(*ListWebhooksResponse)(nil),           // 116: waybill.host.v1.ListWebhooksResponse
-	(*RotateWebhookSecretResponse)(nil),    // 117: waybill.host.v1.RotateWebhookSecretResponse
-	(*ListWebhookDeliveriesResponse)(nil),  // 118: waybill.host.v1.ListWebhookDeliveriesResponse
-	(*RedeliverWebhookEventResponse)(nil),  // 119: waybill.host.v1.RedeliverWebhookEventResponse
-	(*GetSystemResponse)(nil),              // 120: waybill.host.v1.GetSystemResponse
+	(*ListTenantStatisticsRequest)(nil),    // 108: waybill.host.v1.ListTenantStatisticsRequest
+	(*ListAnswersRequest)(nil),             // 109: waybill.host.v1.ListAnswersRequest
+	(*ListWebhooksRequest)(nil),            // 110: waybill.host.v1.ListWebhooksRequest
+	(*RotateWebhookSecretRequest)(nil),     // 111: waybill.host.v1.RotateWebhookSecretRequest
+	(*ListWebhookDeliveriesRequest)(nil),   // 112: waybill.host.v1.ListWebhookDeliveriesRequest
+	(*RedeliverWebhookEventRequest)(nil),   // 113: waybill.host.v1.RedeliverWebhookEventRequest
+	(*GetSystemRequest)(nil),               // 114: waybill.host.v1.GetSystemRequest
+	(*GetStatisticsResponse)(nil),          // 115: waybill.host.v1.GetStatisticsResponse
+	(*ListTenantStatisticsResponse)(nil),   // 116: waybill.host.v1.ListTenantStatisticsResponse
+	(*ListAnswersResponse)(nil),            // 117: waybill.host.v1.ListAnswersResponse
+	(*ListWebhooksResponse)(nil),           // 118: waybill.host.v1.ListWebhooksResponse
+	(*RotateWebhookSecretResponse)(nil),    // 119: waybill.host.v1.RotateWebhookSecretResponse
+	(*ListWebhookDeliveriesResponse)(nil),  // 120: waybill.host.v1.ListWebhookDeliveriesResponse
+	(*RedeliverWebhookEventResponse)(nil),  // 121: waybill.host.v1.RedeliverWebhookEventResponse
+	(*GetSystemResponse)(nil),              // 122: waybill.host.v1.GetSystemResponse
 }
 var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	106, // 0: waybill.host.v1.PollRunEventsResponse.events:type_name -> openwop.v1.JsonDocument
@@ -7663,90 +7666,92 @@ var file_waybill_host_v1_host_proto_depIdxs = []int32{
 	26,  // 67: waybill.host.v1.Host.ListWorkflows:input_type -> waybill.host.v1.ListWorkflowsRequest
 	29,  // 68: waybill.host.v1.Host.ListWorkflowStatistics:input_type -> waybill.host.v1.ListWorkflowStatisticsRequest
 	107, // 69: waybill.host.v1.Host.GetStatistics:input_type -> waybill.host.v1.GetStatisticsRequest
-	108, // 70: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
-	32,  // 71: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
-	35,  // 72: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
-	37,  // 73: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
-	40,  // 74: waybill.host.v1.Host.DiffWorkflow:input_type -> waybill.host.v1.DiffWorkflowRequest
-	43,  // 75: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
-	45,  // 76: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
-	47,  // 77: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
-	49,  // 78: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
-	51,  // 79: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
-	56,  // 80: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
-	58,  // 81: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
-	62,  // 82: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
-	54,  // 83: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
-	109, // 84: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
-	110, // 85: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
-	111, // 86: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
-	112, // 87: waybill.host.v1.Host.RedeliverWebhookEvent:input_type -> waybill.host.v1.RedeliverWebhookEventRequest
-	71,  // 88: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
-	74,  // 89: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
-	76,  // 90: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
-	78,  // 91: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
-	80,  // 92: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
-	85,  // 93: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
-	87,  // 94: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
-	89,  // 95: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
-	83,  // 96: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
-	91,  // 97: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
-	113, // 98: waybill.host.v1.Host.GetSystem:input_type -> waybill.host.v1.GetSystemRequest
-	95,  // 99: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
-	97,  // 100: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
-	99,  // 101: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
-	101, // 102: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
-	103, // 103: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
-	1,   // 104: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
-	14,  // 105: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
-	4,   // 106: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
-	9,   // 107: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
-	10,  // 108: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
-	11,  // 109: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
-	19,  // 110: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
-	21,  // 111: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
-	25,  // 112: waybill.host.v1.Host.CountInterrupts:output_type -> waybill.host.v1.CountInterruptsResponse
-	65,  // 113: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
-	69,  // 114: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
-	27,  // 115: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
-	30,  // 116: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
-	114, // 117: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
-	115, // 118: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
-	33,  // 119: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
-	36,  // 120: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
-	38,  // 121: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
-	41,  // 122: waybill.host.v1.Host.DiffWorkflow:output_type -> waybill.host.v1.DiffWorkflowResponse
-	44,  // 123: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
-	46,  // 124: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
-	48,  // 125: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
-	50,  // 126: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
-	52,  // 127: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
-	57,  // 128: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
-	61,  // 129: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
-	63,  // 130: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
-	55,  // 131: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
-	116, // 132: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
-	117, // 133: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
-	118, // 134: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
-	119, // 135: waybill.host.v1.Host.RedeliverWebhookEvent:output_type -> waybill.host.v1.RedeliverWebhookEventResponse
-	72,  // 136: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
-	75,  // 137: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
-	77,  // 138: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
-	79,  // 139: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
-	81,  // 140: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
-	86,  // 141: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
-	88,  // 142: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
-	90,  // 143: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
-	84,  // 144: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
-	92,  // 145: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
-	120, // 146: waybill.host.v1.Host.GetSystem:output_type -> waybill.host.v1.GetSystemResponse
-	96,  // 147: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
-	98,  // 148: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
-	100, // 149: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
-	102, // 150: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
-	104, // 151: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
-	104, // [104:152] is the sub-list for method output_type
-	56,  // [56:104] is the sub-list for method input_type
+	108, // 70: waybill.host.v1.Host.ListTenantStatistics:input_type -> waybill.host.v1.ListTenantStatisticsRequest
+	109, // 71: waybill.host.v1.Host.ListAnswers:input_type -> waybill.host.v1.ListAnswersRequest
+	32,  // 72: waybill.host.v1.Host.PutWorkflow:input_type -> waybill.host.v1.PutWorkflowRequest
+	35,  // 73: waybill.host.v1.Host.ValidateWorkflow:input_type -> waybill.host.v1.ValidateWorkflowRequest
+	37,  // 74: waybill.host.v1.Host.ListWorkflowVersions:input_type -> waybill.host.v1.ListWorkflowVersionsRequest
+	40,  // 75: waybill.host.v1.Host.DiffWorkflow:input_type -> waybill.host.v1.DiffWorkflowRequest
+	43,  // 76: waybill.host.v1.Host.DeleteWorkflow:input_type -> waybill.host.v1.DeleteWorkflowRequest
+	45,  // 77: waybill.host.v1.Host.GetEnvelopeSchema:input_type -> waybill.host.v1.GetEnvelopeSchemaRequest
+	47,  // 78: waybill.host.v1.Host.GetDebugBundle:input_type -> waybill.host.v1.GetDebugBundleRequest
+	49,  // 79: waybill.host.v1.Host.GetRunArchive:input_type -> waybill.host.v1.GetRunArchiveRequest
+	51,  // 80: waybill.host.v1.Host.ArchiveRuns:input_type -> waybill.host.v1.ArchiveRunsRequest
+	56,  // 81: waybill.host.v1.Host.DiffRuns:input_type -> waybill.host.v1.DiffRunsRequest
+	58,  // 82: waybill.host.v1.Host.CreateAnnotation:input_type -> waybill.host.v1.CreateAnnotationRequest
+	62,  // 83: waybill.host.v1.Host.ListAnnotations:input_type -> waybill.host.v1.ListAnnotationsRequest
+	54,  // 84: waybill.host.v1.Host.ListAuditEntries:input_type -> waybill.host.v1.ListAuditEntriesRequest
+	110, // 85: waybill.host.v1.Host.ListWebhooks:input_type -> waybill.host.v1.ListWebhooksRequest
+	111, // 86: waybill.host.v1.Host.RotateWebhookSecret:input_type -> waybill.host.v1.RotateWebhookSecretRequest
+	112, // 87: waybill.host.v1.Host.ListWebhookDeliveries:input_type -> waybill.host.v1.ListWebhookDeliveriesRequest
+	113, // 88: waybill.host.v1.Host.RedeliverWebhookEvent:input_type -> waybill.host.v1.RedeliverWebhookEventRequest
+	71,  // 89: waybill.host.v1.Host.ListQuarantinedRuns:input_type -> waybill.host.v1.ListQuarantinedRunsRequest
+	74,  // 90: waybill.host.v1.Host.RetryQuarantinedRun:input_type -> waybill.host.v1.RetryQuarantinedRunRequest
+	76,  // 91: waybill.host.v1.Host.EndQuarantinedRun:input_type -> waybill.host.v1.EndQuarantinedRunRequest
+	78,  // 92: waybill.host.v1.Host.DeleteRun:input_type -> waybill.host.v1.DeleteRunRequest
+	80,  // 93: waybill.host.v1.Host.EraseRuns:input_type -> waybill.host.v1.EraseRunsRequest
+	85,  // 94: waybill.host.v1.Host.HoldRun:input_type -> waybill.host.v1.HoldRunRequest
+	87,  // 95: waybill.host.v1.Host.ReleaseRun:input_type -> waybill.host.v1.ReleaseRunRequest
+	89,  // 96: waybill.host.v1.Host.ListHolds:input_type -> waybill.host.v1.ListHoldsRequest
+	83,  // 97: waybill.host.v1.Host.EraseTenant:input_type -> waybill.host.v1.EraseTenantRequest
+	91,  // 98: waybill.host.v1.Host.GetRetention:input_type -> waybill.host.v1.GetRetentionRequest
+	114, // 99: waybill.host.v1.Host.GetSystem:input_type -> waybill.host.v1.GetSystemRequest
+	95,  // 100: waybill.host.v1.Host.GetRunOwner:input_type -> waybill.host.v1.GetRunOwnerRequest
+	97,  // 101: waybill.host.v1.Host.GetRunView:input_type -> waybill.host.v1.GetRunViewRequest
+	99,  // 102: waybill.host.v1.Host.GetNodeInput:input_type -> waybill.host.v1.GetNodeInputRequest
+	101, // 103: waybill.host.v1.Host.ForkNode:input_type -> waybill.host.v1.ForkNodeRequest
+	103, // 104: waybill.host.v1.Host.ReadAnswer:input_type -> waybill.host.v1.ReadAnswerRequest
+	1,   // 105: waybill.host.v1.Host.PollRunEvents:output_type -> waybill.host.v1.PollRunEventsResponse
+	14,  // 106: waybill.host.v1.Host.ListRuns:output_type -> waybill.host.v1.ListRunsResponse
+	4,   // 107: waybill.host.v1.Host.CountRuns:output_type -> waybill.host.v1.CountRunsResponse
+	9,   // 108: waybill.host.v1.Host.BulkDeleteRuns:output_type -> waybill.host.v1.BulkDeleteRunsResponse
+	10,  // 109: waybill.host.v1.Host.BulkRetryRuns:output_type -> waybill.host.v1.BulkRetryRunsResponse
+	11,  // 110: waybill.host.v1.Host.BulkAnnotateRuns:output_type -> waybill.host.v1.BulkAnnotateRunsResponse
+	19,  // 111: waybill.host.v1.Host.WatchRuns:output_type -> waybill.host.v1.WatchRunsResponse
+	21,  // 112: waybill.host.v1.Host.ListInterrupts:output_type -> waybill.host.v1.ListInterruptsResponse
+	25,  // 113: waybill.host.v1.Host.CountInterrupts:output_type -> waybill.host.v1.CountInterruptsResponse
+	65,  // 114: waybill.host.v1.Host.ListModelCapabilities:output_type -> waybill.host.v1.ListModelCapabilitiesResponse
+	69,  // 115: waybill.host.v1.Host.ListModelSubstitutions:output_type -> waybill.host.v1.ListModelSubstitutionsResponse
+	27,  // 116: waybill.host.v1.Host.ListWorkflows:output_type -> waybill.host.v1.ListWorkflowsResponse
+	30,  // 117: waybill.host.v1.Host.ListWorkflowStatistics:output_type -> waybill.host.v1.ListWorkflowStatisticsResponse
+	115, // 118: waybill.host.v1.Host.GetStatistics:output_type -> waybill.host.v1.GetStatisticsResponse
+	116, // 119: waybill.host.v1.Host.ListTenantStatistics:output_type -> waybill.host.v1.ListTenantStatisticsResponse
+	117, // 120: waybill.host.v1.Host.ListAnswers:output_type -> waybill.host.v1.ListAnswersResponse
+	33,  // 121: waybill.host.v1.Host.PutWorkflow:output_type -> waybill.host.v1.PutWorkflowResponse
+	36,  // 122: waybill.host.v1.Host.ValidateWorkflow:output_type -> waybill.host.v1.ValidateWorkflowResponse
+	38,  // 123: waybill.host.v1.Host.ListWorkflowVersions:output_type -> waybill.host.v1.ListWorkflowVersionsResponse
+	41,  // 124: waybill.host.v1.Host.DiffWorkflow:output_type -> waybill.host.v1.DiffWorkflowResponse
+	44,  // 125: waybill.host.v1.Host.DeleteWorkflow:output_type -> waybill.host.v1.DeleteWorkflowResponse
+	46,  // 126: waybill.host.v1.Host.GetEnvelopeSchema:output_type -> waybill.host.v1.GetEnvelopeSchemaResponse
+	48,  // 127: waybill.host.v1.Host.GetDebugBundle:output_type -> waybill.host.v1.GetDebugBundleResponse
+	50,  // 128: waybill.host.v1.Host.GetRunArchive:output_type -> waybill.host.v1.GetRunArchiveResponse
+	52,  // 129: waybill.host.v1.Host.ArchiveRuns:output_type -> waybill.host.v1.ArchiveRunsResponse
+	57,  // 130: waybill.host.v1.Host.DiffRuns:output_type -> waybill.host.v1.DiffRunsResponse
+	61,  // 131: waybill.host.v1.Host.CreateAnnotation:output_type -> waybill.host.v1.CreateAnnotationResponse
+	63,  // 132: waybill.host.v1.Host.ListAnnotations:output_type -> waybill.host.v1.ListAnnotationsResponse
+	55,  // 133: waybill.host.v1.Host.ListAuditEntries:output_type -> waybill.host.v1.ListAuditEntriesResponse
+	118, // 134: waybill.host.v1.Host.ListWebhooks:output_type -> waybill.host.v1.ListWebhooksResponse
+	119, // 135: waybill.host.v1.Host.RotateWebhookSecret:output_type -> waybill.host.v1.RotateWebhookSecretResponse
+	120, // 136: waybill.host.v1.Host.ListWebhookDeliveries:output_type -> waybill.host.v1.ListWebhookDeliveriesResponse
+	121, // 137: waybill.host.v1.Host.RedeliverWebhookEvent:output_type -> waybill.host.v1.RedeliverWebhookEventResponse
+	72,  // 138: waybill.host.v1.Host.ListQuarantinedRuns:output_type -> waybill.host.v1.ListQuarantinedRunsResponse
+	75,  // 139: waybill.host.v1.Host.RetryQuarantinedRun:output_type -> waybill.host.v1.RetryQuarantinedRunResponse
+	77,  // 140: waybill.host.v1.Host.EndQuarantinedRun:output_type -> waybill.host.v1.EndQuarantinedRunResponse
+	79,  // 141: waybill.host.v1.Host.DeleteRun:output_type -> waybill.host.v1.DeleteRunResponse
+	81,  // 142: waybill.host.v1.Host.EraseRuns:output_type -> waybill.host.v1.EraseRunsResponse
+	86,  // 143: waybill.host.v1.Host.HoldRun:output_type -> waybill.host.v1.Hold
+	88,  // 144: waybill.host.v1.Host.ReleaseRun:output_type -> waybill.host.v1.ReleaseRunResponse
+	90,  // 145: waybill.host.v1.Host.ListHolds:output_type -> waybill.host.v1.ListHoldsResponse
+	84,  // 146: waybill.host.v1.Host.EraseTenant:output_type -> waybill.host.v1.EraseTenantResponse
+	92,  // 147: waybill.host.v1.Host.GetRetention:output_type -> waybill.host.v1.GetRetentionResponse
+	122, // 148: waybill.host.v1.Host.GetSystem:output_type -> waybill.host.v1.GetSystemResponse
+	96,  // 149: waybill.host.v1.Host.GetRunOwner:output_type -> waybill.host.v1.GetRunOwnerResponse
+	98,  // 150: waybill.host.v1.Host.GetRunView:output_type -> waybill.host.v1.GetRunViewResponse
+	100, // 151: waybill.host.v1.Host.GetNodeInput:output_type -> waybill.host.v1.GetNodeInputResponse
+	102, // 152: waybill.host.v1.Host.ForkNode:output_type -> waybill.host.v1.ForkNodeResponse
+	104, // 153: waybill.host.v1.Host.ReadAnswer:output_type -> waybill.host.v1.ReadAnswerResponse
+	105, // [105:154] is the sub-list for method output_type
+	56,  // [56:105] is the sub-list for method input_type
 	56,  // [56:56] is the sub-list for extension type_name
 	56,  // [56:56] is the sub-list for extension extendee
 	0,   // [0:56] is the sub-list for field type_name

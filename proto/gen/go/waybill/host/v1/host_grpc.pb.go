@@ -33,6 +33,7 @@ const (
 	Host_ListWorkflows_FullMethodName          = "/waybill.host.v1.Host/ListWorkflows"
 	Host_ListWorkflowStatistics_FullMethodName = "/waybill.host.v1.Host/ListWorkflowStatistics"
 	Host_GetStatistics_FullMethodName          = "/waybill.host.v1.Host/GetStatistics"
+	Host_ListTenantStatistics_FullMethodName   = "/waybill.host.v1.Host/ListTenantStatistics"
 	Host_ListAnswers_FullMethodName            = "/waybill.host.v1.Host/ListAnswers"
 	Host_PutWorkflow_FullMethodName            = "/waybill.host.v1.Host/PutWorkflow"
 	Host_ValidateWorkflow_FullMethodName       = "/waybill.host.v1.Host/ValidateWorkflow"
@@ -109,6 +110,9 @@ type HostClient interface {
 	// GetStatistics counts runs, failures, durations, model calls and refused answers over time. Scope
 	// runs:read.
 	GetStatistics(ctx context.Context, in *GetStatisticsRequest, opts ...grpc.CallOption) (*GetStatisticsResponse, error)
+	// ListTenantStatistics counts runs, model calls, tokens and cost by tenant. Scope runs:read, and
+	// tenants:read for other tenants than the caller's.
+	ListTenantStatistics(ctx context.Context, in *ListTenantStatisticsRequest, opts ...grpc.CallOption) (*ListTenantStatisticsResponse, error)
 	// ListAnswers lists answers of models with their prompts, as a dataset. Scope runs:read.
 	ListAnswers(ctx context.Context, in *ListAnswersRequest, opts ...grpc.CallOption) (*ListAnswersResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
@@ -338,6 +342,16 @@ func (c *hostClient) GetStatistics(ctx context.Context, in *GetStatisticsRequest
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetStatisticsResponse)
 	err := c.cc.Invoke(ctx, Host_GetStatistics_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) ListTenantStatistics(ctx context.Context, in *ListTenantStatisticsRequest, opts ...grpc.CallOption) (*ListTenantStatisticsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListTenantStatisticsResponse)
+	err := c.cc.Invoke(ctx, Host_ListTenantStatistics_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -724,6 +738,9 @@ type HostServer interface {
 	// GetStatistics counts runs, failures, durations, model calls and refused answers over time. Scope
 	// runs:read.
 	GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error)
+	// ListTenantStatistics counts runs, model calls, tokens and cost by tenant. Scope runs:read, and
+	// tenants:read for other tenants than the caller's.
+	ListTenantStatistics(context.Context, *ListTenantStatisticsRequest) (*ListTenantStatisticsResponse, error)
 	// ListAnswers lists answers of models with their prompts, as a dataset. Scope runs:read.
 	ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error)
 	// PutWorkflow registers a definition. Scope workflows:write.
@@ -851,6 +868,9 @@ func (UnimplementedHostServer) ListWorkflowStatistics(context.Context, *ListWork
 }
 func (UnimplementedHostServer) GetStatistics(context.Context, *GetStatisticsRequest) (*GetStatisticsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatistics not implemented")
+}
+func (UnimplementedHostServer) ListTenantStatistics(context.Context, *ListTenantStatisticsRequest) (*ListTenantStatisticsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListTenantStatistics not implemented")
 }
 func (UnimplementedHostServer) ListAnswers(context.Context, *ListAnswersRequest) (*ListAnswersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListAnswers not implemented")
@@ -1216,6 +1236,24 @@ func _Host_GetStatistics_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).GetStatistics(ctx, req.(*GetStatisticsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_ListTenantStatistics_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListTenantStatisticsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).ListTenantStatistics(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_ListTenantStatistics_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).ListTenantStatistics(ctx, req.(*ListTenantStatisticsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1890,6 +1928,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetStatistics",
 			Handler:    _Host_GetStatistics_Handler,
+		},
+		{
+			MethodName: "ListTenantStatistics",
+			Handler:    _Host_ListTenantStatistics_Handler,
 		},
 		{
 			MethodName: "ListAnswers",

@@ -219,6 +219,194 @@ func (x *GetStatisticsResponse) GetProviderFailures() []*ProviderFailure {
 	return nil
 }
 
+// ListTenantStatisticsRequest selects a span of time, up to 366 days.
+type ListTenantStatisticsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// RFC 3339; unset: 24 hours before until.
+	Since *string `protobuf:"bytes,1,opt,name=since,proto3,oneof" json:"since,omitempty"`
+	// RFC 3339; unset: now.
+	Until         *string `protobuf:"bytes,2,opt,name=until,proto3,oneof" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTenantStatisticsRequest) Reset() {
+	*x = ListTenantStatisticsRequest{}
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTenantStatisticsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTenantStatisticsRequest) ProtoMessage() {}
+
+func (x *ListTenantStatisticsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTenantStatisticsRequest.ProtoReflect.Descriptor instead.
+func (*ListTenantStatisticsRequest) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ListTenantStatisticsRequest) GetSince() string {
+	if x != nil && x.Since != nil {
+		return *x.Since
+	}
+	return ""
+}
+
+func (x *ListTenantStatisticsRequest) GetUntil() string {
+	if x != nil && x.Until != nil {
+		return *x.Until
+	}
+	return ""
+}
+
+// ListTenantStatisticsResponse has the tenants whose runs were counted in the span: all of them for a
+// caller with the scope tenants:read, otherwise only the caller's.
+type ListTenantStatisticsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The span: RFC 3339, extended to whole steps of 300, 3600 or 86400 seconds.
+	Since string `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	Until string `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	// The most expensive first, at most 100; more_tenants is the number of the others.
+	Tenants       []*TenantTotals `protobuf:"bytes,3,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	MoreTenants   int32           `protobuf:"varint,4,opt,name=more_tenants,json=moreTenants,proto3" json:"more_tenants,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTenantStatisticsResponse) Reset() {
+	*x = ListTenantStatisticsResponse{}
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTenantStatisticsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTenantStatisticsResponse) ProtoMessage() {}
+
+func (x *ListTenantStatisticsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTenantStatisticsResponse.ProtoReflect.Descriptor instead.
+func (*ListTenantStatisticsResponse) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListTenantStatisticsResponse) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *ListTenantStatisticsResponse) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *ListTenantStatisticsResponse) GetTenants() []*TenantTotals {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+func (x *ListTenantStatisticsResponse) GetMoreTenants() int32 {
+	if x != nil {
+		return x.MoreTenants
+	}
+	return 0
+}
+
+// TenantTotals has the counts of a tenant.
+type TenantTotals struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tenant        string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	Runs          *RunTotals             `protobuf:"bytes,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	Usage         *UsageTotals           `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TenantTotals) Reset() {
+	*x = TenantTotals{}
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TenantTotals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TenantTotals) ProtoMessage() {}
+
+func (x *TenantTotals) ProtoReflect() protoreflect.Message {
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TenantTotals.ProtoReflect.Descriptor instead.
+func (*TenantTotals) Descriptor() ([]byte, []int) {
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TenantTotals) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *TenantTotals) GetRuns() *RunTotals {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *TenantTotals) GetUsage() *UsageTotals {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 // StatisticsPoint has the counts of one step.
 type StatisticsPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -233,7 +421,7 @@ type StatisticsPoint struct {
 
 func (x *StatisticsPoint) Reset() {
 	*x = StatisticsPoint{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[2]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -245,7 +433,7 @@ func (x *StatisticsPoint) String() string {
 func (*StatisticsPoint) ProtoMessage() {}
 
 func (x *StatisticsPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[2]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -258,7 +446,7 @@ func (x *StatisticsPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatisticsPoint.ProtoReflect.Descriptor instead.
 func (*StatisticsPoint) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{2}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StatisticsPoint) GetAt() string {
@@ -310,7 +498,7 @@ type RunTotals struct {
 
 func (x *RunTotals) Reset() {
 	*x = RunTotals{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[3]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -322,7 +510,7 @@ func (x *RunTotals) String() string {
 func (*RunTotals) ProtoMessage() {}
 
 func (x *RunTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[3]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -335,7 +523,7 @@ func (x *RunTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunTotals.ProtoReflect.Descriptor instead.
 func (*RunTotals) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{3}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunTotals) GetCreated() int64 {
@@ -412,7 +600,7 @@ type FailureCount struct {
 
 func (x *FailureCount) Reset() {
 	*x = FailureCount{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[4]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +612,7 @@ func (x *FailureCount) String() string {
 func (*FailureCount) ProtoMessage() {}
 
 func (x *FailureCount) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[4]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +625,7 @@ func (x *FailureCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailureCount.ProtoReflect.Descriptor instead.
 func (*FailureCount) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{4}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *FailureCount) GetCode() string {
@@ -488,7 +676,7 @@ type UsageTotals struct {
 
 func (x *UsageTotals) Reset() {
 	*x = UsageTotals{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[5]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +688,7 @@ func (x *UsageTotals) String() string {
 func (*UsageTotals) ProtoMessage() {}
 
 func (x *UsageTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[5]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +701,7 @@ func (x *UsageTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageTotals.ProtoReflect.Descriptor instead.
 func (*UsageTotals) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{5}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *UsageTotals) GetCalls() int64 {
@@ -647,7 +835,7 @@ type WorkflowTotals struct {
 
 func (x *WorkflowTotals) Reset() {
 	*x = WorkflowTotals{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[6]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -659,7 +847,7 @@ func (x *WorkflowTotals) String() string {
 func (*WorkflowTotals) ProtoMessage() {}
 
 func (x *WorkflowTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[6]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -672,7 +860,7 @@ func (x *WorkflowTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTotals.ProtoReflect.Descriptor instead.
 func (*WorkflowTotals) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{6}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WorkflowTotals) GetWorkflowId() string {
@@ -708,7 +896,7 @@ type ModelTotals struct {
 
 func (x *ModelTotals) Reset() {
 	*x = ModelTotals{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[7]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +908,7 @@ func (x *ModelTotals) String() string {
 func (*ModelTotals) ProtoMessage() {}
 
 func (x *ModelTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[7]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +921,7 @@ func (x *ModelTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelTotals.ProtoReflect.Descriptor instead.
 func (*ModelTotals) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{7}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModelTotals) GetProvider() string {
@@ -776,7 +964,7 @@ type AnswerRefusal struct {
 
 func (x *AnswerRefusal) Reset() {
 	*x = AnswerRefusal{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[8]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +976,7 @@ func (x *AnswerRefusal) String() string {
 func (*AnswerRefusal) ProtoMessage() {}
 
 func (x *AnswerRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[8]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +989,7 @@ func (x *AnswerRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerRefusal.ProtoReflect.Descriptor instead.
 func (*AnswerRefusal) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{8}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AnswerRefusal) GetProvider() string {
@@ -865,7 +1053,7 @@ type ProviderFailure struct {
 
 func (x *ProviderFailure) Reset() {
 	*x = ProviderFailure{}
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[9]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -877,7 +1065,7 @@ func (x *ProviderFailure) String() string {
 func (*ProviderFailure) ProtoMessage() {}
 
 func (x *ProviderFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_waybill_host_v1_statistics_proto_msgTypes[9]
+	mi := &file_waybill_host_v1_statistics_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -890,7 +1078,7 @@ func (x *ProviderFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProviderFailure.ProtoReflect.Descriptor instead.
 func (*ProviderFailure) Descriptor() ([]byte, []int) {
-	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{9}
+	return file_waybill_host_v1_statistics_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProviderFailure) GetProvider() string {
@@ -939,7 +1127,21 @@ const file_waybill_host_v1_statistics_proto_rawDesc = "" +
 	"\x06models\x18\t \x03(\v2\x1c.waybill.host.v1.ModelTotalsR\x06models\x12:\n" +
 	"\brefusals\x18\n" +
 	" \x03(\v2\x1e.waybill.host.v1.AnswerRefusalR\brefusals\x12M\n" +
-	"\x11provider_failures\x18\v \x03(\v2 .waybill.host.v1.ProviderFailureR\x10providerFailures\"\xc1\x01\n" +
+	"\x11provider_failures\x18\v \x03(\v2 .waybill.host.v1.ProviderFailureR\x10providerFailures\"g\n" +
+	"\x1bListTenantStatisticsRequest\x12\x19\n" +
+	"\x05since\x18\x01 \x01(\tH\x00R\x05since\x88\x01\x01\x12\x19\n" +
+	"\x05until\x18\x02 \x01(\tH\x01R\x05until\x88\x01\x01B\b\n" +
+	"\x06_sinceB\b\n" +
+	"\x06_until\"\xa6\x01\n" +
+	"\x1cListTenantStatisticsResponse\x12\x14\n" +
+	"\x05since\x18\x01 \x01(\tR\x05since\x12\x14\n" +
+	"\x05until\x18\x02 \x01(\tR\x05until\x127\n" +
+	"\atenants\x18\x03 \x03(\v2\x1d.waybill.host.v1.TenantTotalsR\atenants\x12!\n" +
+	"\fmore_tenants\x18\x04 \x01(\x05R\vmoreTenants\"\x8a\x01\n" +
+	"\fTenantTotals\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12.\n" +
+	"\x04runs\x18\x02 \x01(\v2\x1a.waybill.host.v1.RunTotalsR\x04runs\x122\n" +
+	"\x05usage\x18\x03 \x01(\v2\x1c.waybill.host.v1.UsageTotalsR\x05usage\"\xc1\x01\n" +
 	"\x0fStatisticsPoint\x12\x0e\n" +
 	"\x02at\x18\x01 \x01(\tR\x02at\x12.\n" +
 	"\x04runs\x18\x02 \x01(\v2\x1a.waybill.host.v1.RunTotalsR\x04runs\x122\n" +
@@ -1021,39 +1223,45 @@ func file_waybill_host_v1_statistics_proto_rawDescGZIP() []byte {
 	return file_waybill_host_v1_statistics_proto_rawDescData
 }
 
-var file_waybill_host_v1_statistics_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_waybill_host_v1_statistics_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_waybill_host_v1_statistics_proto_goTypes = []any{
-	(*GetStatisticsRequest)(nil),  // 0: waybill.host.v1.GetStatisticsRequest
-	(*GetStatisticsResponse)(nil), // 1: waybill.host.v1.GetStatisticsResponse
-	(*StatisticsPoint)(nil),       // 2: waybill.host.v1.StatisticsPoint
-	(*RunTotals)(nil),             // 3: waybill.host.v1.RunTotals
-	(*FailureCount)(nil),          // 4: waybill.host.v1.FailureCount
-	(*UsageTotals)(nil),           // 5: waybill.host.v1.UsageTotals
-	(*WorkflowTotals)(nil),        // 6: waybill.host.v1.WorkflowTotals
-	(*ModelTotals)(nil),           // 7: waybill.host.v1.ModelTotals
-	(*AnswerRefusal)(nil),         // 8: waybill.host.v1.AnswerRefusal
-	(*ProviderFailure)(nil),       // 9: waybill.host.v1.ProviderFailure
+	(*GetStatisticsRequest)(nil),         // 0: waybill.host.v1.GetStatisticsRequest
+	(*GetStatisticsResponse)(nil),        // 1: waybill.host.v1.GetStatisticsResponse
+	(*ListTenantStatisticsRequest)(nil),  // 2: waybill.host.v1.ListTenantStatisticsRequest
+	(*ListTenantStatisticsResponse)(nil), // 3: waybill.host.v1.ListTenantStatisticsResponse
+	(*TenantTotals)(nil),                 // 4: waybill.host.v1.TenantTotals
+	(*StatisticsPoint)(nil),              // 5: waybill.host.v1.StatisticsPoint
+	(*RunTotals)(nil),                    // 6: waybill.host.v1.RunTotals
+	(*FailureCount)(nil),                 // 7: waybill.host.v1.FailureCount
+	(*UsageTotals)(nil),                  // 8: waybill.host.v1.UsageTotals
+	(*WorkflowTotals)(nil),               // 9: waybill.host.v1.WorkflowTotals
+	(*ModelTotals)(nil),                  // 10: waybill.host.v1.ModelTotals
+	(*AnswerRefusal)(nil),                // 11: waybill.host.v1.AnswerRefusal
+	(*ProviderFailure)(nil),              // 12: waybill.host.v1.ProviderFailure
 }
 var file_waybill_host_v1_statistics_proto_depIdxs = []int32{
-	3,  // 0: waybill.host.v1.GetStatisticsResponse.runs:type_name -> waybill.host.v1.RunTotals
-	5,  // 1: waybill.host.v1.GetStatisticsResponse.usage:type_name -> waybill.host.v1.UsageTotals
-	2,  // 2: waybill.host.v1.GetStatisticsResponse.points:type_name -> waybill.host.v1.StatisticsPoint
-	6,  // 3: waybill.host.v1.GetStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowTotals
-	7,  // 4: waybill.host.v1.GetStatisticsResponse.models:type_name -> waybill.host.v1.ModelTotals
-	8,  // 5: waybill.host.v1.GetStatisticsResponse.refusals:type_name -> waybill.host.v1.AnswerRefusal
-	9,  // 6: waybill.host.v1.GetStatisticsResponse.provider_failures:type_name -> waybill.host.v1.ProviderFailure
-	3,  // 7: waybill.host.v1.StatisticsPoint.runs:type_name -> waybill.host.v1.RunTotals
-	5,  // 8: waybill.host.v1.StatisticsPoint.usage:type_name -> waybill.host.v1.UsageTotals
-	8,  // 9: waybill.host.v1.StatisticsPoint.refusals:type_name -> waybill.host.v1.AnswerRefusal
-	4,  // 10: waybill.host.v1.RunTotals.failures:type_name -> waybill.host.v1.FailureCount
-	3,  // 11: waybill.host.v1.WorkflowTotals.runs:type_name -> waybill.host.v1.RunTotals
-	5,  // 12: waybill.host.v1.WorkflowTotals.usage:type_name -> waybill.host.v1.UsageTotals
-	5,  // 13: waybill.host.v1.ModelTotals.usage:type_name -> waybill.host.v1.UsageTotals
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	6,  // 0: waybill.host.v1.GetStatisticsResponse.runs:type_name -> waybill.host.v1.RunTotals
+	8,  // 1: waybill.host.v1.GetStatisticsResponse.usage:type_name -> waybill.host.v1.UsageTotals
+	5,  // 2: waybill.host.v1.GetStatisticsResponse.points:type_name -> waybill.host.v1.StatisticsPoint
+	9,  // 3: waybill.host.v1.GetStatisticsResponse.workflows:type_name -> waybill.host.v1.WorkflowTotals
+	10, // 4: waybill.host.v1.GetStatisticsResponse.models:type_name -> waybill.host.v1.ModelTotals
+	11, // 5: waybill.host.v1.GetStatisticsResponse.refusals:type_name -> waybill.host.v1.AnswerRefusal
+	12, // 6: waybill.host.v1.GetStatisticsResponse.provider_failures:type_name -> waybill.host.v1.ProviderFailure
+	4,  // 7: waybill.host.v1.ListTenantStatisticsResponse.tenants:type_name -> waybill.host.v1.TenantTotals
+	6,  // 8: waybill.host.v1.TenantTotals.runs:type_name -> waybill.host.v1.RunTotals
+	8,  // 9: waybill.host.v1.TenantTotals.usage:type_name -> waybill.host.v1.UsageTotals
+	6,  // 10: waybill.host.v1.StatisticsPoint.runs:type_name -> waybill.host.v1.RunTotals
+	8,  // 11: waybill.host.v1.StatisticsPoint.usage:type_name -> waybill.host.v1.UsageTotals
+	11, // 12: waybill.host.v1.StatisticsPoint.refusals:type_name -> waybill.host.v1.AnswerRefusal
+	7,  // 13: waybill.host.v1.RunTotals.failures:type_name -> waybill.host.v1.FailureCount
+	6,  // 14: waybill.host.v1.WorkflowTotals.runs:type_name -> waybill.host.v1.RunTotals
+	8,  // 15: waybill.host.v1.WorkflowTotals.usage:type_name -> waybill.host.v1.UsageTotals
+	8,  // 16: waybill.host.v1.ModelTotals.usage:type_name -> waybill.host.v1.UsageTotals
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_waybill_host_v1_statistics_proto_init() }
@@ -1062,16 +1270,17 @@ func file_waybill_host_v1_statistics_proto_init() {
 		return
 	}
 	file_waybill_host_v1_statistics_proto_msgTypes[0].OneofWrappers = []any{}
-	file_waybill_host_v1_statistics_proto_msgTypes[3].OneofWrappers = []any{}
-	file_waybill_host_v1_statistics_proto_msgTypes[5].OneofWrappers = []any{}
+	file_waybill_host_v1_statistics_proto_msgTypes[2].OneofWrappers = []any{}
+	file_waybill_host_v1_statistics_proto_msgTypes[6].OneofWrappers = []any{}
 	file_waybill_host_v1_statistics_proto_msgTypes[8].OneofWrappers = []any{}
+	file_waybill_host_v1_statistics_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_waybill_host_v1_statistics_proto_rawDesc), len(file_waybill_host_v1_statistics_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

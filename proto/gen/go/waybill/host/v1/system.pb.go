@@ -324,7 +324,8 @@ func (x *SystemQueue) GetLimited() int64 {
 // SystemLog is the run log in NATS JetStream.
 type SystemLog struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Bytes int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Unset: unknown.
+	Bytes *int64 `protobuf:"varint,1,opt,name=bytes,proto3,oneof" json:"bytes,omitempty"`
 	// The time of the newest record; unset: there is none.
 	NewestAt *string `protobuf:"bytes,2,opt,name=newest_at,json=newestAt,proto3,oneof" json:"newest_at,omitempty"`
 	// The position of the last record.
@@ -364,8 +365,8 @@ func (*SystemLog) Descriptor() ([]byte, []int) {
 }
 
 func (x *SystemLog) GetBytes() int64 {
-	if x != nil {
-		return x.Bytes
+	if x != nil && x.Bytes != nil {
+		return *x.Bytes
 	}
 	return 0
 }
@@ -723,11 +724,12 @@ const file_waybill_host_v1_system_proto_rawDesc = "" +
 	"\vSystemQueue\x12\x18\n" +
 	"\awaiting\x18\x01 \x01(\x03R\awaiting\x12\x14\n" +
 	"\x05taken\x18\x02 \x01(\x03R\x05taken\x12\x18\n" +
-	"\alimited\x18\x03 \x01(\x03R\alimited\"c\n" +
-	"\tSystemLog\x12\x14\n" +
-	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12 \n" +
-	"\tnewest_at\x18\x02 \x01(\tH\x00R\bnewestAt\x88\x01\x01\x12\x10\n" +
-	"\x03end\x18\x03 \x01(\x03R\x03endB\f\n" +
+	"\alimited\x18\x03 \x01(\x03R\alimited\"r\n" +
+	"\tSystemLog\x12\x19\n" +
+	"\x05bytes\x18\x01 \x01(\x03H\x00R\x05bytes\x88\x01\x01\x12 \n" +
+	"\tnewest_at\x18\x02 \x01(\tH\x01R\bnewestAt\x88\x01\x01\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\x03R\x03endB\b\n" +
+	"\x06_bytesB\f\n" +
 	"\n" +
 	"_newest_at\"\xa6\x01\n" +
 	"\x0fSystemReadModel\x12\x18\n" +

@@ -1,0 +1,8 @@
+-- Words of runs' contents, by which lists find them; empty unless the host indexes payloads.
+CREATE TABLE texts (
+  tenant text COLLATE "C" NOT NULL,
+  run_id text COLLATE "C" NOT NULL,
+  words  tsvector NOT NULL,
+  PRIMARY KEY (tenant, run_id)
+);
+CREATE INDEX ON texts USING gin (words);
