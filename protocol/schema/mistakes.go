@@ -28,6 +28,9 @@ const (
 // costs most.
 const maxCompared = 128
 
+// maxSearched limits the names for which the closest one is searched among others.
+const maxSearched = 32
+
 // Mistakes lists the keywords of UnknownKeywords, and keywords that contradict each other or have no
 // effect. Compile accepts such schemas. Findings are sorted by path; Warning marks those that may be
 // intended.
@@ -59,6 +62,8 @@ func Mistakes(doc []byte) []Finding {
 type mistakes struct {
 	found []Finding
 	left  int // parts that may still be compiled
+	// searched counts the names that were compared with others.
+	searched int
 }
 
 func (m *mistakes) add(path, rule string, warning bool, format string, args ...any) {
@@ -109,18 +114,20 @@ func (m *mistakes) required(p *position) {
 	_, patterns := p.object["patternProperties"]
 	closed := p.object["additionalProperties"] == false && !patterns
 	required := textsOf(p.object["required"])
+	var other []string // a name that is listed, too, is no misspelling of another one
+	for _, known := range sortedKeys(properties) {
+		if !required[known] {
+			other = append(other, known)
+		}
+	}
 	for i, v := range names {
 		name, _ := v.(string)
-		if member, named := properties[name]; named && member != false || !named && !closed && len(properties) == 0 {
+		if member, named := properties[name]; named && member != false || !named && !closed && len(other) == 0 {
 			continue
 		}
-		var other []string // a name that is listed, too, is no misspelling of this one
-		for known := range maps.Keys(properties) {
-			if !required[known] {
-				other = append(other, known)
-			}
+		if m.searched++; m.searched > maxSearched {
+			break
 		}
-		slices.Sort(other)
 		meant := ""
 		if near := Near(name, other); near != "" {
 			meant = "; did you mean " + near + "?"

@@ -147,10 +147,14 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	if err != nil { // before linting, which needs a valid schema
 		return nil, err
 	}
-	if err := r.checkKeywords(name, doc); err != nil {
+	var mistakes []schema.Finding
+	if r.lint != LintOff {
+		mistakes = schema.Mistakes(doc)
+	}
+	if err := checkMistakes(name, mistakes); err != nil {
 		return nil, err
 	}
-	if warnings, err = r.lintSchema(name, doc); err != nil {
+	if warnings, err = r.lintSchema(name, doc, mistakes); err != nil {
 		return nil, err
 	}
 	warnings = append(warnings, r.reviewSchema(name, doc)...)
@@ -158,14 +162,11 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	return warnings, nil
 }
 
-// checkKeywords rejects keywords that are misspelled or contradict each other: the payload would not be
+// checkMistakes rejects keywords that are misspelled or contradict each other: the payload would not be
 // checked for what its author wants.
-func (r *Registry) checkKeywords(name string, doc []byte) error {
-	if r.lint == LintOff {
-		return nil
-	}
+func checkMistakes(name string, found []schema.Finding) error {
 	var out []string
-	for _, f := range schema.Mistakes(doc) {
+	for _, f := range found {
 		if !f.Warning {
 			out = append(out, fmt.Sprintf("at %q: %s", f.Path, f.Message))
 		}
@@ -179,7 +180,7 @@ func (r *Registry) checkKeywords(name string, doc []byte) error {
 // lintSchema lints the schema at the configured level. Variant payloads that providers
 // cannot enforce (oneOf, a union without a discriminator) are found at every level
 // except off (OpenWOP envelope contract §4.2).
-func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
+func (r *Registry) lintSchema(name string, doc []byte, mistakes []schema.Finding) ([]string, error) {
 	level := schema.LevelAlways
 	switch r.lint {
 	case LintOff:
@@ -189,7 +190,7 @@ func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
 	case LintWarn:
 	}
 	var out []string
-	for _, f := range append(schema.Lint(doc, level), schema.Mistakes(doc)...) {
+	for _, f := range append(schema.Lint(doc, level), mistakes...) {
 		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, vendorList(f.Vendors), f.Message))
 	}
 	if r.lint == LintStrict && len(out) > 0 {
