@@ -3,6 +3,9 @@ package schema
 import (
 	_ "embed"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -37,20 +40,56 @@ var keywordSchema = sync.OnceValue(func() *Schema {
 const RuleUnknownKeyword = "unknown-keyword"
 
 // UnknownKeywords lists the keywords of a schema that neither JSON Schema nor OpenAPI has. Those that
-// begin with x- are left out.
+// begin with x- are left out. Warning marks those that are not close to a keyword.
 func UnknownKeywords(doc []byte) []Finding {
 	var out []Finding
+	if isExample(doc) {
+		return []Finding{{Rule: RuleUnknownKeyword, Message: "no member is a keyword of JSON Schema, so it checks nothing; " +
+			`describe the value, as in {"type": "object", "properties": {"NAME": {"type": "string"}}}`}}
+	}
 	for _, v := range keywordSchema().Validate(doc) {
 		if !v.UnknownMember() {
 			continue // reported when the schema is compiled
 		}
 		f := Finding{Path: v.InstancePath, Rule: RuleUnknownKeyword, Message: "JSON Schema has no such keyword, and ignores it"}
-		if f.Meant = Near(lastToken(v.InstancePath), keywordSchema().members(v)); f.Meant != "" {
-			f.Message += "; did you mean " + f.Meant + "?"
+		if near := Near(lastToken(v.InstancePath), keywordSchema().members(v)); near != "" {
+			f.Message += "; did you mean " + near + "?"
 		} else {
 			f.Message += "; names of your own begin with x-"
+			f.Warning = true
 		}
 		out = append(out, f)
 	}
 	return out
 }
+
+// isExample reports whether a document is an object none of whose members is a keyword: most likely an
+// example of the value instead of its schema.
+func isExample(doc []byte) bool {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(doc, &object) != nil || len(object) == 0 {
+		return false
+	}
+	known := keywords()
+	for name := range object {
+		if strings.HasPrefix(name, "x-") || slices.Contains(known, name) || Near(name, known) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// keywords are those of the closed schema.
+var keywords = sync.OnceValue(func() []string {
+	var doc struct {
+		Defs struct {
+			Schema struct {
+				Properties map[string]json.RawMessage `json:"properties"`
+			} `json:"schema"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(authorJSON, &doc); err != nil {
+		panic("schema: the embedded schema of keywords: " + err.Error())
+	}
+	return slices.Sorted(maps.Keys(doc.Defs.Schema.Properties))
+})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/suggest"
 )
 
@@ -22,17 +23,38 @@ func (v Violation) UnknownMember() bool {
 }
 
 // Explain returns the message of a violation for the author of the document. For an unknown member it
-// adds the closest member and all that are allowed. doc is the document. Unlike Message it may repeat a name of the schema
-// because the document has a similar one.
+// adds the closest member and all that are allowed, for an enum the closest value, and for a value of the
+// wrong form what the schema says of it. doc is the document. Unlike Message it may repeat a name of the
+// schema because the document has a similar one.
 func (s *Schema) Explain(v Violation, doc []byte) string {
-	if !v.UnknownMember() {
-		return v.Message
+	switch {
+	case v.UnknownMember():
+		known := s.members(v)
+		if len(known) == 0 {
+			return "unknown member; there are none here"
+		}
+		return UnknownMember(lastToken(v.InstancePath), known, parent(doc, v.InstancePath))
+	case v.Keyword == "enum":
+		value, isText := strictjson.String(lookup(doc, v.InstancePath))
+		var allowed []string
+		_ = json.Unmarshal(lookup(s.Document(), v.SchemaPath), &allowed) // values that are no texts have no close one
+		if near := Near(value, allowed); isText && near != "" {
+			return v.Message + "; did you mean " + near + "?"
+		}
+	case v.Keyword == "type" || v.Keyword == "pattern":
+		if text := s.describe(v); text != "" {
+			return v.Message + " (" + text + ")"
+		}
 	}
-	known := s.members(v)
-	if len(known) == 0 {
-		return "unknown member; there are none here"
-	}
-	return UnknownMember(lastToken(v.InstancePath), known, parent(doc, v.InstancePath))
+	return v.Message
+}
+
+// describe returns the first sentence of the description next to a violated keyword.
+func (s *Schema) describe(v Violation) string {
+	at := v.SchemaPath[:max(strings.LastIndexByte(v.SchemaPath, '/'), 0)]
+	text, _ := strictjson.String(lookup(s.Document(), at+"/description"))
+	text, _, _ = strings.Cut(text, ". ")
+	return strings.TrimSuffix(text, ".")
 }
 
 // parent returns the object with the member at a pointer.
@@ -70,9 +92,12 @@ func Meant(name string, known []string, object map[string]json.RawMessage) strin
 	}
 }
 
-// Near returns the known name that an unknown one is probably meant to be; empty if none is close.
-// Short names are close to anything.
+// Near returns the known name that an unknown one is probably meant to be: a synonym, or the closest;
+// empty if there is none. Short names are close to anything.
 func Near(name string, known []string) string {
+	if synonym := suggest.Synonym(name, known); synonym != "" {
+		return synonym
+	}
 	if len(name) < 3 || len(name) > 64 {
 		return ""
 	}

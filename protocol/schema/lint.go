@@ -52,8 +52,8 @@ type Finding struct {
 	// Vendors lists the vendors that reject or ignore the feature; empty for a rule of the
 	// protocol.
 	Vendors []string
-	// Meant is the keyword that an unknown one is probably meant to be; empty if none is close.
-	Meant string
+	// Warning marks a finding that may be intended.
+	Warning bool
 }
 
 // forbidden maps the keywords forbidden at all levels to the vendors that reject or ignore them.

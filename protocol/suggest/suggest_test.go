@@ -23,6 +23,38 @@ func TestNames_ReturnsTheClosestFirst(t *testing.T) {
 	}
 }
 
+func TestParts_FindsNamesByTheirWords(t *testing.T) {
+	t.Parallel()
+	known := []string{"envelope_contract_violation", "envelope_refusal", "node.started", "run_not_found"}
+	for unknown, want := range map[string][]string{
+		"envelop_contract": {"envelope_contract_violation"},
+		"contract":         {"envelope_contract_violation"},
+		"nod.started":      {"node.started"},
+		"not-foud":         {"run_not_found"},
+		"envelope":         {"envelope_contract_violation", "envelope_refusal"},
+		"xyzzy_contracts_": {},
+		"":                 {},
+	} {
+		require.ElementsMatch(t, want, suggest.Parts(unknown, known, 2), unknown)
+	}
+}
+
+func TestSynonym_IsTheFirstKnownName(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		word  string
+		known []string
+		want  string
+	}{
+		{"integer", []string{"string", "number"}, "number"},
+		{"text", []string{"prompt", "system"}, "prompt"},
+		{"text", []string{"number"}, ""},
+		{"unheard", []string{"number"}, ""},
+	} {
+		require.Equal(t, tc.want, suggest.Synonym(tc.word, tc.known), tc.word)
+	}
+}
+
 func TestDistance_CountsChanges(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

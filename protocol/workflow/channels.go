@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/protocol/channel"
 	"waybill.dev/waybill/protocol/schema"
@@ -15,6 +16,17 @@ import (
 // TypeChannelWrite is the node type that writes to a channel. It also declares the channel if the
 // workflow does not.
 const TypeChannelWrite = "core.channelWrite"
+
+// reducers are the names of the protocol.
+var reducers = []string{channel.Replace, channel.Append, channel.Merge, channel.Counter, channel.Votes, channel.Feedback, channel.Message}
+
+// meant returns a suggestion for an unknown name, as the middle of a message.
+func meant(name string, known []string) string {
+	if near := schema.Near(name, known); near != "" {
+		return "; did you mean " + near + "? "
+	}
+	return "; "
+}
 
 // maxTTL is a year, in milliseconds.
 const maxTTL = 31_536_000_000
@@ -116,7 +128,8 @@ func checkChannelWrite(d *Definition, n *Node, at string, found *problems) {
 	switch c := d.channels[name]; {
 	case c == nil && d.Channels[name].Reducer != "": // declared, and wrong
 	case c == nil && reducer == "":
-		found.add(at+"/reducer", RuleChannel, "the workflow declares no channel of this name; declare it under channels, or set the reducer here, such as append")
+		found.add(at+"/channelName", RuleChannel, "the workflow declares no channel of this name"+meant(name, slices.Sorted(maps.Keys(d.Channels)))+
+			"declare it under channels, or set reducer here, such as append")
 	case c == nil:
 		c, _ = channel.Declare(name, wire.Channel{Reducer: reducer, TTLMillis: ttl}, nil, channel.Access{})
 		c.Implicit = true
@@ -131,7 +144,7 @@ func checkChannelWrite(d *Definition, n *Node, at string, found *problems) {
 func channelOptions(config object, at string, found *problems) (reducer string, ttl int64, ok bool) {
 	reducer, ok = config.text("reducer"), true
 	if config["reducer"] != nil && !channel.ValidReducer(reducer) {
-		found.add(at+"/reducer", RuleChannel, "want replace, append, merge, counter, votes, feedback, message, or vendor.<org>.<name>")
+		found.add(at+"/reducer", RuleChannel, "no reducer has this name"+meant(reducer, reducers)+"want "+strings.Join(reducers, ", ")+", or vendor.<org>.<name>")
 		ok = false
 	}
 	if config["ttlMs"] != nil {

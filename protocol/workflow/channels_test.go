@@ -38,7 +38,7 @@ func TestParse_RejectsUnusableChannels(t *testing.T) {
 		"a schema that is none":      {`{"c":{"reducer":"append","schema":{"type":"text"}}}`, nil, "/channels/c/schema/type", "schema", ""},
 		"an unknown reducer":         {`{"c":{"reducer":"sum"}}`, nil, "/channels/c/reducer", "pattern", ""},
 		"no name":                    {`{}`, []string{`{"reducer":"append"}`}, "/nodes/1/config/channelName", "channel", "want the name"},
-		"no reducer":                 {`{}`, []string{`{"channelName":"c"}`}, "/nodes/1/config/reducer", "channel", "declare it under channels"},
+		"no reducer":                 {`{}`, []string{`{"channelName":"c"}`}, "/nodes/1/config/channelName", "channel", "declare it under channels"},
 		"a reducer that is none":     {`{}`, []string{`{"channelName":"c","reducer":"sum"}`}, "/nodes/1/config/reducer", "channel", "want replace, append"},
 		"a ttl of no time":           {`{}`, []string{`{"channelName":"c","reducer":"append","ttlMs":0}`}, "/nodes/1/config/ttlMs", "channel", "a year"},
 		"another reducer":            {`{"c":{"reducer":"append"}}`, []string{`{"channelName":"c","reducer":"votes"}`}, "/nodes/1/config/reducer", "channel", "declared with reducer append"},

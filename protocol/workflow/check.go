@@ -99,14 +99,16 @@ func checkVariables(d *Definition, found *problems) {
 
 // checkReferences finds edges and connections to unknown nodes.
 func checkReferences(d *Definition, found *problems) {
-	known := map[string]bool{}
+	ids, known := make([]string, len(d.Nodes)), map[string]bool{}
 	for i := range d.Nodes {
-		known[d.Nodes[i].ID] = true
+		ids[i] = d.Nodes[i].ID
+		known[ids[i]] = true
 	}
 	must := func(id, path string) {
-		if id != "" && !known[id] {
-			found.add(path, RuleReference, "no node has this id; use one of nodes[].id")
+		if id == "" || known[id] {
+			return
 		}
+		found.add(path, RuleReference, "no node has this id"+meant(id, ids)+"use one of nodes[].id")
 	}
 	for i, e := range d.Edges {
 		must(e.SourceNodeID, pointer("edges", i, "sourceNodeId"))

@@ -15,7 +15,7 @@ import (
 // The members of the open objects that this host knows. Other members are allowed there, because
 // other hosts may know more (OpenWOP host contract §5.1). One that is almost a known one is a mistake.
 var (
-	settingsMembers     = []string{"timeout", "maxRetries", "logLevel", "maxLoopbackIterations", "priority", "concurrency", "rate"}
+	settingsMembers     = []string{"timeout", "maxRetries", "logLevel", "maxLoopbackIterations", "priority", "concurrency", "rate", "retention"}
 	nodeSettingsMembers = []string{"maxRetries", "timeoutMs", "retry", "questions", "onUnknownOutcome"}
 	complianceMembers   = []string{"complianceClass", "complianceConfig"}
 )

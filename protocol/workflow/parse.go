@@ -53,6 +53,9 @@ func parse(doc []byte, stored bool) (*Definition, []Problem) {
 		path, reason := "", err.Error()
 		if e, ok := errors.AsType[*strictjson.Error](err); ok {
 			path, reason = e.Path, e.Reason
+			if hint := strictjson.Hint(doc, e.Offset); hint != "" {
+				reason += "; " + hint
+			}
 		}
 		found.add(path, RuleJSON, reason)
 		return nil, found

@@ -110,12 +110,20 @@ func checkKey(d *Definition, key string) string {
 	path, ok := strings.CutPrefix(key, keyPrefix)
 	parts := strings.Split(path, ".")
 	if !ok || len(parts) > maxKeyParts || slices.Contains(parts, "") {
-		return `want "inputs.NAME", with up to 7 more members behind it, as inputs.order.customerId`
+		why := `want "inputs.NAME", with up to 7 more members behind it, as inputs.order.customerId`
+		if slices.ContainsFunc(d.Variables, func(v Variable) bool { return v.Name == key }) {
+			why += "; write inputs." + key
+		}
+		return why
 	}
 	at := slices.IndexFunc(d.Variables, func(v Variable) bool { return v.Name == parts[0] })
 	switch {
 	case at < 0:
-		return "no variable has the name " + parts[0] + "; declare it under variables"
+		var names []string
+		for _, v := range d.Variables {
+			names = append(names, v.Name)
+		}
+		return "no variable has the name " + parts[0] + meant(parts[0], names) + "declare it under variables"
 	case d.Variables[at].Sensitive:
 		return "the variable is sensitive; a key must not be"
 	}

@@ -140,7 +140,7 @@ func list(p *render.Printer) error {
 
 func unknown(name string) error {
 	hint := "; waybill explain lists all names"
-	if all := suggest.Names(name, names(), 3); len(all) > 0 {
+	if all := suggest.Parts(name, names(), 3); len(all) > 0 {
 		hint = "; did you mean " + strings.Join(all, " or ") + "?"
 	}
 	return exit.With(exit.NotFound, fmt.Errorf("%q is not an error code or event type%s", name, hint))

@@ -38,31 +38,48 @@ func kindNames(dir string, loaded []*pack.Pack) ([]string, error) {
 // ruleKind is the rule of files in a folder of kinds that are no kinds.
 const ruleKind = "not-a-kind"
 
-// kindFindings returns why a host would reject files of a folder of kinds; none without a folder.
+// kindFindings returns why a host would reject files of a folder of kinds, and warnings about the others;
+// none without a folder.
 func kindFindings(dir string) ([]finding, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	wrong, err := packs.CheckKinds(dir)
+	all, err := packs.CheckKinds(dir)
 	if err != nil {
 		return nil, err
 	}
 	var out []finding
-	for _, w := range wrong {
-		for _, f := range wrongSchema(w.Kind, w.Doc, w.Err) {
-			f.File = w.File
-			out = append(out, f.in(w.Doc))
+	for _, k := range all {
+		found := doubtful(k.Doc)
+		if k.Err != nil {
+			found = wrongSchema(k.Kind, k.Doc, k.Err)
+		}
+		for _, f := range found {
+			f.File = k.File
+			out = append(out, f.in(k.Doc))
 		}
 	}
 	return out, nil
 }
 
+// doubtful returns what is probably a mistake in a schema that a host accepts.
+func doubtful(doc []byte) []finding {
+	var out []finding
+	for _, f := range schema.Mistakes(doc) {
+		out = append(out, finding{Path: f.Path, Rule: f.Rule, Warning: true, Message: f.Message})
+	}
+	return out
+}
+
 // wrongSchema returns the places of what is wrong with a kind; why is the host's reason.
 func wrongSchema(kind string, doc []byte, why error) []finding {
 	var out []finding
-	for _, f := range (lint{level: schema.LevelAlways}).schema(kind, doc) {
-		if f.Rule == schema.RuleNotSchema || f.Rule == schema.RuleUnknownKeyword && !f.Warning {
-			out = append(out, f)
+	if wrong := notASchema(kind, doc); wrong != nil {
+		return []finding{*wrong}
+	}
+	for _, f := range schema.Mistakes(doc) {
+		if !f.Warning {
+			out = append(out, finding{Path: f.Path, Rule: f.Rule, Message: f.Message})
 		}
 	}
 	if len(out) == 0 {

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,11 +43,11 @@ func (l lint) schema(name string, doc []byte) []finding {
 	if len(out) > 0 && out[0].Rule == schema.RuleNotSchema {
 		return out
 	}
-	if _, err := schema.Compile(name, doc); err != nil {
-		return append(out, finding{Rule: schema.RuleNotSchema, Message: err.Error()})
+	if wrong := notASchema(name, doc); wrong != nil {
+		return append(out, *wrong)
 	}
-	for _, f := range schema.UnknownKeywords(doc) {
-		out = append(out, finding{Path: f.Path, Rule: f.Rule, Warning: f.Meant == "", Message: f.Message})
+	for _, f := range schema.Mistakes(doc) {
+		out = append(out, finding{Path: f.Path, Rule: f.Rule, Warning: f.Warning, Message: f.Message})
 	}
 	if c, err := schema.Convert(doc); err == nil && l.rewrites {
 		for _, f := range c.Changes {
@@ -54,6 +55,19 @@ func (l lint) schema(name string, doc []byte) []finding {
 		}
 	}
 	return append(out, l.projected(doc, out)...)
+}
+
+// notASchema returns why a schema does not compile; nil if it does.
+func notASchema(name string, doc []byte) *finding {
+	_, err := schema.Compile(name, doc)
+	if err == nil {
+		return nil
+	}
+	f := finding{Rule: schema.RuleNotSchema, Message: err.Error()}
+	if e, ok := errors.AsType[*schema.Error](err); ok {
+		f.Path, f.Message = e.Path, e.Reason
+	}
+	return &f
 }
 
 // projected returns the places that cannot be projected for a vendor, except those that the static

@@ -44,7 +44,7 @@ func TestSchemaLint_ExplainsEachFinding(t *testing.T) {
 		}},
 		"an open object is no finding": {nil, `{"type":"object"}`, nil},
 		"no JSON":                      {nil, `{`, []string{"-: (root): not-a-schema: "}},
-		"no schema":                    {nil, `{"type":"thing"}`, []string{"-: (root): not-a-schema: "}},
+		"no schema":                    {nil, `{"type":"thing"}`, []string{"-: /type: not-a-schema: "}},
 		"an external reference": {
 			nil, `{"$ref":"https://schemas.example/x.json"}`,
 			[]string{"-: (root): not-a-schema: "},

@@ -203,7 +203,12 @@ func lintWorkflows(cmd *cobra.Command, p *render.Printer, format string, strict 
 	if err != nil {
 		return err
 	}
-	refused := len(all)
+	refused := 0
+	for _, f := range all {
+		if strict || !f.Warning {
+			refused++
+		}
+	}
 	for _, name := range files {
 		doc, err := document.Read(cmd.InOrStdin(), name)
 		if err != nil {

@@ -51,7 +51,7 @@ With --wait, waits until the run ends or waits for an answer, and prints it. ` +
 	f.StringVar(&o.metadata, "metadata", "", "metadata of the run: JSON object or @FILE")
 	f.StringVar(&o.key, "key", "", "Idempotency-Key; repeats with the same key start one run")
 	f.BoolVar(&o.wait, "wait", false, "wait until the run ends or waits for an answer")
-	f.BoolVar(&o.watch, "watch", false, "follow the run to its end, like `run watch`")
+	f.BoolVar(&o.watch, "watch", false, "follow the run to its end, as waybill run watch does, and print its outputs")
 	c.MarkFlagsMutuallyExclusive("wait", "watch")
 	return c
 }

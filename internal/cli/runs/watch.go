@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ func watchCommand(s *session.Session) *cobra.Command {
 		Short: "Follow a run to its end",
 		Long: `Follows the events of a run to its end, across restarts of the host. On a terminal it draws one
 line per node, with a bar per attempt. Otherwise, or with --lines, it prints one line per event:
-sequence, time, type, node and details.
+sequence, time, type, node and details. The outputs of the run follow on standard error.
 
 Signs: ↻ retried  ⑂ branched within the node  ✂ truncated  ⃠ refused by the model  ⌁ JSON repaired  NL answered in prose first
 A→B model substituted  ∅ no capable model  ⛔ limit reached  ? waits for an answer
@@ -95,7 +96,27 @@ func (o *one) watch(cmd *cobra.Command, s *session.Session, f watchFlags) error 
 	if err := errors.Join(err, show.end(last)); err != nil {
 		return err
 	}
+	if o.print.Format.ForPeople() && o.print.Query == nil {
+		noticeOutputs(cmd, o.id, last)
+	}
 	return outcome(statusAfter(last))
+}
+
+// maxOutputs limits the outputs that a watch prints, in bytes.
+const maxOutputs = 4096
+
+// noticeOutputs prints the outputs of a run that has completed, apart from the lines of its events.
+func noticeOutputs(cmd *cobra.Command, id string, last client.Event) {
+	var payload struct {
+		Outputs json.RawMessage `json:"outputs"`
+	}
+	switch {
+	case last.Type != wire.EventRunCompleted || json.Unmarshal(last.Payload, &payload) != nil || len(payload.Outputs) == 0:
+	case len(payload.Outputs) > maxOutputs:
+		session.Notice(cmd, "outputs: %d bytes; waybill run get %s prints them", len(payload.Outputs), id)
+	default:
+		session.Notice(cmd, "outputs %s", payload.Outputs)
+	}
 }
 
 // printState prints a change from streaming to reconnecting or polling.

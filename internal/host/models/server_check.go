@@ -8,6 +8,7 @@ import (
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/protocol/suggest"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/anthropic"
 	"waybill.dev/waybill/services/dispatcher/provider/gemini"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -30,7 +31,27 @@ func ParseSettings(doc []byte, known *settings.Names) (*limit.All, error) {
 			})
 		}
 		return found
-	}})
+	}, Model: func(path, provider, model string) string { return checkOther(known, path, provider, model) }})
+}
+
+// checkOther returns why a model that is called instead of another does not exist. Providers other than
+// the host's own may have models that the catalogue does not list.
+func checkOther(known *settings.Names, path, provider, model string) string {
+	all := catalogue.Builtin()
+	if _, found := all.Lookup(provider, model); found || !all.Lists(provider) {
+		return ""
+	}
+	meant := ""
+	if near := all.Near(provider, model, 1); len(near) > 0 {
+		meant = "; did you mean " + near[0] + "?"
+	}
+	if provider == sample.ID {
+		return "the sample provider has no such model" + meant
+	}
+	if known != nil && known.Doubt != nil {
+		known.Doubt(strictjson.Problem{Path: path, Message: "the catalogue has no such model" + meant})
+	}
+	return ""
 }
 
 // lacksAddress reports whether a provider has no address, and its interface no usual one.
@@ -73,7 +94,7 @@ func findingsOf(err error) (out []limit.Finding) {
 		return nil
 	}
 	for _, f := range bad.Findings {
-		path := "/" + strings.ReplaceAll(f.Field, ".", "/")
+		path := "/" + strings.ReplaceAll(strings.Replace(f.Field, "_effort", "Effort", 1), ".", "/")
 		if f.Field == "id" {
 			path = "" // limit.Parse checks it, too
 		}

@@ -205,6 +205,7 @@ func TestServers_SayWhatIsWrong(t *testing.T) { //nolint:paralleltest // sets th
 		`"box":{"baseUrl":"http://h/v1","promptCaching":"5m"}`:                                                            `at "/providers/box/promptCaching": only the interface anthropic`,
 		`"anthropic":{"key":{"env":"MY_KEY"},"promptCaching":"9m"}`:                                                       `at "/providers/anthropic/promptCaching": "9m": want 5m or 1h`,
 		`"box":{"baseUrl":"http://h/v1","retries":101}`:                                                                   `at "/providers/box/retries": 101: want 0 to 100`,
+		`"box":{"baseUrl":"http://h/v1","onError":{"models":["sample/sample-9"]}}`:                                        `at "/providers/box/onError/models/0": the sample provider has no such model; did you mean sample/sample-1?`,
 		`"box":{"baseUrl":"http://h/v1","onError":{"models":["ghost/m"]}}`:                                                `at "/providers/box/onError/models/0": no such provider`,
 		`"*":{"baseUrl":"http://h/v1"}`:                                                                                   `at "/providers/*": a server is described in the entry of its provider`,
 		`"Box":{"maxConcurrent":1}`:                                                                                       `at "/providers/Box": want lower-case letters, digits and dashes`,

@@ -37,15 +37,15 @@ func KindFiles(dir string) (fs.FS, error) {
 	return files, nil
 }
 
-// KindProblem is a file of a folder of kinds that a host would reject.
-type KindProblem struct {
+// KindFile is a file of a folder of kinds. Err is why a host would reject it; nil if it would not.
+type KindFile struct {
 	File, Kind string
 	Doc        []byte
 	Err        error
 }
 
-// CheckKinds returns the files of a folder that a host would reject.
-func CheckKinds(dir string) ([]KindProblem, error) {
+// CheckKinds checks the files of a folder as a host does.
+func CheckKinds(dir string) ([]KindFile, error) {
 	files, err := KindFiles(dir)
 	if err != nil {
 		return nil, err
@@ -58,16 +58,15 @@ func CheckKinds(dir string) ([]KindProblem, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []KindProblem
+	var out []KindFile
 	for _, e := range own {
 		kind, ok := strings.CutSuffix(e.Name(), ".schema.json")
 		if !ok || e.IsDir() {
 			continue
 		}
-		if _, err := all.LoadFile(files, e.Name(), kind); err != nil {
-			doc, _ := fs.ReadFile(files, e.Name()) // an unreadable one has no places
-			out = append(out, KindProblem{filepath.Join(dir, e.Name()), kind, doc, err})
-		}
+		_, err := all.LoadFile(files, e.Name(), kind)
+		doc, _ := fs.ReadFile(files, e.Name()) // an unreadable one has no places
+		out = append(out, KindFile{filepath.Join(dir, e.Name()), kind, doc, err})
 	}
 	return out, nil
 }

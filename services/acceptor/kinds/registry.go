@@ -124,7 +124,7 @@ func protocolSchema(name string) ([]byte, error) {
 // Register adds a vendor kind. The warnings list where its schema leaves the Tier-1
 // subset, and what vendors refuse or get in another form. Errors: fault.ValidationError for a name that is not a vendor kind's or is
 // registered, a negative version, a document that is not a JSON Schema or has a misspelled
-// keyword, and at LintStrict for any warning.
+// or contradictory keyword, and at LintStrict for any warning.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
 	return r.register(name, version, doc, "")
 }
@@ -147,10 +147,14 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	if err != nil { // before linting, which needs a valid schema
 		return nil, err
 	}
-	if err := r.checkKeywords(name, doc); err != nil {
+	var mistakes []schema.Finding
+	if r.lint != LintOff {
+		mistakes = schema.Mistakes(doc)
+	}
+	if err := checkMistakes(name, mistakes); err != nil {
 		return nil, err
 	}
-	if warnings, err = r.lintSchema(name, doc); err != nil {
+	if warnings, err = r.lintSchema(name, doc, mistakes); err != nil {
 		return nil, err
 	}
 	warnings = append(warnings, r.reviewSchema(name, doc)...)
@@ -158,28 +162,25 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	return warnings, nil
 }
 
-// checkKeywords refuses keywords that are probably misspelled: JSON Schema ignores them, and the payload is
-// not checked for what its author wants.
-func (r *Registry) checkKeywords(name string, doc []byte) error {
-	if r.lint == LintOff {
-		return nil
-	}
+// checkMistakes rejects keywords that are misspelled or contradict each other: the payload would not be
+// checked for what its author wants.
+func checkMistakes(name string, found []schema.Finding) error {
 	var out []string
-	for _, f := range schema.UnknownKeywords(doc) {
-		if f.Meant != "" {
+	for _, f := range found {
+		if !f.Warning {
 			out = append(out, fmt.Sprintf("at %q: %s", f.Path, f.Message))
 		}
 	}
 	if len(out) == 0 {
 		return nil
 	}
-	return fault.New(fault.ValidationError, "kind %s: its schema has misspelled keywords: %s", name, strings.Join(out, "; ")).With("findings", out)
+	return fault.New(fault.ValidationError, "kind %s: its schema has mistakes: %s", name, strings.Join(out, "; ")).With("findings", out)
 }
 
 // lintSchema lints the schema at the configured level. Variant payloads that providers
 // cannot enforce (oneOf, a union without a discriminator) are found at every level
 // except off (OpenWOP envelope contract §4.2).
-func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
+func (r *Registry) lintSchema(name string, doc []byte, mistakes []schema.Finding) ([]string, error) {
 	level := schema.LevelAlways
 	switch r.lint {
 	case LintOff:
@@ -189,7 +190,7 @@ func (r *Registry) lintSchema(name string, doc []byte) ([]string, error) {
 	case LintWarn:
 	}
 	var out []string
-	for _, f := range append(schema.Lint(doc, level), schema.UnknownKeywords(doc)...) {
+	for _, f := range append(schema.Lint(doc, level), mistakes...) {
 		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, vendorList(f.Vendors), f.Message))
 	}
 	if r.lint == LintStrict && len(out) > 0 {

@@ -26,7 +26,7 @@ func Compile(scope Scope, source string) (*Program, error) {
 	env := environments()[scope]
 	ast, iss := env.Compile(source)
 	if iss != nil && iss.Err() != nil {
-		return nil, compileError(scope, iss)
+		return nil, compileError(scope, source, iss)
 	}
 	prg, err := env.Program(ast,
 		cel.CustomDecoratorV2(boundStep), cel.CostTracking(callCost{}), cel.CostLimit(MaxCost))

@@ -3,12 +3,15 @@ package expr
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
+
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // Error is why an expression is invalid or failed. It can contain text of the expression's author,
@@ -41,7 +44,7 @@ func cancelWork() ref.Val {
 }
 
 // compileError returns the first issue; later ones are often its consequences.
-func compileError(scope Scope, iss *cel.Issues) *Error {
+func compileError(scope Scope, source string, iss *cel.Issues) *Error {
 	first := iss.Errors()[0]
 	e := &Error{Line: first.Location.Line(), Column: first.Location.Column() + 1, Message: oneLine(first.Message)}
 	if e.Line < 1 {
@@ -52,10 +55,49 @@ func compileError(scope Scope, iss *cel.Issues) *Error {
 			return newError("the expression is too large: written out it may have %d parts, %d deep; compute some of it in a node before", maxNodes, maxDepth)
 		}
 	}
-	if strings.HasPrefix(e.Message, "undeclared reference to") {
-		e.Message = strings.TrimSuffix(e.Message, " (in container '')") + "; an expression here sees " + scope.rootNames()
+	if name, undeclared := strings.CutPrefix(e.Message, "undeclared reference to '"); undeclared {
+		name, _, _ = strings.Cut(name, "'")
+		e.Message = strings.TrimSuffix(e.Message, " (in container '')")
+		if near := suggest.Names(name, rootsOf[scope], 1); len(near) > 0 {
+			e.Message += "; did you mean " + near[0] + "?"
+		}
+		e.Message += "; an expression here sees " + scope.rootNames()
+	}
+	if remedy := foreignSyntax(source); remedy != "" {
+		e.Message += "; " + remedy
 	}
 	return e
+}
+
+// texts are the string literals of an expression, roughly.
+var texts = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+
+// foreign are signs of other languages, with what to write instead.
+var foreign = []struct {
+	sign   *regexp.Regexp
+	remedy string
+}{
+	{regexp.MustCompile(`\{\{`), "expressions have no placeholders; write variables.NAME"},
+	{regexp.MustCompile(`\$\.|\$\{`), "write variables.NAME, without a dollar sign"},
+	{regexp.MustCompile(`[=!]==`), "compare with == and !="},
+	{regexp.MustCompile(`[^=!<>]=[^=]`), "compare with =="},
+	{regexp.MustCompile(`(?i)\s(and|or)\s`), "combine conditions with && and ||"},
+	{regexp.MustCompile(`(?i)(^|\s|\()not\s`), "negate with !"},
+	{regexp.MustCompile(`\b(len|length|count)\(`), "size(x) is the length of a text, a list or an object"},
+	{regexp.MustCompile(`\.(includes|indexOf|include)\(`), "x.contains(y) searches a text, y in x a list"},
+	{regexp.MustCompile(`\.test\(`), "x.matches(pattern) searches a text"},
+	{regexp.MustCompile(`\b(True|False|None|undefined|nil)\b`), "the literals are true, false and null"},
+}
+
+// foreignSyntax returns the remedy for the first sign of another language; empty if there is none.
+func foreignSyntax(source string) string {
+	source = texts.ReplaceAllString(source, "''")
+	for _, f := range foreign {
+		if f.sign.MatchString(source) {
+			return f.remedy
+		}
+	}
+	return ""
 }
 
 // maxMessage limits a message of the compiler, which lists the expected tokens.

@@ -57,15 +57,59 @@ func readsOf(a *cel.Ast) Reads {
 	return out
 }
 
-// indexedMember recognises x["name"], x[?"name"] and x.?name.
+// Paths returns the members that an expression selects by name, such as [nodes start mail] for
+// nodes.start.mail, the longest path of each.
+func (p *Program) Paths() [][]string {
+	var out [][]string
+	inner := map[int64]bool{} // parts of a longer path
+	ast.PreOrderVisit(p.ast.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if inner[e.ID()] {
+			return
+		}
+		var path []string
+		for at := e; ; {
+			operand, member, ok := selectedMember(at)
+			if !ok {
+				if at.Kind() == ast.IdentKind && len(path) > 0 {
+					out = append(out, append([]string{at.AsIdent()}, path...))
+				}
+				return
+			}
+			path = append([]string{member}, path...)
+			inner[operand.ID()] = true
+			at = operand
+		}
+	}))
+	return out
+}
+
+// selectedMember recognises x.name, x["name"], x[?"name"] and x.?name.
+func selectedMember(e ast.Expr) (operand ast.Expr, member string, ok bool) {
+	switch e.Kind() {
+	case ast.SelectKind:
+		s := e.AsSelect()
+		return s.Operand(), s.FieldName(), true
+	case ast.CallKind:
+		return calledMember(e.AsCall())
+	}
+	return nil, "", false
+}
+
+// indexedMember is calledMember for the member of a name.
 func indexedMember(call ast.CallExpr) (root ast.Expr, member string, ok bool) {
+	root, member, ok = calledMember(call)
+	return root, member, ok && root.Kind() == ast.IdentKind
+}
+
+// calledMember recognises x["name"], x[?"name"] and x.?name.
+func calledMember(call ast.CallExpr) (operand ast.Expr, member string, ok bool) {
 	switch call.FunctionName() {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 	default:
 		return nil, "", false
 	}
 	args := call.Args()
-	if len(args) != 2 || args[0].Kind() != ast.IdentKind || args[1].Kind() != ast.LiteralKind {
+	if len(args) != 2 || args[1].Kind() != ast.LiteralKind {
 		return nil, "", false
 	}
 	text, ok := args[1].AsLiteral().(types.String)

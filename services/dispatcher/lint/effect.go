@@ -43,6 +43,8 @@ func (l *linter) checkDocument() {
 		}
 	}
 	l.checkGroups()
+	l.checkOwnSchemas()
+	l.checkChannels()
 }
 
 func (l *linter) nodeIDs() []string {

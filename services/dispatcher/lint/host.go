@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,9 +69,12 @@ func (h Host) Check(doc []byte) Report {
 	l.warnings = append(l.warnings, def.UnknownSettings()...)
 	l.checkDocument()
 	l.checkEdges()
+	l.checkRoutes()
+	l.checkDecisions()
 	for i := range def.Nodes {
 		l.checkNode(i)
 	}
+	l.explainMembers()
 	r.Problems, r.Warnings = sorted(l.problems), sorted(l.warnings)
 	return r
 }
@@ -84,7 +88,7 @@ func (h Host) checkDraft(def *workflow.Definition, found []workflow.Problem) []w
 	l := &linter{Host: h, def: def, problems: found}
 	for i, n := range def.Nodes {
 		at := fmt.Sprintf("/nodes/%d", i)
-		if l.reported(at+"/typeId") || l.reported(at+"/config") || n.TypeID == "" {
+		if l.reported(at+"/typeId") || n.TypeID == "" {
 			continue
 		}
 		t, known := h.Types[n.TypeID]
@@ -93,11 +97,38 @@ func (h Host) checkDraft(def *workflow.Definition, found []workflow.Problem) []w
 			continue
 		}
 		for _, p := range t.LintConfig(n.Config) {
-			l.problem(at+"/config"+p.Path, p.Rule, "%s", p.Message)
+			if !l.reported(at + "/config" + p.Path) {
+				l.problem(at+"/config"+p.Path, p.Rule, "%s", p.Message)
+			}
 		}
 	}
+	l.explainMembers()
 	return sorted(l.problems)
 }
+
+// explainMembers adds to the problems of unknown members of configs where they belong: to a port of the
+// name, or to another type.
+func (l *linter) explainMembers() {
+	for k, p := range l.problems {
+		parts := strings.Split(p.Path, "/")
+		if p.Rule != workflow.RuleUnknownMember || len(parts) != 5 || parts[1] != "nodes" || parts[3] != "config" || strings.Contains(p.Message, "did you mean") {
+			continue
+		}
+		i, err := strconv.Atoi(parts[2])
+		if err != nil || i >= len(l.def.Nodes) {
+			continue
+		}
+		t := l.Types[l.def.Nodes[i].TypeID].Executes()
+		if typesIn[t][parts[4]] != "" || slices.Contains(portsIn[t], parts[4]) {
+			l.problems[k].Message = "is an input port: set it under inputs of the node; " + p.Message
+		} else if other := otherModelType[t]; slices.Contains(l.Types[other].Members(), parts[4]) {
+			l.problems[k].Message = "is a member of " + other + "; " + p.Message
+		}
+	}
+}
+
+// otherModelType pairs the types that call models, which authors take for each other.
+var otherModelType = map[string]string{node.TypeCallPrompt: node.TypeStructuredOutput, node.TypeStructuredOutput: node.TypeCallPrompt}
 
 // Rules of problems, in addition to those of packages workflow and node.
 const (
@@ -134,6 +165,8 @@ type linter struct {
 	// variables are the names that something sets. If unsure is set, others may exist.
 	variables map[string]bool
 	unsure    bool
+	// inputs are the declared inputs of a run.
+	inputs []string
 
 	problems, warnings []workflow.Problem
 }
@@ -153,15 +186,21 @@ func newLinter(h Host, def *workflow.Definition) *linter {
 		}
 	}
 	l.collectVariables()
+	l.collectInputs()
 	return l
 }
 
 func (l *linter) problem(path, rule, format string, args ...any) {
-	l.problems = append(l.problems, workflow.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)})
+	l.problems = append(l.problems, workflow.Problem{Path: path, Rule: rule, Message: sentence(format, args)})
 }
 
 func (l *linter) warn(path, rule, format string, args ...any) {
-	l.warnings = append(l.warnings, workflow.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)})
+	l.warnings = append(l.warnings, workflow.Problem{Path: path, Rule: rule, Message: sentence(format, args)})
+}
+
+// sentence formats a message. A suggestion ends with a question mark, so no semicolon follows it.
+func sentence(format string, args []any) string {
+	return strings.ReplaceAll(fmt.Sprintf(format, args...), "?; ", "? ")
 }
 
 // report adds a problem, or a warning if the host is not known well enough.
@@ -188,6 +227,7 @@ func (l *linter) checkNode(i int) {
 	}
 	l.checkInputs(n, t, at)
 	l.checkNoEffect(n, t, at)
+	l.checkSettings(n, t, at)
 	l.checkContracts(n, t, at)
 	if l.reported(at + "/config") {
 		return // what follows reads the config

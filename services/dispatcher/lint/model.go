@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/modelgate"
 	"waybill.dev/waybill/protocol/workflow"
@@ -36,8 +37,9 @@ func (m modelNode) path(member string) string {
 
 func (l *linter) checkModelNode(m modelNode) {
 	var wrong []prompt.Problem
-	if m.templates, wrong = l.Prompts.Plan(m.t.Configure(m.n.Config)); l.Complete || !l.Prompts.Empty() {
-		for _, p := range wrong {
+	m.templates, wrong = l.Prompts.Plan(m.t.Configure(m.n.Config))
+	for _, p := range wrong {
+		if l.Complete || !l.Prompts.Empty() || p.Code == fault.ValidationError { // else a host may have it
 			l.problem(m.at+"/config"+p.Path, RulePrompt, "%s", strings.TrimSpace(p.Message))
 		}
 	}
@@ -51,6 +53,7 @@ func (l *linter) checkModelNode(m modelNode) {
 	l.checkProvider(m)
 	l.checkModel(m)
 	l.checkTimeouts(m)
+	l.checkCallTimes(m)
 	l.checkAnswer(m)
 }
 
@@ -60,7 +63,7 @@ var promptMembers = []string{"systemPromptRef", "userPromptRef", "additionalProm
 // checkPrompt finds nodes whose model would be called with nothing. The providers of the protocol's tests
 // answer without a prompt.
 func (l *linter) checkPrompt(m modelNode) {
-	if m.cfg.Prompt != "" || len(l.ports[m.i]) > 0 {
+	if strings.TrimSpace(m.cfg.Prompt) != "" || len(l.ports[m.i]) > 0 {
 		return
 	}
 	for _, name := range append(promptMembers, "mcp") {
@@ -204,6 +207,9 @@ func (l *linter) checkModel(m modelNode) {
 			l.warn(m.path("model"), RuleModel, "is called at the host's default provider; for the model of %s, set provider to %s and model to %s", id, id, name)
 		}
 	}
+	if m.cfg.Model != "" && m.cfg.Provider == "" && !l.someProviderHas(m.cfg.Model) {
+		l.warn(m.path("model"), RuleModel, "no provider of this host has the model; the host's default provider is called; set provider, too")
+	}
 	if m.cfg.Model == "" || m.cfg.Provider == "" {
 		return
 	}
@@ -230,6 +236,14 @@ func (l *linter) checkModel(m modelNode) {
 	}
 }
 
+// someProviderHas reports whether a provider of the host has a model, or may have it.
+func (l *linter) someProviderHas(model string) bool {
+	return l.Providers == nil || l.TestSeams || slices.ContainsFunc(l.Providers, func(id string) bool {
+		_, known := l.Models.Lookup(id, model)
+		return known || id == mockProvider || !l.Models.Lists(id)
+	})
+}
+
 // checkTimeouts finds time limits that the host rejects when the node starts.
 func (l *linter) checkTimeouts(m modelNode) {
 	if l.MaxTimeout == nil || m.cfg.Provider == "" {
@@ -244,6 +258,17 @@ func (l *linter) checkTimeouts(m modelNode) {
 // checkAnswer warns about settings of the answer that have no effect.
 func (l *linter) checkAnswer(m modelNode) {
 	takesEnvelopes := m.cfg.EnvelopeType != "" || m.cfg.Contract != nil || m.n.EnvelopeContract != nil || m.t.Made != nil && m.t.Made.Contract != nil
+	for k, text := range m.cfg.Stop {
+		if text == "" {
+			l.warn(fmt.Sprintf("%s/%d", m.path("stop"), k), node.RuleConfig, "an empty text, which vendors reject; remove it")
+		}
+	}
+	if m.cfg.Partials && m.cfg.ExpectsStreaming != nil && !*m.cfg.ExpectsStreaming {
+		l.problem(m.path("partials"), node.RuleConfig, "the answer is not streamed; set expectsStreaming to true, or remove partials")
+	}
+	if m.t.Executes() == node.TypeStructuredOutput && len(m.cfg.OutputSchema) == 0 {
+		l.problem(m.at+"/config", node.RuleConfig, "the answer needs a JSON Schema; set outputSchema, or use %s for text", node.TypeCallPrompt)
+	}
 	if m.t.Executes() != node.TypeCallPrompt {
 		return
 	}
@@ -251,6 +276,9 @@ func (l *linter) checkAnswer(m modelNode) {
 		l.problem(m.path("turn"), node.RuleConfig, "a payload needs its kind; set envelopeType")
 	} else if m.cfg.Turn != "" && !takesEnvelopes {
 		l.warn(m.path("turn"), RuleNoEffect, "the node asks for text; set envelopeType or envelopeContract, or remove turn")
+	}
+	if m.cfg.Partials && !takesEnvelopes {
+		l.problem(m.path("partials"), node.RuleConfig, "an answer in text has no parts; set envelopeType or envelopeContract, or remove partials")
 	}
 	if m.cfg.RepairJSON && !takesEnvelopes {
 		l.warn(m.path("repairJson"), RuleNoEffect, "the node asks for text; set envelopeType or envelopeContract, or remove repairJson")

@@ -171,6 +171,8 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 		Arguments  json.RawMessage `json:"arguments"`
 		Expression string          `json:"expression"`
 		Until      string          `json:"until"`
+
+		Condition workflow.EdgeCondition `json:"condition"`
 	}
 	_ = strictjson.Read(config, &c) // members of other types are reported by the schema
 	member := at + "/config/name"
@@ -196,20 +198,60 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 			l.warn(at+"/config/message", RuleName, "{{%s}} is recorded as it is: placeholders are not replaced here", names[0])
 		}
 	case node.TypeConditional:
-		if p, err := expr.CompileBool(expr.Node, c.Expression); err == nil && c.Expression != "" {
-			l.checkRead(at+"/config/expression", p.Reads()["variables"])
-			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])
+		l.checkDecision(i, at+"/config/expression", c.Expression)
+		l.checkDecision(i, at+"/config/condition/expression", c.Condition.Expression)
+		if port, _, _ := strings.Cut(c.Condition.Left, "."); port != "" {
+			l.checkReadPorts(i, at+"/config/condition/left", expr.Members{Names: []string{port}})
 		}
 	case node.TypeLoop:
+		l.checkRounds(config, at)
 		if p, err := expr.Compile(expr.Item, c.Expression); err == nil {
 			l.checkRead(at+"/config/expression", p.Reads()["variables"])
 			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])
+			l.checkNodeReads(at+"/config/expression", i, p, false)
 		}
 		if p, err := expr.CompileBool(expr.Item, c.Until); err == nil && c.Until != "" {
 			l.checkRead(at+"/config/until", p.Reads()["variables"])
+			l.checkReadPorts(i, at+"/config/until", p.Reads()["inputs"])
+			l.checkNodeReads(at+"/config/until", i, p, false)
 		}
 	case node.TypeSubWorkflow:
 		l.checkMappings(config, at)
+	case workflow.TypeChannelWrite:
+		l.checkWrite(n, at)
+	}
+	l.checkFixed(t, config, at)
+}
+
+// fixedMembers are the config members with values in which no placeholder is replaced.
+var fixedMembers = map[string][]string{
+	node.TypeSetVariable: {"value"}, node.TypeGetVariable: {"default"}, workflow.TypeChannelWrite: {"value"}, node.TypeLoop: {"items", "initial"},
+}
+
+// checkFixed warns about placeholders in values that are used as they are.
+func (l *linter) checkFixed(t node.Type, config json.RawMessage, at string) {
+	members, err := strictjson.Split(config, strictjson.Default)
+	if err != nil {
+		return
+	}
+	for _, name := range fixedMembers[t.Executes()] {
+		for _, used := range placeholders(string(members[name])) {
+			if l.variables[used] {
+				l.warn(at+"/config/"+name, RuleName, "{{%s}} stays as it is: placeholders are not replaced here; fill a port with an expression, such as variables.%s", used, used)
+				break
+			}
+		}
+	}
+}
+
+// checkDecision checks what an expression of a conditional reads.
+func (l *linter) checkDecision(i int, path, source string) {
+	if p, err := expr.CompileBool(expr.Node, source); err == nil && source != "" {
+		l.checkRead(path, p.Reads()["variables"])
+		l.checkReadPorts(i, path, p.Reads()["inputs"])
+		l.checkVariablePaths(path, p)
+		l.checkTruth(path, source)
+		l.checkNodeReads(path, i, p, false)
 	}
 }
 
@@ -248,8 +290,17 @@ func (l *linter) checkMappings(config json.RawMessage, at string) {
 	if bad != nil {
 		return
 	}
+	if !c.Wait && len(c.Outputs) > 0 {
+		l.warn(at+"/config/outputMapping", RuleNoEffect, "the node does not wait for the other run, so it gets no values of it; set waitForCompletion to true, or remove the mapping")
+	}
+	if !c.Wait && c.Absorb {
+		l.warn(at+"/config/onChildFailure", RuleNoEffect, "the node does not wait for the other run, so it ignores how that ends; remove the member")
+	}
 	for _, to := range slices.Sorted(maps.Keys(c.Inputs)) {
-		if from := c.Inputs[to]; !l.variables[from] {
+		from := c.Inputs[to]
+		if names := placeholders(from); len(names) == 1 {
+			l.warn(at+"/config/inputMapping/"+jsonpointer.Escape(to), RuleName, "names a variable, without braces; write %q", names[0])
+		} else if !l.variables[from] {
 			l.warn(at+"/config/inputMapping/"+jsonpointer.Escape(to), RuleName, "nothing declares or sets the variable %s of this workflow%s; the child gets no value", from, meant(from, l.variableNames()))
 		}
 	}

@@ -23,6 +23,7 @@ var portsIn = map[string][]string{
 	interrupt.TypeApprovalGate:      {"observed"},
 	interrupt.TypeClarificationGate: {"observed"},
 	interrupt.TypeInterrupt:         {"observed"},
+	node.TypeSubWorkflow:            {},
 }
 
 // typesIn are the types of values at input ports, typesOut those at output ports.
@@ -68,6 +69,8 @@ func (l *linter) checkInputs(n *workflow.Node, t node.Type, at string) {
 		case workflow.PortExpression:
 			if p, err := expr.Compile(expr.Port, pv.Expression); err == nil {
 				l.checkRead(path+"/expression", p.Reads()["variables"])
+				l.checkVariablePaths(path+"/expression", p)
+				l.checkNodeReads(path+"/expression", l.at[n.ID], p, true)
 			}
 		case workflow.PortConnection:
 			l.checkTypes(pv.NodeID, pv.OutputKey, path+"/outputKey", want)
@@ -109,7 +112,10 @@ func (l *linter) checkOutput(source, output, path string, optional bool) {
 		return
 	}
 	typeID := l.def.Nodes[i].TypeID
-	outputs := l.Types[typeID].Outputs
+	if l.Types[typeID].Executes() == node.TypeStart {
+		l.checkInput(path, []string{output})
+	}
+	outputs := l.outputsOf(i)
 	if outputs == nil || slices.Contains(outputs, output) {
 		return
 	}
@@ -118,6 +124,22 @@ func (l *linter) checkOutput(source, output, path string, optional bool) {
 		return
 	}
 	l.report(!optional, path, RulePort, "nodes of type %s have no output port %s%s; they have %s", typeID, output, meant(output, outputs), strings.Join(outputs, ", "))
+}
+
+// passing are the types whose outputs are their ports.
+var passing = []string{node.TypeIdentity, node.TypeParallel, node.TypeEnd}
+
+// outputsOf returns the output ports of a node; nil if they are unknown.
+func (l *linter) outputsOf(i int) []string {
+	t := l.Types[l.def.Nodes[i].TypeID]
+	if t.Made != nil || !slices.Contains(passing, t.Executes()) {
+		return t.Outputs
+	}
+	out := slices.Sorted(maps.Keys(l.ports[i]))
+	if l.ports[i]["input"] && !l.ports[i]["output"] {
+		out = append(out, "output")
+	}
+	return append([]string{}, out...)
 }
 
 // checkEdges checks the ports at both ends of edges, and what conditions compare.
@@ -146,12 +168,32 @@ func (l *linter) checkEdges() {
 	}
 }
 
+// checkLeft checks the path of a comparison, into the outputs of a node.
+func (l *linter) checkLeft(i int, left, path string) {
+	selected := strings.Split(left, ".")
+	outputs := l.outputsOf(i)
+	switch {
+	case left == "", selected[0] == "output" && len(selected) > 1 && slices.Contains(outputs, selected[1]): // output. is ignored then
+	case outputs == nil || slices.Contains(outputs, selected[0]) || l.Types[l.def.Nodes[i].TypeID].Executes() == node.TypeStart:
+		l.checkSelected(path, l.def.Nodes[i].ID, selected)
+	case selected[0] == "outputs" || selected[0] == "variables":
+		l.warn(path, RulePort, "is a path into the outputs of node %s, such as output.kind; to read %s, write the condition as an expression", l.def.Nodes[i].ID, selected[0])
+	case selected[0] == "output": // ignored in front of an output
+		l.checkSelected(path, l.def.Nodes[i].ID, selected[1:])
+	default:
+		l.checkSelected(path, l.def.Nodes[i].ID, selected)
+	}
+}
+
 // checkCondition finds comparisons that never hold, and variables that nothing sets.
 func (l *linter) checkCondition(e *workflow.Edge, path string) {
 	c := e.Condition
 	if c.Type == workflow.ConditionExpression {
 		if p, err := expr.CompileBool(expr.Condition, c.Expression); err == nil {
 			l.checkRead(path+"/expression", p.Reads()["variables"])
+			l.checkVariablePaths(path+"/expression", p)
+			l.checkTruth(path+"/expression", c.Expression)
+			l.checkConditionReads(path+"/expression", e, p)
 		}
 		return
 	}
@@ -159,6 +201,7 @@ func (l *linter) checkCondition(e *workflow.Edge, path string) {
 	if !known {
 		return
 	}
+	l.checkLeft(i, c.Left, path+"/left")
 	port := strings.TrimPrefix(c.Left, "output.")
 	want := typesOut[l.Types[l.def.Nodes[i].TypeID].Executes()][port]
 	compares := c.Type == workflow.ConditionEquals || c.Type == workflow.ConditionNotEquals

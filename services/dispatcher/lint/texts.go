@@ -2,7 +2,9 @@ package lint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,13 +50,13 @@ func (l *linter) checkStatics(n *workflow.Node, at string) {
 	}
 }
 
-// checkKeywords finds misspelled keywords of a JSON Schema in a definition, which would check nothing.
+// checkKeywords finds mistakes in a JSON Schema of a definition, which would not check what its author wants.
 func (l *linter) checkKeywords(path string, doc json.RawMessage) {
 	if strictjson.KindOf(doc) != "an object" {
 		return
 	}
-	for _, f := range schema.UnknownKeywords(doc) {
-		l.report(f.Meant != "", path+f.Path, schema.RuleUnknownKeyword, "%s", f.Message)
+	for _, f := range schema.Mistakes(doc) {
+		l.report(!f.Warning, path+f.Path, f.Rule, "%s", f.Message)
 	}
 }
 
@@ -71,7 +73,13 @@ func (l *linter) checkSchemas(n *workflow.Node, at string) {
 		Questions json.RawMessage `json:"questions"`
 		Data      shown           `json:"data"`
 	}
+	var data struct {
+		Data struct {
+			Questions json.RawMessage `json:"questions"`
+		} `json:"data"`
+	}
 	_ = strictjson.Read(n.Config, &c) // reported by the schema of the config
+	_ = strictjson.Read(n.Config, &data)
 	l.checkKeywords(at+"/outputSchema", c.Output)
 	l.checkKeywords(at+"/resumeSchema", c.Resume)
 	own := shown{}
@@ -81,6 +89,92 @@ func (l *linter) checkSchemas(n *workflow.Node, at string) {
 	}
 	for k, q := range c.Data.Questions {
 		l.checkKeywords(fmt.Sprintf("%s/data/questions/%d/schema", at, k), q.Schema)
+	}
+	l.checkQuestionMembers(at+"/questions", c.Questions)
+	l.checkQuestionMembers(at+"/data/questions", data.Data.Questions)
+}
+
+// questionMembers are those of a question that a host reads. Clients may read others.
+var questionMembers = []string{"id", "question", "schema"}
+
+// checkQuestionMembers warns about members of questions that are probably misspelled.
+func (l *linter) checkQuestionMembers(at string, doc json.RawMessage) {
+	var list []map[string]json.RawMessage
+	_ = json.Unmarshal(doc, &list) // the schema has checked it
+	for k, q := range list {
+		for _, name := range slices.Sorted(maps.Keys(q)) {
+			near := schema.Near(name, questionMembers)
+			if !slices.Contains(questionMembers, name) && near != "" && q[near] == nil {
+				l.warn(fmt.Sprintf("%s/%d/%s", at, k, jsonpointer.Escape(name)), workflow.RuleUnknownMember, "hosts do not read it; did you mean %s?", near)
+			}
+		}
+	}
+}
+
+// inputSchema returns the schema of the form for inputs; nil if there is none.
+func (l *linter) inputSchema() json.RawMessage {
+	var doc struct {
+		Metadata struct {
+			Form json.RawMessage `json:"x-inputSchema"`
+		} `json:"metadata"`
+	}
+	_ = strictjson.Read(l.def.Raw, &doc) // the schema has checked it
+	return doc.Metadata.Form
+}
+
+// checkOwnSchemas checks the schemas of the definition itself.
+func (l *linter) checkOwnSchemas() {
+	l.checkKeywords("/configurableSchema", l.def.ConfigurableSchema)
+	for _, name := range slices.Sorted(maps.Keys(l.def.Channels)) {
+		l.checkKeywords("/channels/"+jsonpointer.Escape(name)+"/schema", l.def.Channels[name].Schema)
+	}
+	l.checkForm("/metadata/x-inputSchema", l.inputSchema())
+}
+
+// checkForm checks the schema of the form for inputs. Only forms use it, so its mistakes are warnings.
+func (l *linter) checkForm(path string, doc json.RawMessage) {
+	if doc == nil {
+		return
+	}
+	if _, err := schema.Compile("x-inputSchema", doc); err != nil {
+		reason := err.Error()
+		if e, ok := errors.AsType[*schema.Error](err); ok {
+			path, reason = path+e.Path, e.Reason
+		}
+		l.warn(path, workflow.RuleSchema, "%s; forms ignore it", reason)
+		return
+	}
+	for _, f := range schema.Mistakes(doc) {
+		l.warn(path+f.Path, f.Rule, "%s", f.Message)
+	}
+	var form struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	_ = strictjson.Read(doc, &form) // it compiles
+	var declared []string
+	for _, v := range l.def.Variables {
+		declared = append(declared, v.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(form.Properties)) {
+		at := path + "/properties/" + jsonpointer.Escape(name)
+		i := slices.Index(declared, name)
+		if i < 0 {
+			l.warn(at, RuleName, "no variable has this name%s; forms have the inputs of variables only", meant(name, declared))
+			continue
+		}
+		var member struct {
+			Type string `json:"type"`
+		}
+		_ = strictjson.Read(form.Properties[name], &member) // several types are left alone
+		if want := l.def.Variables[i].Type; member.Type != "" && member.Type != want && (member.Type != "integer" || want != "number") {
+			l.warn(at+"/type", workflow.RuleValueType, "is %s, and the variable is of type %s; use one type", member.Type, want)
+		}
+	}
+	for i, name := range form.Required {
+		if !slices.Contains(declared, name) {
+			l.warn(fmt.Sprintf("%s/required/%d", path, i), RuleName, "no variable has the name %q%s; declare it under variables", name, meant(name, declared))
+		}
 	}
 }
 

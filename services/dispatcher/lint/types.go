@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/protocol/fault"
+	"waybill.dev/waybill/protocol/interrupt"
 	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/node"
@@ -22,6 +23,30 @@ var protocolTypes = []string{
 // protocolPrefixes are the beginnings of node types of the protocol's own tests.
 var protocolPrefixes = []string{"conformance.", "core.conformance.", "local.sample.", "vendor.openwop."}
 
+// commonTypes are what other programs call nodes, by the last part of their types in small letters.
+var commonTypes = map[string]string{
+	"if": node.TypeConditional, "switch": node.TypeConditional, "branch": node.TypeConditional, "condition": node.TypeConditional, "decision": node.TypeConditional,
+	"map": node.TypeLoop, "foreach": node.TypeLoop, "for": node.TypeLoop, "repeat": node.TypeLoop, "expression": node.TypeLoop,
+	"llm": node.TypeCallPrompt, "prompt": node.TypeCallPrompt, "chat": node.TypeCallPrompt, "completion": node.TypeCallPrompt, "model": node.TypeCallPrompt, "generate": node.TypeCallPrompt,
+	"json": node.TypeStructuredOutput, "extract": node.TypeStructuredOutput, "classify": node.TypeStructuredOutput,
+	"wait": node.TypeDelay, "sleep": node.TypeDelay, "timer": node.TypeDelay,
+	"approval": interrupt.TypeApprovalGate, "approve": interrupt.TypeApprovalGate, "review": interrupt.TypeApprovalGate, "human": interrupt.TypeApprovalGate,
+	"question": interrupt.TypeClarificationGate, "form": interrupt.TypeClarificationGate, "clarification": interrupt.TypeClarificationGate,
+	"tool": node.TypeMCPCallTool, "http": node.TypeMCPCallTool, "request": node.TypeMCPCallTool, "fetch": node.TypeMCPCallTool, "api": node.TypeMCPCallTool, "mcp": node.TypeMCPCallTool,
+	"agent": node.TypeA2ASendMessage, "workflow": node.TypeSubWorkflow, "subflow": node.TypeSubWorkflow, "call": node.TypeSubWorkflow,
+	"set": node.TypeSetVariable, "assign": node.TypeSetVariable, "get": node.TypeGetVariable,
+	"input": node.TypeStart, "inputs": node.TypeStart, "output": node.TypeEnd, "finish": node.TypeEnd, "join": node.TypeMerge, "error": node.TypeFail,
+}
+
+// meantType suggests a node type for an unknown one.
+func (l *linter) meantType(id string) string {
+	last := strings.ToLower(id[strings.LastIndexByte(id, '.')+1:])
+	if t := commonTypes[last]; t != "" {
+		return "; did you mean " + t + "?"
+	}
+	return meant(id, l.Types.IDs())
+}
+
 // peerTypes are the types of nodes that call configured peers, with the flag that adds one.
 var peerTypes = map[string]string{
 	node.TypeMCPCallTool:    "this host has no MCP server; add one with --mcp-server",
@@ -37,11 +62,11 @@ func (l *linter) checkUnknownType(id, path string) {
 	case peerTypes[id] != "":
 		l.report(l.Complete, path, RuleType, "%s", peerTypes[id])
 	case strings.HasPrefix(id, "core."):
-		l.problem(path, RuleType, "unknown node type%s; node types of the host are %s", meant(id, l.Types.IDs()), strings.Join(l.coreTypes(), ", "))
+		l.problem(path, RuleType, "unknown node type%s; node types of the host are %s", l.meantType(id), strings.Join(l.coreTypes(), ", "))
 	case l.Complete:
-		l.problem(path, RuleType, "this host has no such node type%s; install a pack that has it (--packs), with an implementation in its waybill.json", meant(id, l.Types.IDs()))
+		l.problem(path, RuleType, "this host has no such node type%s; install a pack that has it (--packs), with an implementation in its waybill.json", l.meantType(id))
 	default:
-		l.warn(path, RuleType, "no built-in node type%s; name the folder of its pack with --packs, or the host with --url", meant(id, l.Types.IDs()))
+		l.warn(path, RuleType, "no built-in node type%s; name the folder of its pack with --packs, or the host with --url", l.meantType(id))
 	}
 }
 

@@ -24,8 +24,8 @@ const wildcard = "*"
 // PolicyRule is the rule for one provider.
 type PolicyRule struct {
 	Mode modelgate.PolicyMode `json:"mode"`
-	// AllowedModels are patterns of models for restricted: * matches any part of a name, ? a
-	// character, [a-z] a class. An empty list allows none.
+	// AllowedModels are patterns of models for restricted, which requires them: * matches any part of a
+	// name, ? a character, [a-z] a class. An empty list allows none.
 	AllowedModels []string `json:"allowedModels"`
 }
 
@@ -58,6 +58,9 @@ func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 	var found strictjson.Problems
 	malformed := map[string]bool{} // rules with violations; further checks of them prove nothing
 	for _, v := range compiledPolicySchema().Validate(doc) {
+		if strings.Contains(v.SchemaPath, "/then/") {
+			continue // the message of validate has the remedy
+		}
 		found = append(found, strictjson.Problem{Path: v.InstancePath, Message: compiledPolicySchema().Explain(v, doc)})
 		parts := strings.SplitN(v.InstancePath, "/", 5)
 		malformed[strings.Join(parts[:min(len(parts), 4)], "/")] = true
@@ -82,7 +85,7 @@ func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 			if malformed[at] {
 				continue
 			}
-			found = append(found, file.Tenants[tenant][provider].validate(at+"/allowedModels")...)
+			found = append(found, file.Tenants[tenant][provider].validate(at)...)
 		}
 	}
 	if len(found) > 0 { // an empty file is more often a mistake than intended
@@ -93,16 +96,21 @@ func ParsePolicies(doc []byte, known *settings.Names) (*Policies, error) {
 
 const policyForm = `want {"tenants": {TENANT: {PROVIDER: {"mode": MODE}}}}`
 
-// validate finds contradictions in a rule; at is the path of its allowedModels.
+// validate finds contradictions in a rule; at is its path.
 func (r PolicyRule) validate(at string) strictjson.Problems {
-	if r.Mode != modelgate.Restricted && r.AllowedModels != nil {
-		return strictjson.Problems{{Path: at, Message: fmt.Sprintf("only the mode %s has them, and this is %s", modelgate.Restricted, r.Mode)}}
+	models := at + "/allowedModels"
+	switch {
+	case r.Mode != modelgate.Restricted && r.AllowedModels != nil:
+		return strictjson.Problems{{Path: models, Message: fmt.Sprintf("only the mode %s has them, and this is %s", modelgate.Restricted, r.Mode)}}
+	case r.Mode == modelgate.Restricted && r.AllowedModels == nil:
+		return strictjson.Problems{{Path: at, Message: fmt.Sprintf(
+			"the mode %s needs allowedModels, patterns such as [\"gpt-5*\"]; the mode %s denies all models", modelgate.Restricted, modelgate.Disabled)}}
 	}
 	var out strictjson.Problems
 	for i, p := range r.AllowedModels {
 		if _, err := matchModel(p, ""); err != nil {
 			out = append(out, strictjson.Problem{
-				Path:    fmt.Sprintf("%s/%d", at, i),
+				Path:    fmt.Sprintf("%s/%d", models, i),
 				Message: fmt.Sprintf("%q: %s; want a model's name, with * for any part of it", p, err),
 			})
 		}

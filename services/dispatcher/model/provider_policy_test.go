@@ -11,7 +11,7 @@ import (
 
 const rules = `{"tenants": {
 	"acme": {"openai": {"mode": "restricted", "allowedModels": ["gpt-5*", "o?"]}, "box": {"mode": "restricted", "allowedModels": ["*"]},
-		"shut": {"mode": "restricted"}, "free": {"mode": "optional"}, "*": {"mode": "required"}},
+		"shut": {"mode": "restricted", "allowedModels": []}, "free": {"mode": "optional"}, "*": {"mode": "required"}},
 	"*": {"free": {"mode": "disabled"}, "gemini": {"mode": "disabled"}}}}`
 
 // OpenWOP host contract §5.8: each mode with each of its reasons, and the precedence of rules.
@@ -30,7 +30,7 @@ func TestJudge_IsTheTableOfModes(t *testing.T) {
 		"restricted, not allowed":         {"acme", "openai", "gpt-4o", 0, "model_not_allowed", []string{"gpt-5*", "o?"}},
 		"restricted, not its whole name":  {"acme", "openai", "my-gpt-5", 0, "model_not_allowed", []string{"gpt-5*", "o?"}},
 		"restricted, a name with slashes": {"acme", "box", "org/model:7b", 0, "", nil},
-		"restricted, no list":             {"acme", "shut", "m", model.KeyFound, "model_not_allowed", []string{}},
+		"restricted, an empty list":       {"acme", "shut", "m", model.KeyFound, "model_not_allowed", []string{}},
 		"the tenant's own rule is first":  {"acme", "free", "m", 0, "", nil},
 		"required, no key":                {"acme", "gemini", "m", model.KeyNone, "byok_required", nil},
 		"required, a key that is gone":    {"acme", "gemini", "m", model.KeyUnresolved, "byok_required_but_unresolved", nil},
@@ -71,6 +71,7 @@ func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 		`{"tenants":{"a":{"p/q":{"mode":"restricted","allowedModels":["[m","ok","[n"]},"r":{"mode":"optional","allowedModels":[]}}}}`: {
 			`"/tenants/a/p~1q/allowedModels/0"`, `"/tenants/a/p~1q/allowedModels/2"`, `"/tenants/a/r/allowedModels"`,
 		},
+		`{"tenants":{"acme":{"openai":{"mode":"restricted"}}}}`:               {`at "/tenants/acme/openai": the mode restricted needs allowedModels`, "the mode disabled denies all"},
 		`{"tenants":{"a":{"p":{"mode":"disabled"},"p":{"mode":"optional"}}}}`: {"/tenants/a/p"},
 		`{"tenants":{"a":{"x":{"mode":"nope"},"y":7},"b":{"x":{"mode":"optional","allowedModels":["m"]}},"c":{"x":{"mode":"restricted","allowedModels":["["]}}}}`: {
 			`"/tenants/a/x/mode"`, `"/tenants/a/y"`, `"/tenants/b/x/allowedModels"`, `"/tenants/c/x/allowedModels/0"`,
@@ -91,7 +92,11 @@ func TestParse_SaysAllThatIsWrongAndWhere(t *testing.T) {
 func TestParse_TakesEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modelgate.PolicyModes() {
-		p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":{"openai":{"mode":"`+string(mode)+`"}}}}`), nil)
+		rule := `{"mode":"` + string(mode) + `"}`
+		if mode == modelgate.Restricted {
+			rule = `{"mode":"restricted","allowedModels":["m"]}`
+		}
+		p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":{"openai":`+rule+`}}}`), nil)
 		require.NoError(t, err)
 		require.Equal(t, mode, p.Of("acme", "openai").Mode)
 	}

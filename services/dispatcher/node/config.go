@@ -138,6 +138,14 @@ func (t Type) ConfigSchema() json.RawMessage {
 	return s.Document()
 }
 
+// Members lists the members of the type's config; nil if they are unknown.
+func (t Type) Members() []string {
+	if s := t.Schema(); s != nil {
+		return memberNames(s)
+	}
+	return nil
+}
+
 // LintConfig returns all problems of a config as its author writes it: those of CheckConfig, unknown
 // members, and values that its type cannot use. Paths are relative to the config.
 func (t Type) LintConfig(config json.RawMessage) []workflow.Problem {

@@ -353,11 +353,6 @@ func TestWarnings_FindWhatIsHardlyMeant(t *testing.T) {
 			"/nodes/1", node.RuleUnlinked,
 		},
 		"a port that is": {decide + "," + noop("b"), edge("e", "d", "b", `,"sourceOutput":"result"`), "", ""},
-		"a condition on no port": {
-			decide + "," + noop("b"),
-			edge("e", "d", "b", `,"condition":{"type":"equals","left":"yes","right":1}`),
-			"/edges/0/condition/left", node.RulePort,
-		},
 		"a condition on a port": {
 			decide + "," + noop("b"),
 			edge("e", "d", "b", `,"condition":{"type":"equals","left":"output.result","right":true}`), "",

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -162,18 +161,12 @@ func (w *warnings) checkReachable() {
 	}
 }
 
-// checkEdges finds conditions over ports that the source's type never outputs, and inputs filled by
-// several edges.
+// checkEdges finds inputs filled by several edges.
 func (w *warnings) checkEdges() {
 	filled := map[[2]string]int{}
 	for i, e := range w.def.Edges {
 		path := "/edges/" + strconv.Itoa(i)
 		outputs := w.outputsOf(e.SourceNodeID)
-		if c := e.Condition; c != nil && c.Left != "" && outputs != nil {
-			if port, _, _ := strings.Cut(c.Left, "."); port != "output" && !slices.Contains(outputs, port) {
-				w.add(path+"/condition/left", RulePort, w.noPortMessage(e.SourceNodeID, outputs))
-			}
-		}
 		into := [2]string{e.TargetNodeID, e.TargetInput}
 		first, taken := filled[into]
 		if taken && isUnconditional(e) && isUnconditional(w.def.Edges[first]) && len(outputs) > 0 {
@@ -198,14 +191,6 @@ func (w *warnings) outputsOf(id string) []string {
 		return nil
 	}
 	return w.types[w.def.Nodes[i].TypeID].Outputs
-}
-
-func (w *warnings) noPortMessage(id string, outputs []string) string {
-	typeID := w.def.Nodes[w.at[id]].TypeID
-	if len(outputs) == 0 {
-		return "nodes of type " + typeID + " put nothing out"
-	}
-	return "nodes of type " + typeID + " put out " + strings.Join(outputs, ", ") + " only"
 }
 
 // checkNode finds connections to ports that need not be filled yet, and settings without effect.

@@ -164,8 +164,15 @@ func (s Settings) check(f *settings.File, at, id string, on Host) {
 		f.Wrong(fmt.Sprintf("%s/onError/models/%d", at, i), "%s", problem)
 	}
 	for i, m := range s.OnError.Models {
-		other, _, _ := strings.Cut(m, "/")
-		f.Named(fmt.Sprintf("%s/onError/models/%d", at, i), other, on.Providers, "provider", "want PROVIDER/MODEL")
+		other, name, _ := strings.Cut(m, "/")
+		path := fmt.Sprintf("%s/onError/models/%d", at, i)
+		f.Named(path, other, on.Providers, "provider", "want PROVIDER/MODEL")
+		if on.Model == nil || name == "" {
+			continue
+		}
+		if problem := on.Model(path, other, name); problem != "" {
+			f.Wrong(path, "%s", problem)
+		}
 	}
 	most := longest.Milliseconds()
 	for _, l := range s.Millis.members() {
@@ -188,6 +195,8 @@ type Host struct {
 	Providers *settings.Names
 	// Server returns what the adapter of a server finds wrong with it; nil asks none.
 	Server func(id string, s Server) []Finding
+	// Model returns why the model at a path cannot be called; nil accepts all.
+	Model func(path, provider, model string) string
 }
 
 // Finding is a problem of the member of an entry.

@@ -1,0 +1,150 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"waybill.dev/waybill/protocol/channel"
+	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/schema"
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/node"
+)
+
+// checkSettings warns about retries and time limits that never apply.
+func (l *linter) checkSettings(n *workflow.Node, t node.Type, at string) {
+	retries, own := n.MaxRetries()
+	if !own {
+		retries = l.def.Settings.MaxRetries
+	}
+	flow := t.Class == node.Pure && t.Executes() != node.TypeFail
+	switch {
+	case own && retries > 0 && flow:
+		l.warn(at+"/settings", RuleNoEffect, "nodes of type %s make no call, so nothing is retried; remove the retries", n.TypeID)
+	case own && l.Limits.MaxNodeExecutions > 0 && retries >= int64(l.Limits.MaxNodeExecutions):
+		l.warn(at+"/settings", node.RuleLimit, "allows %d retries; a run may execute %d nodes, retries included (--max-node-executions)", retries, l.Limits.MaxNodeExecutions)
+	case retries == 0 && !flow && !t.AsksModel() && l.hasBackoff(n):
+		l.warn(at+"/settings/retry", RuleNoEffect, "the node has no retries, so nothing waits; set maxRetries")
+	}
+	if own, whole := n.Timeout().Milliseconds(), l.def.Settings.TimeoutMillis; whole > 0 && own > whole {
+		l.warn(at+"/settings/timeoutMs", node.RuleLimit, "is %d; the run ends after %d milliseconds (settings.timeout); lower it, or raise the other", own, whole)
+	}
+}
+
+func (l *linter) hasBackoff(n *workflow.Node) bool {
+	var s struct {
+		Retry json.RawMessage `json:"retry"`
+	}
+	return len(n.Settings) > 0 && strictjson.Read(n.Settings, &s) == nil &&
+		slices.ContainsFunc([]string{"backoffMs", "multiplier", "maxBackoffMs"}, func(name string) bool { return isSet(s.Retry, name) })
+}
+
+// checkCallTimes warns about time limits of a call that another one makes meaningless.
+func (l *linter) checkCallTimes(m modelNode) {
+	var c struct {
+		Timeouts map[string]json.Number `json:"timeouts"`
+	}
+	if strictjson.Read(m.n.Config, &c) != nil {
+		return
+	}
+	call, limited := wholeMillis(c.Timeouts["callMs"])
+	if whole := m.n.Timeout().Milliseconds(); limited && whole > 0 && call > whole {
+		l.warn(m.path("timeouts")+"/callMs", node.RuleLimit, "is %d; the node ends after %d milliseconds (settings.timeoutMs); lower it, or raise the other", call, whole)
+	}
+	for _, name := range []string{"connectMs", "firstByteMs", "silenceMs"} {
+		if part, set := wholeMillis(c.Timeouts[name]); set && limited && part > call {
+			l.warn(m.path("timeouts")+"/"+name, node.RuleLimit, "is %d; the whole call ends after %d milliseconds (callMs); lower it, or raise the other", part, call)
+		}
+	}
+}
+
+func wholeMillis(n json.Number) (int64, bool) {
+	ms, err := n.Int64()
+	return ms, err == nil && ms > 0
+}
+
+// checkRounds finds loops that fail because they have more rounds than the workflow allows. A loop's own
+// maxIterations is checked with its config.
+func (l *linter) checkRounds(config json.RawMessage, at string) {
+	var c struct {
+		Items []json.RawMessage `json:"items"`
+		Count int64             `json:"count"`
+		Until json.RawMessage   `json:"until"`
+		Most  json.RawMessage   `json:"maxIterations"`
+	}
+	if strictjson.Read(config, &c) != nil || c.Until != nil || c.Most != nil {
+		return
+	}
+	most := l.def.Settings.MaxLoopbackIterations
+	const remedy = "; a loop without maxIterations has %d (settings.maxLoopbackIterations); set maxIterations"
+	if n := int64(len(c.Items)); n > most {
+		l.problem(at+"/config/items", node.RuleLimit, "has %d items"+remedy, n, most)
+	} else if c.Count > most && n == 0 {
+		l.problem(at+"/config/count", node.RuleLimit, "is %d"+remedy, c.Count, most)
+	}
+}
+
+// checkChannels warns about members of channels without effect, and names in access lists that no node has.
+func (l *linter) checkChannels() {
+	for name, c := range l.def.Channels {
+		at := "/channels/" + jsonpointer.Escape(name)
+		if c.MaxSize > 0 && (c.Reducer == channel.Replace || c.Reducer == channel.Counter) {
+			l.warn(at+"/maxSize", RuleNoEffect, "a channel with reducer %s has one value; remove it", c.Reducer)
+		}
+		if s, err := schema.Compile("schema", c.Schema); err == nil && c.Reducer == channel.Replace && c.Default != nil {
+			for _, v := range s.Validate(c.Default) {
+				l.warn(at+"/default"+v.InstancePath, workflow.RuleChannel, "the schema of the channel does not allow it: %s", v.Message)
+			}
+		}
+		access := channel.ParseAccess(c.Access)
+		for list, allowed := range map[string]*[]string{"readers": access.Readers, "writers": access.Writers} {
+			if allowed == nil {
+				continue
+			}
+			for i, who := range *allowed {
+				l.checkAccess(fmt.Sprintf("%s/access/%s/%d", at, list, i), who)
+			}
+		}
+	}
+}
+
+func (l *linter) checkAccess(path, who string) {
+	known := l.nodeIDs()
+	for i := range l.def.Nodes {
+		known = append(known, l.def.Nodes[i].TypeID)
+	}
+	if !strings.Contains(who, "*") && !slices.Contains(known, who) {
+		l.warn(path, RuleName, "no node of the workflow has this id or type%s", meant(who, known))
+	}
+}
+
+// checkWrite finds values that a channel does not accept, and writes without a value.
+func (l *linter) checkWrite(n *workflow.Node, at string) {
+	var c struct {
+		Name  string          `json:"channelName"`
+		Value json.RawMessage `json:"value"`
+	}
+	if strictjson.Read(n.Config, &c) != nil {
+		return
+	}
+	path, value := at+"/config/value", c.Value
+	if pv, own := n.Inputs["value"]; own {
+		path, value = at+"/inputs/value/value", pv.Value // nil unless it is static
+	} else if len(value) == 0 && len(l.ports[l.at[n.ID]]) == 0 {
+		l.problem(at+"/config", RulePort, "the channel gets no value; set value, or lead an edge to the port value")
+		return
+	}
+	ch := l.def.Channel(c.Name)
+	if ch == nil || len(value) == 0 {
+		return
+	}
+	decl := ch.Pinned()
+	decl.Default = nil // the first write of a run without one
+	if err := ch.Check(channel.New(decl, ""), value, time.Time{}); err != nil {
+		l.problem(path, workflow.RuleChannel, "%s", err)
+	}
+}
