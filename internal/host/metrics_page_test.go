@@ -41,6 +41,7 @@ var labels = map[string]string{
 	"gen_ai_provider_name":   "the provider in the [conventions](../tracing.md#generative-ai); the first 50 that a process meets, then `other`",
 	"gen_ai_response_model":  "the model that answered; the first 100 that a process meets, then `other`",
 	"gen_ai_token_type":      "`input` or `output`",
+	"how":                    "`overwritten` by the seal, or `released`: deleted, and overwritten when the server compacts its file",
 	"limit":                  "the member of `--provider-settings`: `maxConcurrent`, `requestsPerMinute` or `tokensPerMinute`. Of a gateway: the [rate limit](../rate-limits.md), such as `key` or `tenant-start`",
 	"openwop_cap_kind":       "the cap, as `cap.breached` names it",
 	"openwop_interrupt_kind": "the kind of the [question](../waiting.md): `approval`, `clarification` and so on",

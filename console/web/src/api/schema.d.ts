@@ -1024,6 +1024,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/statistics/tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tenant statistics
+         * @description Counts runs, model calls, tokens and cost by tenant. Scope runs:read, and tenants:read for other tenants than the caller's. Needs the scope runs:read.
+         */
+        get: operations["listTenantStatistics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/system": {
         parameters: {
             query?: never;
@@ -3657,6 +3677,16 @@ export interface components {
             nextCursor?: string;
             runs: components["schemas"]["RunSummary"][];
         };
+        /** @description The tenants whose runs were counted in the span: all of them for a caller with the scope tenants:read, otherwise only the caller's. */
+        ListTenantStatisticsResult: {
+            /** Format: int64 */
+            moreTenants: number;
+            /** @description The span: RFC 3339, extended to whole steps of 300, 3600 or 86400 seconds. */
+            since: components["schemas"]["Timestamp"];
+            /** @description The most expensive first, at most 100; more_tenants is the number of the others. */
+            tenants: components["schemas"]["TenantTotals"][];
+            until: components["schemas"]["Timestamp"];
+        };
         /** @description One page of deliveries, by run and sequence. */
         ListWebhookDeliveriesResult: {
             deliveries: components["schemas"]["WebhookDelivery"][];
@@ -3837,7 +3867,7 @@ export interface components {
         };
         /** @description What a node got from a model, with what the model was asked. It has what the log has, with secrets redacted. */
         ModelAnswer: {
-            /** @description Annotations of the run, of its events, and of the node. */
+            /** @description Annotations of the run, of its events, and of the node. Those of a page have at most 2 MiB. */
             annotations: components["schemas"]["Annotation"][];
             /**
              * Format: int64
@@ -3862,6 +3892,8 @@ export interface components {
             /** Format: int64 */
             lastSequence: number;
             model?: string;
+            /** @description Annotations are left out because of that limit; list those of the run. */
+            moreAnnotations: boolean;
             nodeId: string;
             /**
              * @description accepted: the node got it. refused: it was given up.
@@ -5486,8 +5518,11 @@ export interface components {
         };
         /** @description The run log in NATS JetStream. */
         SystemLog: {
-            /** Format: int64 */
-            bytes: number;
+            /**
+             * Format: int64
+             * @description Unset: unknown.
+             */
+            bytes?: number;
             /**
              * Format: int64
              * @description The position of the last record.
@@ -5577,6 +5612,12 @@ export interface components {
             error: "template_not_found";
             /** @description For people; programs switch on error. */
             message: string;
+        };
+        /** @description The counts of a tenant. */
+        TenantTotals: {
+            runs: components["schemas"]["RunTotals"];
+            tenant: string;
+            usage: components["schemas"]["UsageTotals"];
         };
         /**
          * Format: date-time
@@ -7139,6 +7180,7 @@ export interface operations {
                      *           "inputTokens": 640,
                      *           "lastSequence": 9,
                      *           "model": "gpt-5-mini",
+                     *           "moreAnnotations": false,
                      *           "nodeId": "classify",
                      *           "outcome": "accepted",
                      *           "outputTokens": 155,
@@ -9496,7 +9538,7 @@ export interface operations {
                 workflowId?: string;
                 /** @description Only runs with this tag. */
                 tag?: string;
-                /** @description Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:, provider:, model:, since:, until:, cost:, waiting:. */
+                /** @description Terms separated by spaces, all of which must match: status:, workflow:, tag:, code:, kind:, provider:, model:, since:, until:, cost:, waiting:, text:. */
                 filter?: string;
                 /** @description Order of the list; unset: created. Runs without the value come last, newest first. */
                 sort?: "created" | "model" | "lastNode" | "tokens" | "cost" | "duration" | "waitingSince";
@@ -15209,6 +15251,165 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["GetStatisticsResult"];
+                };
+            };
+            /** @description validation_error. */
+            400: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValidationError"];
+                };
+            };
+            /** @description key_expired, key_revoked, unauthenticated. */
+            401: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description How to authenticate. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error401"];
+                };
+            };
+            /** @description forbidden. */
+            403: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ForbiddenError"];
+                };
+            };
+            /** @description rate_limited. */
+            429: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    /** @description Seconds after which the request may be repeated. */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimitedError"];
+                };
+            };
+            /** @description internal_error. */
+            500: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InternalError"];
+                };
+            };
+            /** @description service_unavailable. */
+            503: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServiceUnavailableError"];
+                };
+            };
+        };
+    };
+    listTenantStatistics: {
+        parameters: {
+            query?: {
+                /** @description The start of the span, RFC 3339; absent: 24 hours before until. */
+                since?: components["schemas"]["Timestamp"];
+                /** @description The end of the span, RFC 3339; absent: now. */
+                until?: components["schemas"]["Timestamp"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tenants whose runs were counted in the span: all of them for a caller with the scope tenants:read, otherwise only the caller's. */
+            200: {
+                headers: {
+                    /** @description How long the answer may be used again. */
+                    "Cache-Control": string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "moreTenants": 0,
+                     *       "since": "2026-11-26T10:00:00.000Z",
+                     *       "tenants": [
+                     *         {
+                     *           "runs": {
+                     *             "cancelled": 0,
+                     *             "completed": 2,
+                     *             "created": 3,
+                     *             "failed": 1,
+                     *             "failures": [
+                     *               {
+                     *                 "code": "run_timeout",
+                     *                 "count": 1
+                     *               }
+                     *             ],
+                     *             "p50Ms": 812,
+                     *             "p90Ms": 1216,
+                     *             "p95Ms": 1216,
+                     *             "p99Ms": 1216
+                     *           },
+                     *           "tenant": "acme",
+                     *           "usage": {
+                     *             "acceptedFirst": 2,
+                     *             "answers": 3,
+                     *             "cachedTokens": 512,
+                     *             "calls": 4,
+                     *             "corrected": 1,
+                     *             "costUsd": 0.0126,
+                     *             "fallbacks": 1,
+                     *             "fallbacksAccepted": 1,
+                     *             "inputTokens": 1280,
+                     *             "outputTokens": 310,
+                     *             "p50Ms": 420,
+                     *             "p95Ms": 608,
+                     *             "priced": 4,
+                     *             "reasoningTokens": 0,
+                     *             "retries": 1,
+                     *             "retryCostUsd": 0.0031,
+                     *             "unknown": 0
+                     *           }
+                     *         }
+                     *       ],
+                     *       "until": "2026-11-27T10:00:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ListTenantStatisticsResult"];
                 };
             };
             /** @description validation_error. */
