@@ -23,6 +23,8 @@ var synonyms = map[string][]string{
 	"max_output_tokens": {"maxTokens"}, "max_completion_tokens": {"maxTokens"},
 	"retries": {"maxRetries"}, "attempts": {"maxRetries"}, "maxAttempts": {"maxRetries"}, "fallback": {"onError"}, "fallbacks": {"onError"}, "fallbackModels": {"onError"},
 	"url": {"baseUrl"}, "endpoint": {"baseUrl"}, "apiKey": {"key"}, "api_key": {"key"}, "token": {"key"}, "allow": {"allowedModels"}, "models": {"allowedModels"},
+	"flavour": {"api"}, "flavor": {"api"}, "dialect": {"api"}, "base_url": {"baseUrl"}, "baseURL": {"baseUrl"}, "secret": {"key"}, "timeout": {"timeouts", "timeoutMs"},
+	"rates": {"limits"}, "rate": {"limits"}, "rpm": {"requestsPerMinute"}, "tpm": {"tokensPerMinute"}, "concurrency": {"maxConcurrent"},
 	"for": {"items"}, "forEach": {"items"}, "each": {"items"}, "over": {"items"}, "times": {"count"}, "repeat": {"count"}, "while": {"until"}, "do": {"expression"}, "body": {"expression"},
 	"continue": {"absorb"}, "ignore": {"absorb"}, "fail": {"fail-parent", "fail-node"}, "error": {"message"}, "reason": {"message"},
 	"seconds": {"delayMs", "timeoutSec"}, "duration": {"delayMs"}, "sleep": {"delayMs"}, "main": {"primary"}, "choices": {"actions"}, "buttons": {"actions"}, "options": {"actions"},
