@@ -114,7 +114,7 @@ func (h *Host) openCold(ctx context.Context) error {
 		t.lacking = false
 	case t.lacking:
 		h.log.Error(lackingMessage, "file", path, "remedy",
-			"stop the host and restore the file from the newest backup; if there is none, start the host once with --give-up-lost-runs")
+			"stop the host and restore the file from the newest backup, and delete waybill.db*, which is filled again; if there is none, start the host once with --give-up-lost-runs")
 	case store == nil && window == 0:
 		return nil
 	case store == nil:
