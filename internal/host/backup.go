@@ -168,7 +168,7 @@ func (h *Host) backUp(ctx context.Context, to io.Writer) error {
 			return err
 		}
 	}
-	if h.tiers.store != nil { // after the log: it has what the log says is sealed
+	if h.tiers.file { // after the log: it has what the log says is sealed
 		if err := h.backUpDatabase(ctx, w, coldFile); err != nil {
 			return err
 		}

@@ -19,6 +19,9 @@ import (
 	"waybill.dev/waybill/protocol/workflow"
 )
 
+// envNeverOverwrite is a setting for tests: no frame of a sealed run is overwritten. It needs --test-seams.
+const envNeverOverwrite = "OPENWOP_TEST_NEVER_OVERWRITE"
+
 // coldFile is the file of the cold store in a data directory.
 const coldFile = "cold.db"
 
@@ -30,7 +33,12 @@ type runLog interface {
 
 // tiers are the cold store of a host, and the log that reads from both; zero without one.
 type tiers struct {
-	store  *sqlite.Store
+	store cold.Store
+	// file: the store has one, which a backup needs.
+	file bool
+	// lacking: the store lacks sealed runs of the log.
+	lacking bool
+
 	log    *cold.Log
 	faults *cold.Faults
 	sealer *cold.Sealer // nil if the log keeps everything
@@ -74,42 +82,121 @@ func (o *EmbeddedLog) hotWindow() (time.Duration, error) {
 	return d, nil
 }
 
-// openCold opens the cold store, if there is one or runs are to be moved there.
+// lackingMessage is the message of a cold store without runs that the log says are sealed.
+const lackingMessage = "the cold store lacks sealed runs: they cannot be read, and no further run is sealed"
+
+// openCold opens the cold store, if there is one or runs are to be moved there. A store that lacks sealed
+// runs is neither created nor written: the operator restores it, or gives the runs up.
 func (h *Host) openCold(ctx context.Context) error {
 	window, err := h.opts.Log.hotWindow()
 	if err != nil {
 		return fmt.Errorf("%w: %w", exit.ErrUsage, err)
 	}
-	path := filepath.Join(h.opts.DataDir, coldFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		sealed, err := h.stores.Log.HasSealed(ctx)
-		switch {
-		case err != nil:
-			return err
-		case sealed:
-			h.log.Error("the run log has sealed runs, and the cold store is missing: they cannot be read; restore it from a backup", "file", path)
-		case window == 0:
-			return nil
-		}
-	}
 	if window > 0 && !h.stores.Log.Erasable() {
 		return fmt.Errorf("%w: --hot-window: the run log was created by a build that forbids the removal of frames; "+
 			"see \"A log of an earlier build\" in docs/erasure.md, or leave the flag out", exit.ErrUsage)
 	}
-	t := &h.tiers
-	t.faults = cold.NewFaults(h.log)
-	if t.store, err = sqlite.Open(ctx, path); err != nil {
+	t, path := &h.tiers, filepath.Join(h.opts.DataDir, coldFile)
+	store, err := h.openColdFile(ctx, path)
+	if err != nil {
 		return err
 	}
-	h.later(func() { _ = t.store.Close() })
+	if t.lacking, err = h.lacksSealed(ctx, store); err != nil {
+		return err
+	}
+	switch give := h.opts.Log.GiveUpSealed; {
+	case give && !t.lacking:
+		return fmt.Errorf("%w: --give-up-lost-runs: the cold store has all sealed runs; leave the flag out", exit.ErrUsage)
+	case give:
+		if store, err = h.giveUp(ctx, store, path); err != nil {
+			return err
+		}
+		t.lacking = false
+	case t.lacking:
+		h.log.Error(lackingMessage, "file", path, "remedy",
+			"stop the host and restore the file from the newest backup, and delete waybill.db*, which is filled again; if there is none, start the host once with --give-up-lost-runs")
+	case store == nil && window == 0:
+		return nil
+	case store == nil:
+		if store, err = h.openSQLite(ctx, path); err != nil {
+			return err
+		}
+	}
+	h.useCold(store, window)
+	return nil
+}
+
+// openColdFile opens the file of the cold store; nil if there is none.
+func (h *Host) openColdFile(ctx context.Context, path string) (*sqlite.Store, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return h.openSQLite(ctx, path)
+}
+
+func (h *Host) openSQLite(ctx context.Context, path string) (*sqlite.Store, error) {
+	store, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	h.later(func() { _ = store.Close() })
 	reserveMemory(sqlite.OutsideBytes)
+	return store, nil
+}
+
+// lacksSealed reports whether a store, which may be nil, lacks sealed runs of the log. One that is damaged
+// may have them.
+func (h *Host) lacksSealed(ctx context.Context, store *sqlite.Store) (bool, error) {
+	if store == nil {
+		return h.stores.Log.LacksSealed(ctx, 0, func(context.Context, subject.Run) (bool, error) { return false, nil })
+	}
+	until, err := store.GivenUp(ctx)
+	if err == nil {
+		var lacks bool
+		if lacks, err = h.stores.Log.LacksSealed(ctx, until, store.Knows); err == nil {
+			return lacks, nil
+		}
+	}
+	if errors.Is(err, cold.ErrDamaged) {
+		return false, nil // each run that cannot be read is reported
+	}
+	return false, err
+}
+
+// giveUp makes a store that expects no sealed run which it lacks.
+func (h *Host) giveUp(ctx context.Context, store *sqlite.Store, path string) (*sqlite.Store, error) {
+	until, err := h.stores.Log.NewestSeal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if store == nil {
+		if store, err = h.openSQLite(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	h.log.Error("sealed runs that the cold store lacks are given up; leave --give-up-lost-runs out at the next start", "file", path)
+	return store, store.GiveUp(ctx, until)
+}
+
+// useCold reads sealed runs from a store, and seals others unless the store lacks runs.
+func (h *Host) useCold(store *sqlite.Store, window time.Duration) {
+	t := &h.tiers
+	t.faults, t.file = cold.NewFaults(h.log), store != nil
+	switch {
+	case !t.lacking:
+		t.store = store
+	case store == nil:
+		t.store = cold.Incomplete{}
+	default:
+		t.store = cold.Incomplete{Store: store}
+	}
 	t.log = cold.NewLog(h.stores.Log, t.store, func(ctx context.Context, pos uint64) error { return h.events.Past(ctx, pos) }, t.faults)
-	if window > 0 || h.stores.Log.Erasable() { // without a window it finishes what was begun
+	if !t.lacking && (window > 0 || h.stores.Log.Erasable()) { // without a window it finishes what was begun
 		t.sealer = cold.NewSealer(window, cold.SealerDeps{
 			Log: h.stores.Log, Store: t.store, Past: h.readersPast, Clock: time.Now, Logger: h.log,
+			NeverOverwrite: h.opts.Public.TestSeams && os.Getenv(envNeverOverwrite) == "true",
 		})
 	}
-	return nil
 }
 
 // readersPast returns when all readers of the host that follow the log are past a position.

@@ -53,6 +53,9 @@ func (h *Host) warnings() []string {
 	if unrepaired > 0 {
 		out = append(out, fmt.Sprintf("damage of the log's files that could not be repaired: %d", unrepaired))
 	}
+	if h.tiers.lacking {
+		out = append(out, lackingMessage+"; the host's log has the remedy")
+	}
 	if f := h.tiers.faults; f != nil {
 		out = append(out, f.Warnings()...)
 	}

@@ -32,7 +32,9 @@ type EmbeddedLog struct {
 	// HotWindow is how long a run stays in the log after its end, as workflow.ParseRetention reads it.
 	// Then it is moved to the cold store. Empty means for ever.
 	HotWindow string
-	Recovery  Recovery
+	// GiveUpSealed gives sealed runs up that the cold store lacks, after a loss of its file.
+	GiveUpSealed bool
+	Recovery     Recovery
 }
 
 // Recovery limits the recovery of an embedded log's files at a start; 0 derives a limit from their

@@ -46,18 +46,22 @@ const (
 
 // Extent is the size of a log.
 type Extent struct {
-	// Bytes and Frames count what is there, End is the position of the last frame.
-	Bytes, Frames, End uint64
+	// Bytes is the size of what is there, End the position of the last frame.
+	Bytes, End uint64
 	// FileBytes is the maximum size of a file; 0 if overwriting costs nothing.
 	FileBytes uint64
 }
 
-// Behind estimates how many bytes of the log are after a position. Frames that are removed do not count.
+// leastBytes is less than any frame takes in a file, with its subject and its headers.
+const leastBytes = 256
+
+// Behind returns how many bytes at least were appended after a position. Frames that are removed since
+// count, too: they have filled the server's files.
 func (e Extent) Behind(pos uint64) uint64 {
-	if e.Frames == 0 || pos >= e.End {
+	if pos >= e.End {
 		return 0
 	}
-	return uint64(float64(e.End-pos) * float64(e.Bytes) / float64(e.Frames))
+	return (e.End - pos) * leastBytes
 }
 
 // OverwriteBytes is how much a server writes to overwrite a number of frames.

@@ -23,7 +23,9 @@ func TestSeal_ReleasesFramesOfALargeLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, writes 100 MB: run without -short")
 	}
-	h := harness.Start(t, sealing(t, "--hot-window", "1s")...)
+	h := harness.StartWith(t, harness.Options{
+		Args: sealing(t, "--hot-window", "1s", "--test-seams"), Env: []string{"OPENWOP_TEST_NEVER_OVERWRITE=true"},
+	})
 	const runs, kills = 160, 8
 	want := map[string]string{}
 	var ids []string

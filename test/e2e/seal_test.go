@@ -261,49 +261,133 @@ func TestSeal_BackupHasSealedRuns(t *testing.T) {
 	require.Zero(t, status, out)
 }
 
-// A cold store that is lost or damaged is reported for the runs that it had. All others are served.
+// A cold store is lost. Its runs are reported, all others are served, and no run is sealed into another
+// file: the restored one has everything, and an erasure of a run in it is carried out then.
 func TestSeal_LostColdStore(t *testing.T) {
 	t.Parallel()
 	args := sealing(t, "--hot-window", "1s")
 	h := harness.Start(t, args...)
 	c := h.Client(testKey)
-	runID, erased := copied(t, c, "sealed"), copied(t, c, "erased while it is lost")
+	secret := canary("erased while it is lost")
+	runID, erased := copied(t, c, "sealed"), copied(t, c, secret)
 	sealed(t, h, 2)
 	require.Zero(t, h.Stop().ExitCode())
-	lost, err := filepath.Glob(filepath.Join(h.Dir(), "cold.db*"))
-	require.NoError(t, err)
-	for _, f := range lost {
-		require.NoError(t, os.Rename(f, f+".away"))
-	}
+	lost := moveAway(t, h.Dir())
 	out, status := harness.Command(t, "log", "verify", "--data-dir", h.Dir())
 	require.Contains(t, out, "2 sealed runs were not read", "%d", status)
+	for range 2 {
+		h.Launch()
+		require.Contains(t, h.Log(), "the cold store lacks sealed runs")
+		require.Contains(t, h.Log(), "--give-up-lost-runs")
+		c = h.Client(testKey)
+		damagedRun(t, c, runID)
+		copied(t, c, "others are served")
+		h.Kill()
+	}
 	h.Launch()
 	c = h.Client(testKey)
-	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID+"/events/poll", "")
-	require.NoError(t, err)
-	require.Equal(t, http.StatusInternalServerError, a.Status, "%s", a.Body)
-	require.Equal(t, "log_damaged", a.Code())
-	copied(t, c, "others are served")
-	require.Contains(t, h.Log(), "the run log has sealed runs, and the cold store is missing")
+	damagedRun(t, c, runID)
+	kept := copied(t, c, "others are served")
 	require.Contains(t, metrics(t, h), "\nwaybill_cold_unreadable_total ")
-	warned := func(text string) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			return strings.Contains(string(doing(t, c, http.MethodGet, "/readyz", "", http.StatusOK).Body), text)
-		}, 10*time.Second, 50*time.Millisecond)
-		out, _ := harness.Command(t, "doctor", "--url", h.HTTP, "--api-key", testKey)
-		require.Contains(t, out, text)
-	}
-	warned("sealed runs that cannot be read from the cold store: 1")
+	warned(t, h, "sealed runs that cannot be read from the cold store: 1", "the cold store lacks sealed runs")
 	require.Equal(t, http.StatusNoContent, remove(t, c, erased).Status)
-	warned("erasures of sealed runs that may have left content: 1")
-	require.Equal(t, 1, strings.Count(h.Log(), "a sealed run is erased that cannot be read as a whole"))
+	require.Equal(t, http.StatusNotFound, statusOf(t, c, erased))
+	hot := copied(t, c, "not sealed")
+	require.Equal(t, http.StatusNoContent, remove(t, c, hot).Status)
+	require.Equal(t, http.StatusNotFound, statusOf(t, c, hot))
+	require.NoFileExists(t, filepath.Join(h.Dir(), "cold.db"))
 	require.Zero(t, h.Stop().ExitCode())
 	for _, f := range lost {
 		require.NoError(t, os.Rename(f+".away", f))
 	}
+	models, err := filepath.Glob(filepath.Join(h.Dir(), "waybill.db*"))
+	require.NoError(t, err)
+	for _, f := range models { // it may have noted the runs as damaged
+		require.NoError(t, os.Remove(f))
+	}
 	h.Launch()
-	require.Equal(t, http.StatusOK, statusOf(t, h.Client(testKey), runID))
+	c = h.Client(testKey)
+	require.Equal(t, http.StatusOK, statusOf(t, c, runID))
+	require.Equal(t, http.StatusNotFound, statusOf(t, c, erased))
+	gone(t, h.Dir(), secret)
+	sealed(t, h, 4)
+	require.Equal(t, http.StatusOK, statusOf(t, c, kept))
+	require.Contains(t, string(doing(t, c, http.MethodGet, "/v1/runs/"+runID, "", http.StatusOK).Body), `"sealed"`)
+}
+
+// Another file is in the place of the cold store. The operator gives up what it lacks, once.
+func TestSeal_GivesUpLostRuns(t *testing.T) {
+	t.Parallel()
+	args, dir := sealing(t, "--hot-window", "1s"), t.TempDir()
+	h := harness.StartIn(t, dir, args...)
+	c := h.Client(testKey)
+	first := copied(t, c, "in both files")
+	sealed(t, h, 1)
+	require.Zero(t, h.Stop().ExitCode())
+	old, err := os.ReadFile(filepath.Join(h.Dir(), "cold.db"))
+	require.NoError(t, err)
+	h.Launch()
+	c = h.Client(testKey)
+	lostRun, erased := copied(t, c, "in the lost file"), copied(t, c, "erased")
+	sealed(t, h, 3)
+	require.Zero(t, h.Stop().ExitCode())
+	moveAway(t, h.Dir())
+	require.NoError(t, os.WriteFile(filepath.Join(h.Dir(), "cold.db"), old, 0o600))
+	h.Launch()
+	c = h.Client(testKey)
+	require.Contains(t, h.Log(), "the cold store lacks sealed runs")
+	require.Equal(t, http.StatusOK, statusOf(t, c, first))
+	damagedRun(t, c, lostRun)
+	require.Equal(t, http.StatusNoContent, remove(t, c, erased).Status)
+	hot := copied(t, c, "sealed afterwards")
+	require.Zero(t, h.Stop().ExitCode())
+
+	h = harness.StartIn(t, dir, append(args, "--give-up-lost-runs")...)
+	sealed(t, h, 2)
+	c = h.Client(testKey)
+	require.Equal(t, http.StatusOK, statusOf(t, c, hot))
+	damagedRun(t, c, lostRun)
+	warned(t, h, "erasures of sealed runs that may have left content: 1")
+	require.Equal(t, 1, strings.Count(h.Log(), "a sealed run is erased that cannot be read as a whole"))
+	require.Zero(t, h.Stop().ExitCode())
+	out, status := harness.Command(t, append([]string{"dev", "--data-dir", h.Dir(), "--give-up-lost-runs"}, args...)...)
+	require.Equal(t, 2, status, out)
+	require.Contains(t, out, "leave the flag out")
+	h = harness.StartIn(t, dir, args...)
+	require.NotContains(t, h.Log(), "the cold store lacks sealed runs")
+	require.Equal(t, http.StatusOK, statusOf(t, h.Client(testKey), first))
+}
+
+// moveAway takes the files of the cold store away, and returns their names.
+func moveAway(t *testing.T, dir string) []string {
+	t.Helper()
+	lost, err := filepath.Glob(filepath.Join(dir, "cold.db*"))
+	require.NoError(t, err)
+	for _, f := range lost {
+		require.NoError(t, os.Rename(f, f+".away"))
+	}
+	return lost
+}
+
+// damagedRun checks that a sealed run is reported as damaged.
+func damagedRun(t *testing.T, c *harness.Client, runID string) {
+	t.Helper()
+	a, err := c.Do(t.Context(), http.MethodGet, "/v1/runs/"+runID+"/events/poll", "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusInternalServerError, a.Status, "%s", a.Body)
+	require.Equal(t, "log_damaged", a.Code())
+}
+
+// warned waits until a host that serves, and waybill doctor, report texts.
+func warned(t *testing.T, h *harness.Host, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		require.Eventually(t, func() bool {
+			return strings.Contains(string(doing(t, h.Client(testKey), http.MethodGet, "/readyz", "", http.StatusOK).Body), text)
+		}, 10*time.Second, 50*time.Millisecond, text)
+		out, _ := harness.Command(t, "doctor", "--url", h.HTTP)
+		require.Contains(t, out, text)
+	}
 }
 
 func TestSeal_RefusesOtherWindows(t *testing.T) {

@@ -77,6 +77,7 @@ capitals) or in the --config file; flags beat environment beats file.`,
 	hostflags.IndexPayloads(f, &h.IndexPayloads)
 	f.StringVar(&h.Log.Durability, "durability", h.Log.Durability, "sync: an acknowledged write is on disk; process: it survives a process crash, but not a power failure")
 	f.StringVar(&h.Log.HotWindow, "hot-window", h.Log.HotWindow, "how long an ended run stays in the run log before it moves to the cold store, such as 24h or 7d; unlimited keeps it in the log")
+	f.BoolVar(&h.Log.GiveUpSealed, "give-up-lost-runs", false, "give up the sealed runs that cold.db lacks, after a loss of the file without a backup; for one start")
 	hostflags.Recovery(f, &h.Log.Recovery)
 	f.IntVar(&h.Envelopes.MaxInlineBytes, "max-inline-media-bytes", h.Envelopes.MaxInlineBytes, "maximum size of an asset recorded inline in its event; larger assets are stored and recorded as a URL")
 	f.IntVar(&h.Envelopes.MaxMediaBytes, "max-media-base64-bytes", h.Envelopes.MaxMediaBytes, "maximum size of an asset accepted from a model, in base64 characters")

@@ -50,7 +50,7 @@ func (o *Object) Bytes() (n int64) {
 }
 
 // Ref names the object.
-func (o *Object) Ref() Ref { return Ref{o.Run, o.Hash()} }
+func (o *Object) Ref() Ref { return Ref{Run: o.Run, Hash: o.Hash()} }
 
 // Block holds consecutive frames of a run.
 type Block struct {
@@ -84,6 +84,9 @@ type Store interface {
 	// It may be repeated, and then overwrites what it could not before. Errors: ErrUnavailable, ErrDamaged
 	// if the store keeps bytes that it cannot reach; it does not return the object any more.
 	Delete(ctx context.Context, run subject.Run) error
+	// Released reports whether the store has the object of a run that was confirmed as released. Errors:
+	// ErrUnavailable, ErrDamaged.
+	Released(ctx context.Context, run subject.Run) (bool, error)
 	// Totals counts the objects. Errors: ErrUnavailable.
 	Totals(ctx context.Context) (Totals, error)
 }
@@ -92,6 +95,9 @@ type Store interface {
 type Ref struct {
 	Run  subject.Run
 	Hash string
+	// Released is for Confirm: the run's frames were deleted without overwriting, maybe by an earlier
+	// process.
+	Released bool
 }
 
 // Cursor is a place in the order of pending objects. Only its store reads it.

@@ -21,7 +21,7 @@ type Faults struct {
 	mu    sync.Mutex // guards noted
 	noted *lru.Cache[subject.Run, struct{}]
 
-	reads, runs, partly atomic.Int64
+	reads, runs, partly, unbounded atomic.Int64
 }
 
 // NewFaults returns a report that logs to logger.
@@ -49,6 +49,13 @@ func (f *Faults) Unreadable(run subject.Run, err error) {
 func (f *Faults) partial(run subject.Run, what string, attrs ...any) {
 	f.partly.Add(1)
 	f.logger.Error(what, append([]any{"tenant", run.Tenant, "run_id", run.RunID}, attrs...)...)
+}
+
+// unboundedErasure reports an erasure of a run whose frames were released.
+func (f *Faults) unboundedErasure(run subject.Run) {
+	f.unbounded.Add(1)
+	f.logger.Warn("bytes of an erased run may stay in a file of the NATS server until more than half of that file is removed",
+		"tenant", run.Tenant, "run_id", run.RunID)
 }
 
 // Warnings returns what an operator must know. They name no tenant and no run.

@@ -1,12 +1,16 @@
 package cold_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,9 +54,9 @@ func TestSealer_ChoosesHowFramesLeave(t *testing.T) {
 		extent                runlog.Extent
 		overwritten, released int64
 	}{
-		"a small log":             {extent: runlog.Extent{Bytes: 64 << 10, Frames: 100, End: 100, FileBytes: file}, overwritten: 40},
-		"the end of a large log":  {extent: runlog.Extent{Bytes: 1 << 30, Frames: 100_000, End: 200, FileBytes: file}, overwritten: 16},
-		"far from the end":        {extent: runlog.Extent{Bytes: 1 << 30, Frames: 100_000, End: 100_000, FileBytes: file}, released: 40},
+		"a small log":             {extent: runlog.Extent{Bytes: 64 << 10, End: 100, FileBytes: file}, overwritten: 40},
+		"the end of a large log":  {extent: runlog.Extent{Bytes: 1 << 30, End: 200, FileBytes: file}, overwritten: 16},
+		"far from the end":        {extent: runlog.Extent{Bytes: 1 << 30, End: 100_000, FileBytes: file}, released: 40},
 		"a log without old files": {extent: runlog.Extent{FileBytes: file}, overwritten: 40},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +87,7 @@ func TestSealer_ErasesRunsThatWait(t *testing.T) {
 	for i := range 40 {
 		r.run(t, fmt.Sprintf("r%d", i), 1, 1)
 	}
-	s := r.sealer(newLarge(r.hot, runlog.Extent{Bytes: 1 << 30, Frames: 100_000, End: 200, FileBytes: 8 << 20}), r.store, pastAll)
+	s := r.sealer(newLarge(r.hot, runlog.Extent{Bytes: 1 << 30, End: 200, FileBytes: 8 << 20}), r.store, pastAll)
 	require.NoError(t, s.Sweep(t.Context()))
 	waits := subject.Run{Tenant: "acme", WorkflowID: "flow", RunID: "r39"}
 	r.mark(t, waits)
@@ -118,7 +122,7 @@ func TestSealer_DiesAtRandomSteps(t *testing.T) {
 				r.run(t, fmt.Sprintf("r%d", i), 1+random.IntN(3), 1)
 				d := &dying{Log: r.hot, Store: r.store, at: 1 + random.IntN(12), done: random.IntN(2) == 0}
 				if random.IntN(2) == 0 { // frames wait, or are released
-					d.extent = runlog.Extent{Bytes: 1 << 30, Frames: 100, End: 100 * random.Uint64N(2), FileBytes: 8 << 20}
+					d.extent = runlog.Extent{Bytes: 1 << 30, End: 100_000 * random.Uint64N(2), FileBytes: 8 << 20}
 				}
 				_ = r.sealer(d, d, pastAll).Sweep(t.Context()) // it dies, or there is nothing left to do
 				for run := range r.want {
@@ -224,4 +228,171 @@ func (r *rig) markOf(t *testing.T, run subject.Run) (mark *frame.Frame) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotNil(t, mark)
 	return mark
+}
+
+// stuck is a log that cannot remove the frames of one run.
+type stuck struct {
+	large
+
+	run   string
+	tries *atomic.Int64
+}
+
+func (l stuck) Drop(ctx context.Context, run subject.Run, pos []uint64, how runlog.Removal) error {
+	if run.RunID == l.run {
+		l.tries.Add(1)
+		return runlog.ErrUnavailable
+	}
+	return l.large.Drop(ctx, run, pos, how)
+}
+
+// The frames of a run cannot be removed. All others are, further runs are sealed, and the run is tried
+// again after growing pauses.
+func TestSealer_PutsARunAsideWhoseFramesStay(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]runlog.Extent{
+		"overwritten": {Bytes: 64 << 10, End: 100, FileBytes: 8 << 20},
+		"released":    {Bytes: 1 << 30, End: 100_000, FileBytes: 8 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for i := range 40 {
+				r.run(t, fmt.Sprintf("r%d", i), 1, 1)
+			}
+			log, now := stuck{newLarge(r.hot, e), "r7", &atomic.Int64{}}, time.Now().Add(2*time.Hour)
+			var logged bytes.Buffer
+			s := cold.NewSealer(time.Hour, cold.SealerDeps{
+				Log: log, Store: r.store, Past: pastAll, Clock: func() time.Time { return now }, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+			})
+			require.ErrorIs(t, s.Sweep(t.Context()), runlog.ErrUnavailable)
+			require.Equal(t, int64(39), log.overwritten.Load()+log.released.Load())
+			totals, err := r.store.Totals(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, int64(1), totals.Pending)
+			require.Contains(t, logged.String(), "run_id=r7")
+			more := r.run(t, "more", 1, 1)
+			require.NoError(t, s.Sweep(t.Context()), "it waits")
+			require.True(t, r.sealed(t, more))
+			require.Equal(t, int64(1), log.tries.Load())
+			require.Contains(t, s.Warnings(), "sealed runs whose frames cannot be removed from the run log: 1")
+			now = now.Add(time.Minute)
+			require.Error(t, s.Sweep(t.Context()))
+			now = now.Add(time.Minute)
+			require.NoError(t, s.Sweep(t.Context()), "the pause grows")
+			now = now.Add(time.Minute)
+			require.Error(t, s.Sweep(t.Context()))
+			require.Equal(t, int64(3), log.tries.Load())
+			for run := range r.want {
+				r.same(t, run)
+			}
+		})
+	}
+}
+
+// A failure of readers does not keep ended runs from being sealed.
+func TestSealer_SealsWhileFramesCannotBeReleased(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 300 {
+		r.run(t, fmt.Sprintf("r%d", i), 1)
+	}
+	behind := func(context.Context, uint64) error { return runlog.ErrUnavailable }
+	log := newLarge(r.hot, runlog.Extent{Bytes: 1 << 30, End: 100_000, FileBytes: 8 << 20})
+	require.ErrorIs(t, r.sealer(log, r.store, behind).Sweep(t.Context()), runlog.ErrUnavailable)
+	for run := range r.want {
+		require.True(t, r.sealed(t, run))
+	}
+	require.Zero(t, log.released.Load())
+}
+
+// misread is a store whose objects read back damaged at first.
+type misread struct {
+	*sqlite.Store
+
+	bad *atomic.Bool
+}
+
+func (s misread) Data(ctx context.Context, run subject.Run, block int) ([]byte, error) {
+	data, err := s.Store.Data(ctx, run, block)
+	if s.bad.Load() && len(data) > 0 {
+		data[len(data)-1]++
+	}
+	return data, err
+}
+
+// An object that reads back damaged is reported, and stored again by the next sweep.
+func TestSealer_ReportsAnObjectThatReadsBackDamaged(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	run := r.run(t, "r", 1)
+	var logged bytes.Buffer
+	store := misread{r.store, &atomic.Bool{}}
+	store.bad.Store(true)
+	s := cold.NewSealer(time.Hour, cold.SealerDeps{
+		Log: r.hot, Store: store, Past: pastAll, Clock: func() time.Time { return time.Now().Add(2 * time.Hour) }, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+	})
+	require.NoError(t, s.Sweep(t.Context()))
+	require.Contains(t, logged.String(), "level=ERROR")
+	require.Contains(t, logged.String(), "run_id=r")
+	require.Equal(t, []string{"times that a damaged run was not sealed: 1"}, s.Warnings())
+	require.False(t, r.sealed(t, run))
+	store.bad.Store(false)
+	require.NoError(t, s.Sweep(t.Context()))
+	require.True(t, r.sealed(t, run))
+	r.same(t, run)
+}
+
+// Of a log whose size is unknown to be large, frames are released when waiting runs are behind them.
+func TestSealer_ReleasesWhatWaitingRunsAreBehind(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i := range 40 {
+		r.run(t, fmt.Sprintf("r%d", i), 1, 1)
+	}
+	bodies := uint64(0)
+	for _, frames := range r.want {
+		for _, f := range frames {
+			bodies += uint64(len(f.Body))
+		}
+	}
+	// A file is a quarter of all frames, so two files are half of them.
+	log := newLarge(r.hot, runlog.Extent{Bytes: 1 << 40, End: 1, FileBytes: bodies / 4})
+	s := cold.NewSealer(time.Hour, cold.SealerDeps{
+		Log: log, Store: r.store, Past: pastAll, Clock: func() time.Time { return time.Now().Add(2 * time.Hour) }, Logger: quiet, NeverOverwrite: true,
+	})
+	require.NoError(t, s.Sweep(t.Context()))
+	require.Zero(t, log.overwritten.Load())
+	require.InDelta(t, 20, log.released.Load(), 3)
+}
+
+// A requested erasure of a run whose frames were released is reported once, because the server may keep
+// their bytes. That of a run whose frames were overwritten is not.
+func TestLog_ReportsAnErasureOfAReleasedRun(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		end  uint64
+		want int
+	}{"released": {100_000, 1}, "overwritten": {200, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			for i := range 40 {
+				r.run(t, fmt.Sprintf("r%d", i), 1, 1)
+			}
+			log := newLarge(r.hot, runlog.Extent{Bytes: 1 << 30, End: tt.end, FileBytes: 8 << 20})
+			require.NoError(t, r.sealer(log, r.store, pastAll).Sweep(t.Context()))
+			run := subject.Run{Tenant: "acme", WorkflowID: "flow", RunID: "r0"}
+			left, err := r.hot.Remaining(t.Context(), &frame.Frame{Run: run})
+			require.NoError(t, err)
+			require.Empty(t, left)
+			var logged bytes.Buffer
+			over := cold.NewLog(r.hot, r.store, pastAll, cold.NewFaults(slog.New(slog.NewTextHandler(&logged, nil))))
+			r.mark(t, run)
+			for range 2 {
+				require.NoError(t, over.Purge(t.Context(), r.markOf(t, run)))
+			}
+			require.Equal(t, tt.want, strings.Count(logged.String(), "may stay in a file of the NATS server"))
+		})
+	}
 }

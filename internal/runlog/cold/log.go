@@ -184,6 +184,9 @@ func (l *Log) Last(ctx context.Context, run subject.Run) (*frame.Frame, error) {
 // Remaining returns the frames of a marked run that are still there; see runlog.Eraser. Those that only a
 // damaged or lost object has are left out, and reported.
 func (l *Log) Remaining(ctx context.Context, mark *frame.Frame) ([]*frame.Frame, error) {
+	if err := l.erasable(mark); err != nil {
+		return nil, err
+	}
 	frames, lost, err := salvage(ctx, l.store, mark.Run)
 	switch {
 	case errors.Is(err, ErrNotFound) && (errors.Is(err, ErrDeleted) || !ofSealed(mark)):
@@ -223,6 +226,9 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 		return fmt.Errorf("%w: runs are not erased while a backup is written", runlog.ErrUnavailable)
 	}
 	defer l.erasing.RUnlock()
+	if err := l.erasable(mark); err != nil {
+		return err
+	}
 	switch _, _, err := l.store.Blocks(ctx, mark.Run); {
 	case err == nil, errors.Is(err, frame.ErrDamaged):
 		if err := l.past(ctx, mark.Pos); err != nil {
@@ -231,7 +237,7 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 	case !errors.Is(err, ErrNotFound):
 		return l.failure(ctx, mark.Run, err)
 	}
-	err := l.store.Delete(ctx, mark.Run)
+	err := l.deleteObject(ctx, mark)
 	if errors.Is(err, frame.ErrDamaged) {
 		l.faults.partial(mark.Run, "bytes of an erased run may be left in the cold store, which is damaged", "error", err)
 	}
@@ -239,4 +245,19 @@ func (l *Log) Purge(ctx context.Context, mark *frame.Frame) error {
 		return l.failure(ctx, mark.Run, err)
 	}
 	return l.Hot.Purge(ctx, mark)
+}
+
+// deleteObject deletes the object of a marked run. It reports a requested erasure that does not reach the
+// bytes of frames which were deleted without overwriting.
+func (l *Log) deleteObject(ctx context.Context, mark *frame.Frame) error {
+	of, err := mark.Erasure()
+	if err != nil || of.Cause == frame.Expired { // an expired run is never overwritten
+		return l.store.Delete(ctx, mark.Run)
+	}
+	released, _ := l.store.Released(ctx, mark.Run) // Delete reports the error
+	err = l.store.Delete(ctx, mark.Run)
+	if still, _ := l.store.Released(ctx, mark.Run); released && !still {
+		l.faults.unboundedErasure(mark.Run)
+	}
+	return err
 }

@@ -17,7 +17,7 @@ type Collector struct {
 	sealer *Sealer
 	hot    func(ctx context.Context) (bytes uint64, err error)
 
-	runs, pending, bytes, sealed, failed, partly, removed, unreadable *prometheus.Desc
+	runs, pending, bytes, sealed, failed, partly, removed, unreadable, damaged, aside, unbounded *prometheus.Desc
 }
 
 // NewCollector returns the metrics of a store, of what it cannot read, of the sealer that fills it,
@@ -36,8 +36,11 @@ func NewCollector(store Store, faults *Faults, sealer *Sealer, hot func(context.
 		unreadable: desc("unreadable_total", "Reads of sealed runs that failed because an object in the cold store is damaged or lost."),
 		removed: prometheus.NewDesc("waybill_cold_removed_runs_total",
 			"Sealed runs whose frames this process removed from the run log, by what happened to their bytes (overwritten, released).", []string{"how"}, nil),
-		failed: desc("sweep_failures_total", "Sweeps for ended runs that failed; the runs stay in the run log and the next sweep tries again."),
-		partly: desc("partial_erasures_total", "Times that an erasure could not read, or not overwrite, all of a sealed run, because the cold store is damaged."),
+		unbounded: desc("unbounded_erasures_total", "Requested erasures of runs whose frames were released: bytes may stay in a file of the NATS server until more than half of it is removed."),
+		damaged:   desc("damaged_runs_total", "Times that an ended run was not sealed because its frames or its object are damaged."),
+		aside:     desc("unremoved_runs", "Sealed runs whose frames could not be removed from the run log; they are tried again after growing pauses."),
+		failed:    desc("sweep_failures_total", "Sweeps for ended runs that failed; the runs stay in the run log and the next sweep tries again."),
+		partly:    desc("partial_erasures_total", "Times that an erasure could not read, or not overwrite, all of a sealed run, because the cold store is damaged."),
 	}
 }
 
@@ -51,6 +54,9 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 	to <- c.partly
 	to <- c.removed
 	to <- c.unreadable
+	to <- c.damaged
+	to <- c.aside
+	to <- c.unbounded
 }
 
 // Collect reads the metrics. Without an answer of the store, its counts are left out.
@@ -66,11 +72,14 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(n), "hot")
 	}
 	to <- prometheus.MustNewConstMetric(c.partly, prometheus.CounterValue, float64(c.faults.partly.Load()))
+	to <- prometheus.MustNewConstMetric(c.unbounded, prometheus.CounterValue, float64(c.faults.unbounded.Load()))
 	to <- prometheus.MustNewConstMetric(c.unreadable, prometheus.CounterValue, float64(c.faults.reads.Load()))
 	if s := c.sealer; s != nil {
 		to <- prometheus.MustNewConstMetric(c.sealed, prometheus.CounterValue, float64(s.sealed.Load()))
 		to <- prometheus.MustNewConstMetric(c.removed, prometheus.CounterValue, float64(s.overwritten.Load()), "overwritten")
 		to <- prometheus.MustNewConstMetric(c.removed, prometheus.CounterValue, float64(s.released.Load()), "released")
+		to <- prometheus.MustNewConstMetric(c.damaged, prometheus.CounterValue, float64(s.damaged.Load()))
+		to <- prometheus.MustNewConstMetric(c.aside, prometheus.GaugeValue, float64(s.aside.Load()))
 		to <- prometheus.MustNewConstMetric(c.failed, prometheus.CounterValue, float64(s.failed.Load()))
 	}
 }

@@ -38,6 +38,8 @@ type SealerDeps struct {
 	Past   Past
 	Clock  func() time.Time
 	Logger *slog.Logger
+	// NeverOverwrite is for tests: frames wait until they can be released.
+	NeverOverwrite bool
 }
 
 // Sealer moves runs from the log to the store when they have ended for the length of the hot window. It
@@ -56,8 +58,13 @@ type Sealer struct {
 	known map[subject.Run]bool
 	// releasing: this sweep has released frames.
 	releasing bool
+	// unremoved is why this sweep did not remove the frames of some runs. blocked: it could remove none.
+	unremoved error
+	blocked   bool
 
-	sealed, failed, overwritten, released atomic.Int64
+	sealed, failed, damaged, overwritten, released atomic.Int64
+	// aside counts sealed runs whose frames could not be removed.
+	aside atomic.Int64
 	// failing: the last sweep failed.
 	failing atomic.Bool
 }
@@ -101,11 +108,17 @@ func (s *Sealer) Run(ctx context.Context) error {
 }
 
 // Warnings returns what an operator must know.
-func (s *Sealer) Warnings() []string {
+func (s *Sealer) Warnings() (out []string) {
 	if s.failing.Load() {
-		return []string{"ended runs are not sealed: the cold store, the run log or a reader of it fails; the host's log has the reason"}
+		out = append(out, "ended runs are not sealed, or stay in the run log: the cold store, the run log or a reader of it fails; the host's log has the reason")
 	}
-	return nil
+	if n := s.aside.Load(); n > 0 {
+		out = append(out, fmt.Sprintf("sealed runs whose frames cannot be removed from the run log: %d", n))
+	}
+	if n := s.damaged.Load(); n > 0 {
+		out = append(out, fmt.Sprintf("times that a damaged run was not sealed: %d", n))
+	}
+	return out
 }
 
 // Sweep seals all runs whose hot window is over, and removes frames of sealed runs from the log. It first
@@ -130,13 +143,25 @@ func (s *Sealer) Sweep(ctx context.Context) error {
 	if errors.Is(failed, runlog.ErrUnavailable) || ctx.Err() != nil {
 		return failed
 	}
-	return errors.Join(failed, s.clear(ctx))
+	return errors.Join(failed, s.clear(ctx), s.unremovedRuns())
 }
 
 func (s *Sealer) begin() {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	s.releasing = false
+	s.releasing, s.unremoved, s.blocked = false, nil, false
+}
+
+func (s *Sealer) unremovedRuns() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.unremoved
+}
+
+// reportDamaged reports a run that is not sealed because its frames or its object are damaged.
+func (s *Sealer) reportDamaged(run subject.Run, err error) {
+	s.damaged.Add(1)
+	s.deps.Logger.Error("a damaged run is not sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
 }
 
 // resume seals the runs whose objects are pending since before this process. A run that fails does not
@@ -163,10 +188,13 @@ func (s *Sealer) resume(ctx context.Context) error {
 			}
 			switch {
 			case err == nil:
+				if l != nil {
+					l.Released = true // maybe: the earlier process may have released its frames
+				}
 				s.leave(l)
 			case errors.Is(err, ErrNotFound): // erased since
 			case errors.Is(err, frame.ErrDamaged):
-				s.deps.Logger.Error("a run cannot be sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
+				s.reportDamaged(run, err)
 			case errors.Is(err, runlog.ErrUnavailable), ctx.Err() != nil:
 				return errors.Join(failed, err)
 			default:
@@ -215,10 +243,10 @@ func (s *Sealer) step(ctx context.Context) (more bool, err error) {
 		}
 		ends = ends[n:]
 	}
-	if err := s.release(ctx); err != nil {
-		return false, err
-	}
 	s.next = next
+	if !s.blocked { // the end of the sweep tries again, and reports the error
+		s.blocked = s.release(ctx) != nil
+	}
 	return more, nil
 }
 
@@ -235,7 +263,7 @@ func (s *Sealer) read(ctx context.Context, ends []*frame.Frame) (objects []*Obje
 			case errors.Is(err, runlog.ErrNotFound), errors.Is(err, runlog.ErrSealed): // erased, or sealed by another process
 				return nil
 			case errors.Is(err, frame.ErrDamaged):
-				s.deps.Logger.Error("a damaged run is not sealed", "tenant", run.Tenant, "run_id", run.RunID, "error", err)
+				s.reportDamaged(run, err)
 				return nil
 			}
 			return err
@@ -272,9 +300,15 @@ func (s *Sealer) seal(ctx context.Context, objects []*Object) error {
 		return unavailable(err)
 	}
 	marked := make([]*leaving, len(objects))
+	var unread atomic.Bool
 	err := together(ctx, len(objects), func(ctx context.Context, i int) (err error) {
 		marked[i], err = s.mark(ctx, objects[i].Run)
-		if errors.Is(err, ErrNotFound) || errors.Is(err, frame.ErrDamaged) { // the next process tries again
+		switch {
+		case errors.Is(err, ErrNotFound): // erased since
+			return nil
+		case errors.Is(err, frame.ErrDamaged):
+			s.reportDamaged(objects[i].Run, err)
+			unread.Store(true)
 			return nil
 		}
 		return err
@@ -282,7 +316,7 @@ func (s *Sealer) seal(ctx context.Context, objects []*Object) error {
 	for _, l := range marked {
 		s.leave(l)
 	}
-	if err != nil {
+	if err != nil || unread.Load() {
 		s.resumed = false // the objects without a mark are pending
 	}
 	return err
@@ -322,10 +356,11 @@ func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 	var (
 		end       *frame.Frame
 		positions []uint64
+		bytes     uint64
 	)
 	err := walk(ctx, d.Store, run, span{from: -1}, func(frames []*frame.Frame) bool {
 		for _, f := range frames {
-			end, positions = f, append(positions, f.Pos)
+			end, positions, bytes = f, append(positions, f.Pos), bytes+uint64(len(f.Body))
 		}
 		return true
 	})
@@ -339,7 +374,7 @@ func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leaving{Ref: Ref{end.Run, end.Hash}, positions: positions}, nil
+	return &leaving{Ref: Ref{Run: end.Run, Hash: end.Hash}, positions: positions, bytes: bytes}, nil
 }
 
 // unavailable makes an error of the store one of the log.

@@ -89,7 +89,7 @@ func (l *Log) Extent(ctx context.Context) (e runlog.Extent, err error) {
 	err = l.link.Ask(ctx, func(ctx context.Context) error {
 		info, err := l.leader.Info(ctx)
 		if err == nil {
-			e = runlog.Extent{Bytes: info.State.Bytes, Frames: info.State.Msgs, End: info.State.LastSeq, FileBytes: fileBytes}
+			e = runlog.Extent{Bytes: info.State.Bytes, End: info.State.LastSeq, FileBytes: fileBytes}
 		}
 		return err
 	})
@@ -99,8 +99,53 @@ func (l *Log) Extent(ctx context.Context) (e runlog.Extent, err error) {
 	return e, nil
 }
 
-// HasSealed reports whether the log has a mark of a sealed run. Errors: runlog.ErrUnavailable.
-func (l *Log) HasSealed(ctx context.Context) (bool, error) {
+// NewestSeal returns the position of the newest mark of a sealed run; 0 if there is none. Errors:
+// runlog.ErrUnavailable.
+func (l *Log) NewestSeal(ctx context.Context) (uint64, error) { return l.lastMark(ctx, subject.Seals) }
+
+// LacksSealed reports whether a store lacks a run that was sealed after a position and is not erased. If
+// the store knows the newest one, it is the store of the others, too. Errors: runlog.ErrUnavailable, those
+// of knows.
+func (l *Log) LacksSealed(ctx context.Context, after uint64, knows func(context.Context, subject.Run) (bool, error)) (lacks bool, err error) {
 	last, err := l.lastMark(ctx, subject.Seals)
-	return last > 0, err
+	if err != nil || last <= after {
+		return false, err
+	}
+	raw, err := l.getOfLeader(ctx, last, subject.Seals)
+	if err != nil {
+		return false, fmt.Errorf("%w: read the newest mark of a sealed run: %w", runlog.ErrUnavailable, err)
+	}
+	if f, err := parseRaw(raw); err == nil {
+		if known, err := knows(ctx, f.Run); known || err != nil {
+			return false, err
+		}
+	}
+	err = natslink.Scan(ctx, l.js.Conn(), l.stream, subject.Seals, after+1, last, func(raw *js.RawStreamMsg) (bool, error) {
+		f, err := parseRaw(raw)
+		if err != nil {
+			return true, nil //nolint:nilerr // its run cannot be read with any store
+		}
+		if lacks, err = l.lacks(ctx, f.Run, knows); err != nil {
+			return false, err
+		}
+		return !lacks, nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("%w: read marks of sealed runs: %w", runlog.ErrUnavailable, err)
+	}
+	return lacks, nil
+}
+
+// lacks reports whether a sealed run is neither known nor erased.
+func (l *Log) lacks(ctx context.Context, run subject.Run, knows func(context.Context, subject.Run) (bool, error)) (bool, error) {
+	if known, err := knows(ctx, run); known || err != nil {
+		return false, err
+	}
+	switch _, err := l.Last(ctx, run); {
+	case errors.Is(err, runlog.ErrErased):
+		return false, nil
+	case errors.Is(err, runlog.ErrUnavailable):
+		return false, err
+	}
+	return true, nil
 }

@@ -76,7 +76,6 @@ func (l *Log) Extent(ctx context.Context) (e runlog.Extent, err error) {
 	e.End = uint64(len(l.frames)) - 1
 	for _, f := range l.frames {
 		if f != nil {
-			e.Frames++
 			e.Bytes += uint64(len(f.Body))
 		}
 	}

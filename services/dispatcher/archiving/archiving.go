@@ -68,6 +68,11 @@ type Made struct {
 // Build returns the archive of a run. Errors: fault.RunNotFound, fault.Conflict if it has not ended,
 // fault.PayloadTooLarge, fault.LogDamaged, those of the log and the bundles.
 func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
+	done, err := a.turn(ctx, run)
+	if err != nil {
+		return Made{}, toFault(err)
+	}
+	defer done()
 	frames, err := a.log.Run(ctx, run)
 	if err == nil {
 		err = frame.VerifyChain(frames)
@@ -79,11 +84,6 @@ func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
 	if last.Kind != subject.End {
 		return Made{}, errActive()
 	}
-	done, err := a.turn(ctx, frames)
-	if err != nil {
-		return Made{}, err
-	}
-	defer done()
 	bundle, err := a.bundles.Whole(ctx, last.Run)
 	if err != nil {
 		return Made{}, err
@@ -101,14 +101,11 @@ func (a *Archiver) Build(ctx context.Context, run subject.Run) (Made, error) {
 	return Made{Document: doc, Name: archive.Name(last.Run, last.Hash), SHA256: digest(doc), Created: true}, nil
 }
 
-// turn waits for the end of the build of another large run, if the run is large.
-func (a *Archiver) turn(ctx context.Context, frames []*frame.Frame) (done func(), err error) {
-	size := 0
-	for _, f := range frames {
-		size += len(f.Body)
-	}
-	if size < largeBytes {
-		return func() {}, nil
+// turn waits for the end of the build of another large run, if the run is large. It keeps no frames.
+func (a *Archiver) turn(ctx context.Context, run subject.Run) (done func(), err error) {
+	large, err := a.isLarge(ctx, run)
+	if err != nil || !large {
+		return func() {}, err
 	}
 	select {
 	case a.large <- struct{}{}:
@@ -116,6 +113,36 @@ func (a *Archiver) turn(ctx context.Context, frames []*frame.Frame) (done func()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// framesPerRead limits the frames in memory while a run is measured.
+const framesPerRead = 64
+
+// isLarge reports whether the frames of a run count as large. It reads no more of them than it needs. All
+// runs of a log that has no pages count.
+func (a *Archiver) isLarge(ctx context.Context, run subject.Run) (bool, error) {
+	pages, ok := a.log.(runlog.Pager)
+	if !ok {
+		return true, nil
+	}
+	first, err := a.log.First(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	size := 0
+	for page := []*frame.Frame{first}; len(page) > 0; {
+		for _, f := range page {
+			size += len(f.Body)
+		}
+		last := page[len(page)-1]
+		if size >= largeBytes || last.Kind == subject.End {
+			break
+		}
+		if page, err = pages.Page(ctx, first.Run, last.Pos, framesPerRead); err != nil {
+			return false, err
+		}
+	}
+	return size >= largeBytes, nil
 }
 
 // Store keeps a run in the archive of the host; it is durable when Store returns. An archive that is

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +166,76 @@ func TestStore_SaysThatTheArchiveIsAway(t *testing.T) {
 	_, err = none.Store(t.Context(), run)
 	require.Equal(t, fault.CapabilityNotProvided, fault.CodeOf(err))
 	_, err = none.Build(t.Context(), run)
+	require.NoError(t, err)
+}
+
+// counted is a log that counts the large runs which are loaded at the same time.
+type counted struct {
+	*memory.Log
+
+	loaded, most atomic.Int64
+}
+
+func (l *counted) Run(ctx context.Context, run subject.Run) ([]*frame.Frame, error) {
+	n := l.loaded.Add(1)
+	for m := l.most.Load(); n > m && !l.most.CompareAndSwap(m, n); m = l.most.Load() {
+		runtime.Gosched()
+	}
+	return l.Log.Run(ctx, run)
+}
+
+// held renders bundles when all builds had time to load their runs, or a test lets it.
+type held struct {
+	bundles
+
+	began chan struct{}
+	next  chan struct{}
+	log   *counted
+}
+
+func (b *held) Whole(ctx context.Context, run subject.Run) ([]byte, error) {
+	b.began <- struct{}{}
+	<-b.next
+	doc, err := (&bundles{}).Whole(ctx, run)
+	b.log.loaded.Add(-1)
+	return doc, err
+}
+
+// Of several large runs, one is loaded at a time: the others wait without their frames.
+func TestBuild_LoadsOneLargeRunAtATime(t *testing.T) {
+	t.Parallel()
+	const runs = 3
+	log := &counted{Log: memory.New()}
+	b := &held{began: make(chan struct{}), next: make(chan struct{}), log: log}
+	a := archiving.New(log, b, nil, slog.New(slog.DiscardHandler))
+	for i := range runs {
+		writeLarge(t, log, fmt.Sprintf("r%d", i))
+	}
+	done := make(chan error, runs)
+	for i := range runs {
+		go func() {
+			_, err := a.Build(t.Context(), subject.Run{Tenant: "acme", RunID: fmt.Sprintf("r%d", i)})
+			done <- err
+		}()
+	}
+	for range runs {
+		<-b.began
+		b.next <- struct{}{}
+	}
+	for range runs {
+		require.NoError(t, <-done)
+	}
+	require.Equal(t, int64(1), log.most.Load())
+}
+
+// writeLarge appends an ended run of 17 MiB.
+func writeLarge(t *testing.T, log runlog.Log, id string) {
+	t.Helper()
+	run := write(t, log, id, false)
+	first, err := log.First(t.Context(), run)
+	require.NoError(t, err)
+	e := wire.Draft{Type: wire.EventRunCompleted, Payload: fmt.Appendf(nil, `{"outputs":{"text":%q}}`, strings.Repeat("x", 17<<20))}.Place(id, 0, time.UnixMilli(0))
+	_, err = log.Append(t.Context(), frame.New(run, subject.End, frame.Head{Pos: first.Pos, Hash: first.Hash}, []wire.Event{e}), first.Pos)
 	require.NoError(t, err)
 }
 

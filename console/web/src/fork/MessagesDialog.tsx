@@ -1,4 +1,4 @@
-import { useId, useState, type FormEvent, type ReactNode } from "react";
+import { useEffect, useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 import { useLocation } from "wouter";
 import { useForkNode, useNodeInput, type NodeInput } from "../play/host";
 import { Dialog } from "../ui/Dialog";
@@ -36,10 +36,22 @@ function Messages({ runId, nodeId, conversations, given, onClose }: Props & { gi
   const [state, setState] = useState<{ busy: boolean; error?: unknown }>({ busy: false });
   const same = system === recordedSystem && JSON.stringify(messages) === JSON.stringify(first(at));
   const empty = messages.length === 0 || messages.some((m) => m.text.trim() === "");
+  const redacted = [...messages.map((m) => m.text), ...(system === recordedSystem ? [] : [system ?? ""])].some((text) => countRedactions(text) > 0);
+  const nextFocus = useRef<string>(undefined);
+  useEffect(() => {
+    if (nextFocus.current !== undefined) document.getElementById(nextFocus.current)?.focus();
+    nextFocus.current = undefined;
+  }, [messages]);
+  const removeMessage = (i: number): void => {
+    const rest = messages.filter((_, other) => other !== i);
+    const next = rest[Math.min(i, rest.length - 1)];
+    nextFocus.current = next ? `${id}t${next.key}` : `${id}add`;
+    setMessages(rest);
+  };
   const change = (key: string, to: Partial<Message>): void => setMessages(messages.map((m) => (m.key === key ? { ...m, ...to } : m)));
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    if (state.busy || same || empty) return;
+    if (state.busy || same || empty || redacted) return;
     setState({ busy: true });
     fork(editOf(given.config, messages, system)).then(
       (made) => {
@@ -79,6 +91,7 @@ function Messages({ runId, nodeId, conversations, given, onClose }: Props & { gi
         <div className="field">
           <label htmlFor={`${id}system`}>System text, optional</label>
           <textarea id={`${id}system`} value={system} disabled={state.busy} onChange={(e) => setSystem(e.target.value)} />
+          {system !== recordedSystem && countRedactions(system ?? "") > 0 && <p className="wrong">A value is redacted. Enter it again, or delete it.</p>}
         </div>
       )}
       <ol className="messages">
@@ -91,17 +104,18 @@ function Messages({ runId, nodeId, conversations, given, onClose }: Props & { gi
                   <option key={role}>{role}</option>
                 ))}
               </select>
-              <button type="button" className="quiet" disabled={state.busy} aria-label={`Remove message ${i + 1}`} onClick={() => setMessages(messages.filter((other) => other !== m))}>
+              <button type="button" className="quiet" disabled={state.busy} aria-label={`Remove message ${i + 1}`} onClick={() => removeMessage(i)}>
                 <Icon name="cross" />
               </button>
             </div>
             <textarea id={`${id}t${m.key}`} value={m.text} disabled={state.busy} onChange={(e) => change(m.key, { text: e.target.value })} />
-            {countRedactions(m.text) > 0 && <p className="wrong">A value is redacted. Enter it again.</p>}
+            {countRedactions(m.text) > 0 && <p className="wrong">A value is redacted. Enter it again, or delete it.</p>}
           </li>
         ))}
       </ol>
       <div>
         <button
+          id={`${id}add`}
           type="button"
           disabled={state.busy}
           onClick={() => {
@@ -113,8 +127,13 @@ function Messages({ runId, nodeId, conversations, given, onClose }: Props & { gi
         </button>
       </div>
       {state.error !== undefined && <ErrorNote error={state.error} />}
+      {redacted && (
+        <p id={`${id}redacted`} role="status" className="wrong">
+          The log has a redaction in place of a value. The model would get the text of the redaction: edit each marked text first.
+        </p>
+      )}
       <div className="fork-end">
-        <button type="submit" className="primary" disabled={state.busy || same || empty}>
+        <button type="submit" className="primary" disabled={state.busy || same || empty || redacted} aria-describedby={redacted ? `${id}redacted` : undefined}>
           Branch with these messages
         </button>
         <button type="button" onClick={onClose}>

@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) cold.Store) {
 		{"lists pending objects until they are confirmed", listsPending},
 		{"discards a pending object with its hash", discards},
 		{"deletes for ever", deletes},
+		{"knows released runs", knowsReleased},
 		{"counts objects", counts},
 		{"serves readers and writers at the same time", servesMany},
 	} {
@@ -226,4 +227,23 @@ func servesMany(t *testing.T, s cold.Store) {
 	require.NoError(t, err)
 	require.Equal(t, cold.Totals{Runs: 24, Bytes: 24 * 3000}, got)
 	require.Empty(t, pendingIDs(t, s, 100))
+}
+
+func knowsReleased(t *testing.T, s cold.Store) {
+	is := func(want bool, run subject.Run) {
+		t.Helper()
+		got, err := s.Released(t.Context(), run)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	a, b := Object("acme", "a", 10), Object("acme", "b", 10)
+	require.NoError(t, s.Put(t.Context(), a, b))
+	is(false, a.Run)
+	require.NoError(t, s.Confirm(t.Context(), cold.Ref{Run: a.Run, Hash: a.Hash(), Released: true}, cold.Ref{Run: b.Run, Hash: b.Hash()}))
+	is(true, a.Run)
+	is(false, b.Run)
+	is(false, subject.Run{Tenant: "beta", RunID: "a"})
+	same(t, s, a)
+	require.NoError(t, s.Delete(t.Context(), a.Run))
+	is(false, a.Run)
 }

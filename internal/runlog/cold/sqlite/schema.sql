@@ -1,4 +1,5 @@
--- state: 0 is confirmed, 1 pending, 2 deleted (without blocks).
+-- state: 0 is confirmed, 1 pending, 2 deleted (without blocks), 3 confirmed and
+-- its frames were deleted from the log without overwriting.
 CREATE TABLE objects (
 	id INTEGER PRIMARY KEY,
 	tenant TEXT NOT NULL,

@@ -23,10 +23,13 @@ import (
 )
 
 //go:embed schema.sql
-var schema string
+var schema1 string
 
-// version is the PRAGMA user_version of the schema.
-const version = 1
+//go:embed schema2.sql
+var schema2 string
+
+// schemas are the steps of the schema; the PRAGMA user_version counts those that were made.
+var schemas = []string{schema1, schema2}
 
 const (
 	// cacheBytes is the page cache of a connection.
@@ -44,6 +47,7 @@ const (
 	confirmed = 0
 	pending   = 1
 	deleted   = 2
+	released  = 3 // confirmed, and its frames were deleted without overwriting
 )
 
 // Store is a cold.Store. It is safe for concurrent use.
@@ -100,13 +104,18 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	switch {
-	case at == version:
+	case at == len(schemas):
 		return nil
-	case at > version:
-		return fmt.Errorf("it is of a later release: its schema has version %d, this program knows %d", at, version)
+	case at > len(schemas):
+		return fmt.Errorf("it is of a later release: its schema has version %d, this program knows %d", at, len(schemas))
 	}
 	return s.transact(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, schema+fmt.Sprintf("; PRAGMA user_version = %d", version))
+		for _, step := range schemas[at:] {
+			if _, err := tx.ExecContext(ctx, step); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(schemas)))
 		return err
 	})
 }
@@ -241,7 +250,11 @@ func (s *Store) Confirm(ctx context.Context, objects ...cold.Ref) error {
 			if state != pending {
 				continue
 			}
-			if _, err = tx.ExecContext(ctx, `UPDATE objects SET state = ? WHERE id = ?`, confirmed, id); err != nil {
+			to := confirmed
+			if o.Released {
+				to = released
+			}
+			if _, err = tx.ExecContext(ctx, `UPDATE objects SET state = ? WHERE id = ?`, to, id); err != nil {
 				return err
 			}
 		}

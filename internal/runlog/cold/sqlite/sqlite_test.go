@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/internal/runlog/cold"
 	"waybill.dev/waybill/internal/runlog/cold/coldtest"
 	"waybill.dev/waybill/internal/runlog/cold/sqlite"
+	"waybill.dev/waybill/protocol/subject"
 )
 
 func open(t *testing.T, path string) *sqlite.Store {
@@ -124,4 +125,35 @@ func TestOpen_RefusesWhatItCannotKeep(t *testing.T) {
 	content, err := os.ReadFile(damaged)
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(content, []byte("no database")), "it is not replaced")
+}
+
+// A file of the first schema gets the table of the second one, and keeps what it has.
+func TestStore_MigratesTheFirstSchema(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cold.db")
+	s, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	o := coldtest.Object("acme", "r", 100)
+	require.NoError(t, s.Put(t.Context(), o))
+	require.NoError(t, s.Close())
+	db, err := sql.Open("sqlite", "file:"+path)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), `DROP TABLE given_up; PRAGMA user_version = 1`)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	for _, want := range []uint64{0, 7} {
+		s, err := sqlite.Open(t.Context(), path)
+		require.NoError(t, err)
+		until, err := s.GivenUp(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, until)
+		known, err := s.Knows(t.Context(), o.Run)
+		require.NoError(t, err)
+		require.True(t, known)
+		known, err = s.Knows(t.Context(), subject.Run{Tenant: "beta", RunID: "r"})
+		require.NoError(t, err)
+		require.False(t, known)
+		require.NoError(t, s.GiveUp(t.Context(), 7))
+		require.NoError(t, s.Close())
+	}
 }

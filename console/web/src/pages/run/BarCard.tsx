@@ -5,8 +5,8 @@ import { duration } from "../../ui/time";
 import { barLook, factsOf } from "./barWords";
 import type { Bar, Row } from "./timeline";
 
-/** A bar or mark under the pointer, or with the focus, and its place on the screen. */
-export type Hovered = { row: number; item: number; place: DOMRect };
+/** A bar or mark under the pointer, or with the focus, and its place on the screen. Keys stay while a run adds rows. */
+export type Hovered = { row: string; item: string; place: DOMRect };
 
 // The pointer may move from the bar to its card.
 const grace = 150;

@@ -10,7 +10,8 @@ import { kindLook, kindOf } from "../../workflows/definition";
 import { BarCard, useHover, type Hovered } from "./BarCard";
 import { barLook, factsOf, textOn } from "./barWords";
 import { duration, useNow } from "../../ui/time";
-import { busyIn, keysOf, rowsOf, startedIn, Scale, ticks, type Bar, type Lane, type Mark, type Row, type Timeline } from "./timeline";
+import { busyIn, keysOf, rowsOf, startedIn, Scale, ticks, type Bar, type Lane, type Row, type Timeline } from "./timeline";
+import { itemAt, itemKey, itemsOf, rowKey, type Item } from "./timelineItems";
 import { useChildViews } from "./useChildViews";
 import { Name } from "../../ui/Text";
 import { escapeHidden } from "../../ui/escape";
@@ -19,15 +20,6 @@ type Props = { view: RunView; past: boolean; lookingBack: boolean; selected: num
 
 const rowHeight = 34;
 const zooms = [1, 1.5, 2, 3, 5, 8, 12, 20, 40, 80];
-
-/** Focusable items of a lane: bars and marks, in time order. */
-type Item = { kind: "bar"; bar: Bar; at: number; seq: number } | { kind: "mark"; mark: Mark; at: number; seq: number };
-
-function itemsOf(lane: Pick<Lane, "bars" | "marks">): Item[] {
-  const bars: Item[] = lane.bars.map((bar) => ({ kind: "bar", bar, at: bar.from, seq: bar.sequence }));
-  const marks: Item[] = lane.marks.map((mark) => ({ kind: "mark", mark, at: mark.at, seq: mark.sequence }));
-  return [...bars, ...marks].sort((a, b) => a.at - b.at || a.seq - b.seq);
-}
 
 /** The timeline: a lane per node, a bar per attempt. The events table has the same data. */
 export function TimelineView({ view, past, lookingBack, selected, onSelect }: Props): ReactNode {
@@ -148,8 +140,7 @@ function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale
   const rows: Row[] = [{ nodeId: "run", typeId: "", bars: [timeline.run], marks: timeline.marks, status: timeline.run.status, depth: 0 }, ...lanes];
   const virtual = useWindowVirtualizer({ count: rows.length, estimateSize: () => rowHeight, overscan: 10, scrollMargin: margin });
   const axis = axisOf(scale, total, zoom, laneWidth);
-  const hoveredLane = hover.at && rows[hover.at.row];
-  const hovered = hoveredLane && itemsOf(hoveredLane)[hover.at?.item ?? 0];
+  const hovered = hover.at && itemAt(rows, hover.at);
 
   const onKey = (event: KeyboardEvent): void => {
     const to = moved(event.key, focus, rows);
@@ -199,7 +190,7 @@ function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale
             const { runId } = lane;
             return (
               <LaneRow
-                key={item.index}
+                key={rowKey(lane)}
                 lane={lane}
                 index={item.index}
                 top={item.start - margin}
@@ -217,7 +208,7 @@ function Lanes({ timeline, rows: lanes, onToggle, onSelectIn, lookingBack, scale
           })}
         </div>
       </div>
-      {hovered && <BarCard hover={hover} lane={rows[hover.at?.row ?? 0] as Row} bar={hovered.kind === "bar" ? hovered.bar : undefined} words={wordsOf(rows[hover.at?.row ?? 0] as Row, hovered, total)} total={total} />}
+      {hovered && <BarCard hover={hover} lane={hovered.row} bar={hovered.item.kind === "bar" ? hovered.item.bar : undefined} words={wordsOf(hovered.row, hovered.item, total)} total={total} />}
     </div>
   );
 }
@@ -292,10 +283,10 @@ function LaneRow({ lane, onToggle, index, top, scale, total, px, focus, selected
         const width = item.kind === "bar" ? scale.at(item.bar.to ?? total) - left : 0;
         const tone = item.kind === "bar" ? barLook(item.bar.status).tone : item.mark.tone;
         const asked = item.kind === "bar" && item.bar.usage !== undefined;
-        const over = (event: SyntheticEvent<HTMLElement>): void => onHover({ row: index, item: i, place: event.currentTarget.getBoundingClientRect() });
+        const over = (event: SyntheticEvent<HTMLElement>): void => onHover({ row: rowKey(lane), item: itemKey(item), place: event.currentTarget.getBoundingClientRect() });
         return (
           <div
-            key={`${item.kind}${item.seq}`}
+            key={itemKey(item)}
             role="gridcell"
             data-cell={`${index}-${i}`}
             tabIndex={here ? 0 : -1}
