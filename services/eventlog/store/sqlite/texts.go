@@ -74,14 +74,12 @@ func (w *writeStmts) text(ctx context.Context, t *store.Text) error {
 	if len(after) == len(before) {
 		return nil
 	}
-	list := strings.Join(after, " ")
-	if _, err := w.unindexText.ExecContext(ctx, id, old); err != nil {
+	if _, err := w.setText.ExecContext(ctx, strings.Join(after, " "), id); err != nil {
 		return err
 	}
-	if _, err := w.setText.ExecContext(ctx, list, id); err != nil {
-		return err
-	}
-	_, err = w.indexText.ExecContext(ctx, id, list)
+	// The index gets the new words only: a word leads to its rows, whenever each was added. To write all
+	// words again would cost a frame of a run with many words a hundred times as much.
+	_, err = w.indexText.ExecContext(ctx, id, strings.Join(after[len(before):], " "))
 	return err
 }
 

@@ -89,15 +89,20 @@ func erasesWords(t *testing.T, s store.Store) {
 	a, b := row("a", 1), row("b", 2)
 	apply(t, s, 20, []store.Run{a, b})
 	applyTexts(t, s, 21, text(a, "secretword"), text(b, "secretword"))
-	require.NoError(t, s.Apply(t.Context(), store.Batch{Sealed: []store.Key{b.Key}, Tail: store.Tail{Pos: 22, Hash: "h"}}))
+	applyTexts(t, s, 22, text(a, "secondword", "secretword"))
+	applyTexts(t, s, 23, text(a, "thirdword"))
+	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "secretword secondword thirdword"}), "words of all parts")
+	require.NoError(t, s.Apply(t.Context(), store.Batch{Sealed: []store.Key{b.Key}, Tail: store.Tail{Pos: 24, Hash: "h"}}))
 	require.NoError(t, s.Apply(t.Context(), store.Batch{
-		Erased: []store.Erasure{{Key: a.Key, CreatedAt: a.CreatedAt, Tags: a.Tags}}, Tail: store.Tail{Pos: 23, Hash: "h"},
+		Erased: []store.Erasure{{Key: a.Key, CreatedAt: a.CreatedAt, Tags: a.Tags}}, Tail: store.Tail{Pos: 25, Hash: "h"},
 	}))
 	require.Equal(t, []string{"b"}, found(t, s, store.Query{Words: "secretword"}), "a sealed run is found")
-	a.Pos = 24 // its row again: it would be found by a word that was left
-	apply(t, s, 24, []store.Run{a})
+	a.Pos = 26 // its row again: it would be found by a word that was left
+	apply(t, s, 26, []store.Run{a})
 	require.Equal(t, []string{"b"}, found(t, s, store.Query{Words: "secretword"}))
-	applyTexts(t, s, 25, text(a, "other"))
+	require.Empty(t, found(t, s, store.Query{Words: "secondword"}))
+	require.Empty(t, found(t, s, store.Query{Words: "thirdword"}))
+	applyTexts(t, s, 27, text(a, "other"))
 	require.Equal(t, []string{"b"}, found(t, s, store.Query{Words: "secretword"}))
 	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "other"}))
 	require.NoError(t, s.Rebuild(t.Context()))
