@@ -24,9 +24,11 @@ func (s *Service) CountRuns(ctx context.Context, req *eventlogv1.CountRunsReques
 	if err := s.caughtUp(ctx); err != nil {
 		return nil, err
 	}
-	counts, err := s.store.Count(ctx, q, maxCounted)
+	bounded, cancel := s.searching(ctx, q)
+	defer cancel()
+	counts, err := s.store.Count(bounded, q, maxCounted)
 	if err != nil {
-		return nil, s.failure(store.Key{}, err)
+		return nil, s.searchFailure(bounded, err)
 	}
 	resp := &eventlogv1.CountRunsResponse{Counts: map[string]int64{}, Complete: counts.Complete}
 	for status, n := range counts.ByStatus {

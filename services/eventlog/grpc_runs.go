@@ -76,8 +76,10 @@ func (s *Service) caughtUp(ctx context.Context) error {
 func (s *Service) rows(ctx context.Context, q store.Query) (rows []store.Run, next string, err error) {
 	limit := q.Limit
 	q.Limit++ // one more shows whether another page follows
-	if rows, err = s.store.List(ctx, q); err != nil {
-		return nil, "", s.failure(store.Key{}, err)
+	bounded, cancel := s.searching(ctx, q)
+	defer cancel()
+	if rows, err = s.store.List(bounded, q); err != nil {
+		return nil, "", s.searchFailure(bounded, err)
 	}
 	if len(rows) > limit {
 		rows = rows[:limit]

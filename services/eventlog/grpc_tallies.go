@@ -87,7 +87,7 @@ func (s *Service) widening(from tally.Grain, read func(g tally.Grain, limit int)
 			return s.failure(store.Key{}, err)
 		}
 	}
-	return fault.InvalidQuery("since", "the span has too many counts: choose a shorter one, or a workflow")
+	return fault.InvalidQuery("since", "the span has too many counts: choose a shorter one, or one workflow or tenant")
 }
 
 // grain returns the narrowest grain whose buckets are still kept for the whole span, and are not too

@@ -45,6 +45,9 @@ func (s *Service) tenants(ctx context.Context, one string, since, until time.Tim
 		q := tallyQuery(tenant, "", since, until, g)
 		var sum totals
 		counted := false
+		if err := list.read.Query(); err != nil {
+			return err
+		}
 		err := s.store.Tallies(ctx, q, func(t *store.Tallied) error {
 			counted = true
 			sum.add(&t.Tally)

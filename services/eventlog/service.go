@@ -42,11 +42,13 @@ type Config struct {
 	FollowQueue int
 	// Words makes the runs of lists searchable by the words of their contents.
 	Words bool
+	// SearchTimeout is how long a search by words may take.
+	SearchTimeout time.Duration
 }
 
 // DefaultConfig suits a process with 512 MB of memory.
 func DefaultConfig() Config {
-	return Config{FreshTimeout: 5 * time.Second, HotBytes: 64 << 20, ViewBytes: 64 << 20, FollowQueue: 256}
+	return Config{FreshTimeout: 5 * time.Second, SearchTimeout: 2 * time.Second, HotBytes: 64 << 20, ViewBytes: 64 << 20, FollowQueue: 256}
 }
 
 // Validate returns all errors of the configuration.
@@ -54,6 +56,9 @@ func (c Config) Validate() error {
 	var errs []error
 	if c.FreshTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("eventlog.fresh_timeout: %s: must be positive (try 5s)", c.FreshTimeout))
+	}
+	if c.SearchTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("eventlog.search_timeout: %s: must be positive (try 2s)", c.SearchTimeout))
 	}
 	for _, n := range []struct {
 		name  string

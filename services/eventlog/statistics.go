@@ -13,6 +13,8 @@ const (
 	maxRead          = 32 << 20
 	maxDaysRead      = 256 << 20
 	maxWorkflowBytes = 16 << 20
+	// maxOthers limits the workflows that are only counted.
+	maxOthers = 100_000
 )
 
 // totals are the counts of runs and of their calls, over all models.
@@ -35,7 +37,7 @@ func (s *totals) size() int {
 }
 
 // workflowSums are totals by workflow. When they have maxWorkflowBytes, further workflows are only
-// counted.
+// counted, up to maxOthers.
 type workflowSums struct {
 	by     map[string]*totals
 	bytes  int
@@ -51,7 +53,9 @@ func (w *workflowSums) add(t *store.Tallied, limit int) {
 	sum := w.by[t.WorkflowID]
 	if sum == nil {
 		if w.bytes >= limit {
-			w.others[maphash.String(w.seed, t.WorkflowID)] = struct{}{}
+			if len(w.others) < maxOthers {
+				w.others[maphash.String(w.seed, t.WorkflowID)] = struct{}{}
+			}
 			return
 		}
 		sum = &totals{}

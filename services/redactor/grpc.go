@@ -21,7 +21,7 @@ type handler struct {
 
 // Redact redacts documents and texts. Errors: fault.ValidationError,
 // fault.PayloadTooLarge, fault.ServiceUnavailable for missing registrations.
-func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
+func (h handler) Redact(ctx context.Context, req *redactorv1.RedactRequest) (*redactorv1.RedactResponse, error) {
 	scrubber, err := h.scrubber(req.GetScope())
 	if err != nil {
 		return nil, err
@@ -30,8 +30,12 @@ func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*reda
 		return nil, err
 	}
 	resp := &redactorv1.RedactResponse{}
+	call := scrubber.Call(ctx)
 	for i, doc := range req.GetDocuments() {
-		out, n, err := scrubber.JSON(doc, h.s.limits())
+		out, n, err := call.JSON(doc, h.s.limits())
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, errDocument(i, err)
 		}
@@ -39,7 +43,10 @@ func (h handler) Redact(_ context.Context, req *redactorv1.RedactRequest) (*reda
 		resp.Count += int32(n) //nolint:gosec // G115: fewer occurrences than bytes, which MaxBytes bounds
 	}
 	for _, text := range req.GetTexts() {
-		out, n := scrubber.Text(text)
+		out, n, err := call.Text(text)
+		if err != nil {
+			return nil, err
+		}
 		resp.Texts = append(resp.Texts, out)
 		resp.Count += int32(n) //nolint:gosec // G115: as above
 	}

@@ -22,11 +22,13 @@ func TestStats_ShowsWhatRunsDid(t *testing.T) {
 	require.Regexp(t, `(?m)^sample/sample-1 +1`, text)
 	doc := document(t, u.ok("stats", "--since", "7d", "--workflow", "triage", "-o", "json").out)
 	require.EqualValues(t, 3600, doc["stepSeconds"])
+	require.EqualValues(t, 86400, document(t, u.ok("stats", "--since", "366d", "-o", "json").out)["stepSeconds"])
+	u.ok("stats", "--since", "366d", "--tenants")
 
 	require.Regexp(t, `(?m)^acme +1`, u.ok("stats", "--tenants").out)
 	require.NotContains(t, u.ok("stats", "--tenants", "-o", "json").out, "beta", "* does not include tenants:read")
 	require.Equal(t, "acme\nbeta\n", at(t, h.HTTP, "operator").ok("stats", "--tenants", "-o", "name").out)
-	for _, args := range [][]string{{"--since", "yesterday"}, {"--since", "9999d"}, {"--since", "0s"}, {"--tenants", "--workflow", "w"}} {
+	for _, args := range [][]string{{"--since", "yesterday"}, {"--since", "9999d"}, {"--since", "0s"}, {"--since", "1h30d"}, {"--since", "367d"}, {"--since", "-1d"}, {"--tenants", "--workflow", "w"}} {
 		require.Equal(t, 2, u.run(append([]string{"stats"}, args...)...).status, "%v", args)
 	}
 

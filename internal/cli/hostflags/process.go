@@ -110,5 +110,5 @@ func ConfigFile(f *pflag.FlagSet) {
 
 // IndexPayloads is the flag of the index over the contents of runs.
 func IndexPayloads(f *pflag.FlagSet, on *bool) {
-	f.BoolVar(on, "index-payloads", *on, "index the words of inputs, outputs, answers and errors, so that lists of runs can be searched with text:; costs throughput, and covers the runs from then on")
+	f.BoolVar(on, "index-payloads", *on, "index the words of inputs, outputs, answers and errors, so that lists of runs can be searched with text:; costs throughput, and covers only runs created after it was set")
 }

@@ -53,10 +53,12 @@ tenants:read, otherwise the key's own.
 }
 
 func run(cmd *cobra.Command, s *session.Session, o *options) error {
-	since, err := start(o.span, s.Now())
+	now := s.Now()
+	since, err := start(o.span, now)
 	if err != nil {
 		return err
 	}
+	until := now.UTC().Format(time.RFC3339Nano) // without it, the host ends the span later, and 366d is too long
 	p, err := s.Printer(cmd)
 	if err != nil {
 		return err
@@ -66,13 +68,13 @@ func run(cmd *cobra.Command, s *session.Session, o *options) error {
 		return err
 	}
 	if o.tenants {
-		found, err := c.TenantStatistics(cmd.Context(), since, "")
+		found, err := c.TenantStatistics(cmd.Context(), since, until)
 		if err != nil {
 			return err
 		}
 		return printTenants(cmd, p, found)
 	}
-	found, err := c.Statistics(cmd.Context(), client.StatisticsQuery{Since: since, WorkflowID: o.workflow})
+	found, err := c.Statistics(cmd.Context(), client.StatisticsQuery{Since: since, Until: until, WorkflowID: o.workflow})
 	if err != nil {
 		return err
 	}
@@ -87,16 +89,21 @@ func start(text string, now time.Time) (string, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at.Format(time.RFC3339Nano), nil
 	}
-	hours, days := strings.CutSuffix(text, "d")
-	span, unit := text, time.Duration(1)
-	if days {
-		span, unit = hours+"h", 24
-	}
-	d, err := time.ParseDuration(span)
-	if err != nil || d <= 0 || d > maxSpan/unit {
+	d, err := duration(text)
+	if err != nil || d <= 0 || d > maxSpan {
 		return "", exit.Usagef("--since %s: want a duration up to 366d such as 90m, 24h or 30d, or a time such as %s", text, now.UTC().Format(time.RFC3339))
 	}
-	return now.Add(-d * unit).UTC().Format(time.RFC3339Nano), nil
+	return now.Add(-d).UTC().Format(time.RFC3339Nano), nil
+}
+
+// duration parses a duration, also one of whole days, such as 30d.
+func duration(text string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	return time.Duration(n) * 24 * time.Hour, err
 }
 
 // column is a column of a table of totals.

@@ -114,17 +114,18 @@ type Text struct {
 	Words     []string
 }
 
-// MergeTexts returns one text for each run.
+// MergeTexts returns one text for each run, with its first words.Max words.
 func MergeTexts(all []Text) []Text {
 	var out []Text
 	at := map[Key]int{}
 	for _, t := range all {
-		if n, ok := at[t.Key]; ok {
-			out[n].Words = words.Union(out[n].Words, t.Words)
-			continue
+		n, ok := at[t.Key]
+		if !ok {
+			n = len(out)
+			at[t.Key] = n
+			out = append(out, Text{Key: t.Key, CreatedAt: t.CreatedAt})
 		}
-		at[t.Key] = len(out)
-		out = append(out, t)
+		out[n].Words = words.Union(out[n].Words, t.Words, words.Max)
 	}
 	return out
 }

@@ -21,14 +21,26 @@ type TallyQuery struct {
 // ErrTooLarge: the tallies of a query have more bytes than it allows.
 var ErrTooLarge = errors.New("too many tallies")
 
-// ReadTallies counts the bytes that a query has read.
+// What a row and a query count, in bytes, besides the documents of rows: many small rows, or queries
+// without rows, are work, too.
+const (
+	rowCost   = 256
+	queryCost = 4 << 10
+)
+
+// ReadTallies counts the bytes that queries have read.
 type ReadTallies struct {
 	Limit, read int
 }
 
-// Add counts the stored bytes of a tally. Errors: ErrTooLarge.
-func (r *ReadTallies) Add(t *Tallied) error {
-	if r.read += t.Stored; r.Limit > 0 && r.read > r.Limit {
+// Add counts a tally. Errors: ErrTooLarge.
+func (r *ReadTallies) Add(t *Tallied) error { return r.count(rowCost + len(t.WorkflowID) + t.Stored) }
+
+// Query counts a query. Errors: ErrTooLarge.
+func (r *ReadTallies) Query() error { return r.count(queryCost) }
+
+func (r *ReadTallies) count(bytes int) error {
+	if r.read += bytes; r.Limit > 0 && r.read > r.Limit {
 		return ErrTooLarge
 	}
 	return nil

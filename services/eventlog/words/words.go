@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/protocol/wire"
 )
 
-// Limits. maxBytes limits a word, Max the words of a run before the last part that is added, and
-// those of a part.
+// Limits. maxBytes limits a word, Max the words of a part of a run. A run gets no more parts when it has
+// more words than Max.
 const (
 	maxBytes = 48
 	Max      = 1000
@@ -177,14 +177,19 @@ func cut(word string) string {
 	return word[:end]
 }
 
-// Union returns the words of both lists, those of the first one first.
-func Union(a, b []string) []string {
-	s := set{}
-	for _, w := range a {
-		s.put(w)
+// Union returns the words of both lists, those of the first one first, at most limit.
+func Union(a, b []string, limit int) []string {
+	if len(a) >= limit {
+		return a[:limit]
 	}
-	for _, w := range b {
-		s.put(w)
+	s := set{}
+	for _, list := range [][]string{a, b} {
+		for _, w := range list {
+			if len(s.list) == limit {
+				return s.list
+			}
+			s.put(w)
+		}
 	}
 	return s.list
 }

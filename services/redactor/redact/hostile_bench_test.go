@@ -1,10 +1,12 @@
 package redact_test
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 	"testing"
 
+	"waybill.dev/waybill/protocol/strictjson"
 	"waybill.dev/waybill/services/redactor/redact"
 )
 
@@ -53,6 +55,19 @@ func BenchmarkHostileText(b *testing.B) {
 				s.Text(text)
 			}
 		})
+	}
+}
+
+// A document of many strings that are compressed bombs: the limit is that of a text.
+func BenchmarkHostileDocument(b *testing.B) {
+	bomb := base64.StdEncoding.EncodeToString([]byte(gzipped(strings.Repeat("a secret ", 1<<17))))
+	doc := []byte(`["` + strings.Repeat(bomb+`","`, 1<<20/(len(bomb)+3)) + `"]`)
+	s := redact.Compile(thousand()).With(redact.DefaultShapes())
+	b.SetBytes(int64(len(doc)))
+	for b.Loop() {
+		if _, _, err := s.JSON(doc, strictjson.Default); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func skipGzipFields(data []byte, flags byte) []byte {
 		if len(data) < 2 {
 			return nil
 		}
-		data = data[min(2+int(data[0])|int(data[1])<<8, len(data)):]
+		data = data[min(2+(int(data[0])|int(data[1])<<8), len(data)):]
 	}
 	for _, field := range []byte{8, 16} {
 		if flags&field != 0 {
@@ -69,13 +69,15 @@ func inflate(stream []byte, limit int) []byte {
 // searchCompressed records a whole run if its decoded bytes are compressed data with a match: no part
 // of it stands for the secret alone.
 func (ks *knownScan) searchCompressed(data []byte, whole knownMatch) {
-	stream := deflated(data)
-	if stream == nil {
+	stream, b := deflated(data), ks.layers()
+	limit := min(maxInflated, b.inflate+b.call.inflate)
+	if stream == nil || limit <= 0 {
 		return
 	}
-	b := ks.layers()
-	text := inflate(stream, min(maxInflated, b.inflate))
-	b.inflate -= len(text)
+	text := inflate(stream, limit)
+	own := min(len(text), b.inflate)
+	b.inflate -= own
+	b.call.inflate -= len(text) - own
 	if found := ks.searchWithin(text); len(found) > 0 {
 		whole.pattern = found[0].pattern
 		ks.addWhole(whole)

@@ -19,13 +19,17 @@ import (
 // has no duplicate keys. Errors: *strictjson.Error for a document that is not one valid
 // JSON value within l.
 func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int, err error) {
+	return s.json(doc, l, newCallBudget())
+}
+
+func (s *Scrubber) json(doc []byte, l strictjson.Limits, call *callBudget) (out []byte, count int, err error) {
 	if err := strictjson.Check(doc, l); err != nil {
 		return nil, 0, err
 	}
 	if !s.IsActive() || !strictjson.HasText(doc, MinLength) && (s.known == nil || !s.known.numeric && len(doc) < shortestList) {
 		return doc, 0, nil
 	}
-	w := jsonWalker{scrub: s, in: doc}
+	w := jsonWalker{scrub: s, call: call, in: doc}
 	w.walkValue()
 	if w.count == 0 {
 		return doc, 0, nil
@@ -38,6 +42,7 @@ func (s *Scrubber) JSON(doc []byte, l strictjson.Limits) (out []byte, count int,
 // copied.
 type jsonWalker struct {
 	scrub  *Scrubber
+	call   *callBudget
 	in     []byte
 	i      int
 	out    []byte
@@ -101,7 +106,7 @@ func (w *jsonWalker) walkArray() {
 	if !numbers || w.copied > start {
 		return
 	}
-	if text, n := w.scrub.redactNumbers(w.in[start:w.i]); n > 0 {
+	if text, n := w.scrub.redactNumbers(w.in[start:w.i], w.call); n > 0 {
 		w.count += n
 		w.replaceString(start, text)
 	}
@@ -165,14 +170,17 @@ func isNaming(key []byte) bool {
 // of secrets; text is only set if n is positive.
 func (w *jsonWalker) redactString(k kind) (text string, n int) {
 	raw := w.skipString()
+	if w.call.isStopped() {
+		return "", 0
+	}
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return w.scrub.redactLeaf(raw, k)
+		return w.scrub.redactLeaf(raw, k, w.call)
 	}
 	var decoded string
 	if err := json.Unmarshal(w.in[w.i-len(raw)-2:w.i], &decoded); err != nil {
 		return "", 0 // cannot happen: the document was checked
 	}
-	return w.scrub.redactLeaf([]byte(decoded), k)
+	return w.scrub.redactLeaf([]byte(decoded), k, w.call)
 }
 
 // keyAt returns the key in w.in[at:w.i].
@@ -228,7 +236,7 @@ type keySet struct {
 // collectKeys collects the keys of the object at start that do not change.
 func (w *jsonWalker) collectKeys(start int) *keySet {
 	n := &keySet{taken: map[string]bool{}, lastSuffix: map[string]int{}}
-	look := jsonWalker{scrub: w.scrub, in: w.in, i: start + 1}
+	look := jsonWalker{scrub: w.scrub, call: w.call, in: w.in, i: start + 1}
 	for look.peek() != '}' {
 		from := look.i
 		if _, hits := look.redactString(kindNone); hits == 0 {

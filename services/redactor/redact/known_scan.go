@@ -32,6 +32,7 @@ type knownScan struct {
 	decoded []byte
 	layered []layeredMatch
 	budget  *layerBudget
+	call    *callBudget // nil means the text is all of the call
 }
 
 // knownMatch is a match: its positions in the whole text, and its pattern.

@@ -24,18 +24,34 @@ const (
 type layerBudget struct {
 	// decode is how many characters the layers below the first one may decode.
 	decode int
-	// inflate is how many bytes compressed parts may have.
+	// inflate is how many bytes compressed parts may have, in addition to what the call has left.
 	inflate int
+	call    *callBudget
 }
 
 // layers returns the budget of the text.
 func (ks *knownScan) layers() *layerBudget {
 	const times = 8
 	if ks.budget == nil {
-		ks.budget = &layerBudget{decode: times * len(ks.held), inflate: times*len(ks.held) + maxInflated}
+		if ks.call == nil {
+			ks.call = newCallBudget()
+		}
+		ks.budget = &layerBudget{decode: times * len(ks.held), inflate: times * len(ks.held), call: ks.call}
 	}
 	return ks.budget
 }
+
+// callBudget limits the work on all texts of a call.
+type callBudget struct {
+	// inflate is how many bytes compressed parts may have that their texts have no budget for.
+	inflate int
+	// stopped reports that the caller has given up; nil never.
+	stopped func() bool
+}
+
+func newCallBudget() *callBudget { return &callBudget{inflate: maxInflated} }
+
+func (c *callBudget) isStopped() bool { return c != nil && c.stopped != nil && c.stopped() }
 
 // codec is an encoding whose characters stand for a number of bits each.
 type codec struct {
@@ -96,17 +112,27 @@ func (c *codec) decode(dst, chars []byte) []byte {
 // encodedRun are adjacent characters of base64.
 type encodedRun struct {
 	chars []byte
-	// first is the position of the first character. at are the positions of all characters, and of
-	// the end; nil if they are contiguous.
+	// first is the position of the first character.
 	first int
-	at    []int
+	// lines are the contiguous characters after the first ones.
+	lines []encodedLine
 }
 
+// encodedLine are contiguous characters of a run, from the one with an index, at a position.
+type encodedLine struct{ index, position int }
+
 func (r *encodedRun) position(i int) int {
-	if r.at == nil {
+	if n := len(r.lines); n > 0 && i >= r.lines[n-1].index { // as for a character that is added
+		return r.lines[n-1].position + i - r.lines[n-1].index
+	}
+	n, found := slices.BinarySearchFunc(r.lines, i, func(l encodedLine, i int) int { return cmp.Compare(l.index, i) })
+	if !found {
+		n--
+	}
+	if n < 0 {
 		return r.first + i
 	}
-	return r.at[i]
+	return r.lines[n].position + i - r.lines[n].index
 }
 
 // end returns the position behind character i-1.
@@ -135,7 +161,7 @@ func (ks *knownScan) searchLayers(text []byte) {
 // read reads the run that starts at i, and returns its end. Line breaks within it do not matter, nor
 // escapes of its characters in JSON and URLs.
 func (r *encodedRun) read(text []byte, i int) (end int) {
-	r.first, r.at = i, nil
+	r.first, r.lines = i, r.lines[:0]
 	line := i
 	for ; i < len(text) && isRunChar(text[i]); i++ {
 	}
@@ -165,15 +191,12 @@ func (r *encodedRun) read(text []byte, i int) (end int) {
 	return i
 }
 
-// add adds a character that does not follow the others.
+// add adds a character.
 func (r *encodedRun) add(c byte, at int) {
-	if r.at == nil {
-		r.at = make([]int, len(r.chars), 2*len(r.chars)+1)
-		for k := range r.at {
-			r.at[k] = r.first + k
-		}
+	if n := len(r.chars); r.position(n) != at {
+		r.lines = append(r.lines, encodedLine{index: n, position: at})
 	}
-	r.chars, r.at = append(r.chars, c), append(r.at, at)
+	r.chars = append(r.chars, c)
 }
 
 // skipLineBreak returns where a run goes on after a line break at i, or after backslashes before a
@@ -214,6 +237,9 @@ func skipLineBreak(text []byte, i, line int) int {
 
 // searchRun decodes a run in all ways.
 func (ks *knownScan) searchRun(run *encodedRun) {
+	if ks.layers().call.isStopped() {
+		return
+	}
 	ks.searchDigits(codecs[0], run, 0, len(run.chars))
 	for _, c := range codecs[1:] {
 		for from := 0; from < len(run.chars); from++ {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"compress/zlib"
+	"context"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
@@ -215,6 +216,71 @@ func TestText_LimitsWhatItInflates(t *testing.T) {
 	got, n := s.Text(text)
 	require.Zero(t, n)
 	require.Equal(t, text, got)
+}
+
+// The texts of a call share the allowance: the first bomb uses it up, and after it a text has only a budget for
+// its length.
+func TestJSON_LimitsWhatItInflatesOfAllStrings(t *testing.T) {
+	t.Parallel()
+	const value = "correct-horse-0001"
+	s := redact.Compile([]redact.Secret{secret("k", value)})
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(gzipped(text))) }
+	bomb := encode(strings.Repeat("\x00", 64<<20))
+	late := encode(strings.Repeat("\x00", 900<<10) + value)
+	near := encode(value)
+	strings := func(all ...string) []byte {
+		doc, err := json.Marshal(all)
+		require.NoError(t, err)
+		return doc
+	}
+	for doc, want := range map[string]int{
+		string(strings(late)):                     1,
+		string(strings(late, bomb)):               1,
+		string(strings(bomb, late)):               0,
+		string(strings(bomb, near, late)):         1,
+		string(strings(late, late)):               1,
+		string(strings(bomb, bomb, value, value)): 2,
+	} {
+		_, n, err := s.JSON([]byte(doc), strictjson.Default)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	call := s.Call(t.Context())
+	_, n, err := call.Text(bomb)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	_, n, err = call.JSON(strings(late, near), strictjson.Default)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}
+
+func TestCall_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := redact.Compile([]redact.Secret{secret("k", "correct-horse-0001")})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	call := s.Call(ctx)
+	_, _, err := call.Text("correct-horse-0001")
+	require.ErrorIs(t, err, context.Canceled)
+	out, _, err := call.JSON([]byte(`["correct-horse-0001"]`), strictjson.Default)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, out)
+}
+
+// All optional fields of a header (RFC 1952 §2.3.1), with lengths whose bytes share bits.
+func TestText_FindsASecretAfterFieldsOfGzip(t *testing.T) {
+	t.Parallel()
+	s := redact.Compile([]redact.Secret{secret("k", "correct-horse-0001")})
+	for _, size := range []int{1, 2, 3, 6, 254, 255, 256, 510, 511, 767} {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		w.Extra, w.Name, w.Comment = bytes.Repeat([]byte{'x'}, size), "name", "comment"
+		_, err := w.Write([]byte("correct-horse-0001"))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		_, n := s.Text(base64.StdEncoding.EncodeToString(b.Bytes()))
+		require.Equal(t, 1, n, size)
+	}
 }
 
 // What other programs wrote stays: digests, ids, images, code.

@@ -64,12 +64,12 @@ func (ks *knownScan) searchList(text []byte, start, end int) {
 }
 
 // redactNumbers returns the marker of the secret whose bytes an array of JSON numbers lists.
-func (s *Scrubber) redactNumbers(array []byte) (text string, n int) {
+func (s *Scrubber) redactNumbers(array []byte, call *callBudget) (text string, n int) {
 	if s.known == nil || len(array) < shortestList {
 		return "", 0
 	}
 	ks := newKnownScan(s.known)
-	ks.held = array
+	ks.held, ks.call = array, call
 	if ks.searchNumbers(array); len(ks.layered) == 0 {
 		return "", 0
 	}

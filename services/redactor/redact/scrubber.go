@@ -102,10 +102,14 @@ func (s *Scrubber) IsActive() bool { return s != nil && (s.known != nil || s.sha
 
 // Text replaces every secret in text and returns their number.
 func (s *Scrubber) Text(text string) (out string, count int) {
+	return s.text(text, newCallBudget())
+}
+
+func (s *Scrubber) text(text string, call *callBudget) (out string, count int) {
 	if !s.IsActive() {
 		return text, 0
 	}
-	if out, count = s.redactText([]byte(text), kindNone); count == 0 {
+	if out, count = s.redactText([]byte(text), kindNone, call); count == 0 {
 		return text, 0
 	}
 	return out, count
@@ -113,9 +117,10 @@ func (s *Scrubber) Text(text string) (out string, count int) {
 
 // redactText redacts a text: the value of a member of kind k, or any text with kindNone. out
 // is only set if count is positive.
-func (s *Scrubber) redactText(text []byte, k kind) (out string, count int) {
+func (s *Scrubber) redactText(text []byte, k kind, call *callBudget) (out string, count int) {
 	if s.known != nil {
 		ks := newKnownScan(s.known)
+		ks.call = call
 		text = ks.scanAll(text)
 		count = ks.count
 	}
@@ -133,9 +138,9 @@ func (s *Scrubber) redactText(text []byte, k kind) (out string, count int) {
 
 // redactLeaf is redactText until the result is stable. A recorded document may be redacted
 // again and must not change then, so the second layer reads the rest of the text again.
-func (s *Scrubber) redactLeaf(text []byte, k kind) (out string, count int) {
+func (s *Scrubber) redactLeaf(text []byte, k kind, call *callBudget) (out string, count int) {
 	const rounds = 4
-	out, count = s.redactText(text, k)
+	out, count = s.redactText(text, k, call)
 	for n, i := count, 1; n > 0 && i < rounds && s.shapes != nil; i++ {
 		var again []byte
 		if again, n = s.shapes.replace([]byte(out), k); n > 0 {

@@ -93,6 +93,27 @@ func TestStore_KeepsTheContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return open(t, config(t)) })
 }
 
+// ANALYZE copies no words: erasure does not reach statistics.
+func TestStore_KeepsNoStatisticsOfWords(t *testing.T) {
+	t.Parallel()
+	server(t)
+	cfg := config(t)
+	s := open(t, cfg)
+	b := store.Batch{Tail: store.Tail{Pos: 30, Hash: "h"}}
+	for n := range 300 {
+		key := store.Key{Tenant: "acme", RunID: fmt.Sprint("r", n)}
+		b.Texts = append(b.Texts, store.Text{Key: key, Words: []string{"frequentword"}})
+	}
+	_, err := s.Tail(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Apply(t.Context(), b))
+	execute(t, cfg, `ANALYZE {tables}.texts`)
+	execute(t, cfg, `DO $$ BEGIN
+		ASSERT EXISTS (SELECT FROM pg_stats WHERE schemaname = '{tables}' AND tablename = 'texts' AND attname = 'run_id');
+		ASSERT NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = '{tables}' AND tablename = 'texts' AND attname = 'words');
+	END $$`)
+}
+
 func TestStore_MayBeSharedByReplicas(t *testing.T) {
 	t.Parallel()
 	server(t)

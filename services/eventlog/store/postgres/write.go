@@ -84,6 +84,10 @@ func (s *Store) Apply(ctx context.Context, b store.Batch) error {
 	}
 	// If the connection was lost, the next attempt finds out whether it was committed.
 	err = s.twice(ctx, func() error { return s.apply(ctx, g, b) })
+	if len(b.Texts) > 0 && refused(err) {
+		b.Texts = withoutWords(b.Texts)
+		err = s.twice(ctx, func() error { return s.apply(ctx, g, b) })
+	}
 	if err != nil {
 		return fmt.Errorf("apply batch up to %d: %w", b.Tail.Pos, s.verdict(ctx, g, err))
 	}
@@ -120,7 +124,9 @@ func (s *Store) apply(ctx context.Context, g *generation, b store.Batch) error {
 		return err
 	}
 	w.found(b)
-	w.texts(b.Texts)
+	if err := w.texts(ctx, b.Texts); err != nil {
+		return err
+	}
 	w.tallies(b.Tallies, stored.Pos, tallies)
 	for _, key := range b.Sealed {
 		w.pending.Queue(w.sql.eraseFrames, encode(key.Tenant), encode(key.RunID))

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,13 +18,16 @@ import (
 // textIDs is the number of ids of runs that were created in the same millisecond, as a power of two.
 const textIDs = 20
 
+// lastTextTime is the last millisecond with ids of its own. Later runs share them.
+const lastTextTime = math.MaxInt64>>textIDs - 1
+
 // firstTextID returns the first id of runs that were created at a time in wire.TimeLayout.
 func firstTextID(createdAt string) int64 {
 	at, err := time.Parse(wire.TimeLayout, createdAt)
 	if err != nil {
 		return 0
 	}
-	return at.UnixMilli() << textIDs
+	return min(max(at.UnixMilli(), -lastTextTime), lastTextTime) << textIDs
 }
 
 // tenantWord is the word by which the index finds the runs of a tenant. No text has its first
@@ -49,7 +53,11 @@ func (w *writeStmts) text(ctx context.Context, t *store.Text) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		first := firstTextID(t.CreatedAt)
 		list := tenantWord(t.Tenant) + " " + strings.Join(t.Words, " ")
-		if err := w.putText.QueryRowContext(ctx, first, first+1<<textIDs, t.Tenant, t.RunID, list).Scan(&id); err != nil {
+		err := w.putText.QueryRowContext(ctx, first, first+1<<textIDs, t.Tenant, t.RunID, list).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) { // the ids of the millisecond are used up
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		_, err = w.indexText.ExecContext(ctx, id, list)
@@ -62,18 +70,16 @@ func (w *writeStmts) text(ctx context.Context, t *store.Text) error {
 	if len(before) > words.Max {
 		return nil
 	}
-	after := words.Union(before, t.Words)
+	after := words.Union(before, t.Words, 1+2*words.Max)
 	if len(after) == len(before) {
 		return nil
 	}
-	list := strings.Join(after, " ")
-	if _, err := w.unindexText.ExecContext(ctx, id, old); err != nil {
+	if _, err := w.setText.ExecContext(ctx, strings.Join(after, " "), id); err != nil {
 		return err
 	}
-	if _, err := w.setText.ExecContext(ctx, list, id); err != nil {
-		return err
-	}
-	_, err = w.indexText.ExecContext(ctx, id, list)
+	// The index gets the new words only: a word leads to its rows, whenever each was added. To write all
+	// words again would cost a frame of a run with many words a hundred times as much.
+	_, err = w.indexText.ExecContext(ctx, id, strings.Join(after[len(before):], " "))
 	return err
 }
 

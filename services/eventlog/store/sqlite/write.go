@@ -65,7 +65,7 @@ func (w *writeStmts) prepare(ctx context.Context, conn *sql.Conn) error {
 		{&w.expireTally, `DELETE FROM tallies WHERE tenant = ? AND grain = ? AND at < ?`},
 		{&w.eraseTallies, `DELETE FROM tallies WHERE tenant = ?1 AND NOT EXISTS (SELECT 1 FROM runs WHERE tenant = ?1)`},
 		{&w.getText, `SELECT id, words FROM texts WHERE tenant = ? AND run_id = ?`},
-		{&w.putText, `INSERT INTO texts (id, tenant, run_id, words)
+		{&w.putText, `INSERT OR IGNORE INTO texts (id, tenant, run_id, words)
 			SELECT coalesce((SELECT max(id) + 1 FROM texts WHERE id >= ?1 AND id < ?2), ?1), ?3, ?4, ?5 RETURNING id`},
 		{&w.setText, `UPDATE texts SET words = ? WHERE id = ?`},
 		{&w.eraseText, `DELETE FROM texts WHERE id = ?`},

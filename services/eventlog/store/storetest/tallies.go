@@ -101,7 +101,7 @@ func readsTalliesOneByOne(t *testing.T, s store.Store) {
 	for n, r := range rows {
 		require.Equal(t, fmt.Sprintf("w%04d", n), r.WorkflowID)
 	}
-	q.MaxBytes = rows[0].Stored * 10
+	q.MaxBytes = (256 + len(rows[0].WorkflowID) + rows[0].Stored) * 10
 	seen := 0
 	err := s.Tallies(t.Context(), q, func(*store.Tallied) error { seen++; return nil })
 	require.ErrorIs(t, err, store.ErrTooLarge)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,11 +89,22 @@ func erasesWords(t *testing.T, s store.Store) {
 	a, b := row("a", 1), row("b", 2)
 	apply(t, s, 20, []store.Run{a, b})
 	applyTexts(t, s, 21, text(a, "secretword"), text(b, "secretword"))
-	require.NoError(t, s.Apply(t.Context(), store.Batch{Sealed: []store.Key{b.Key}, Tail: store.Tail{Pos: 22, Hash: "h"}}))
+	applyTexts(t, s, 22, text(a, "secondword", "secretword"))
+	applyTexts(t, s, 23, text(a, "thirdword"))
+	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "secretword secondword thirdword"}), "words of all parts")
+	require.NoError(t, s.Apply(t.Context(), store.Batch{Sealed: []store.Key{b.Key}, Tail: store.Tail{Pos: 24, Hash: "h"}}))
 	require.NoError(t, s.Apply(t.Context(), store.Batch{
-		Erased: []store.Erasure{{Key: a.Key, CreatedAt: a.CreatedAt, Tags: a.Tags}}, Tail: store.Tail{Pos: 23, Hash: "h"},
+		Erased: []store.Erasure{{Key: a.Key, CreatedAt: a.CreatedAt, Tags: a.Tags}}, Tail: store.Tail{Pos: 25, Hash: "h"},
 	}))
 	require.Equal(t, []string{"b"}, found(t, s, store.Query{Words: "secretword"}), "a sealed run is found")
+	a.Pos = 26 // its row again: it would be found by a word that was left
+	apply(t, s, 26, []store.Run{a})
+	require.Equal(t, []string{"b"}, found(t, s, store.Query{Words: "secretword"}))
+	require.Empty(t, found(t, s, store.Query{Words: "secondword"}))
+	require.Empty(t, found(t, s, store.Query{Words: "thirdword"}))
+	applyTexts(t, s, 27, text(a, "other"))
+	require.Equal(t, []string{"b"}, found(t, s, store.Query{Words: "secretword"}))
+	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "other"}))
 	require.NoError(t, s.Rebuild(t.Context()))
 	_, err := s.Tail(t.Context())
 	require.NoError(t, err)
@@ -111,4 +123,52 @@ func boundsWords(t *testing.T, s store.Store) {
 	}
 	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "p0w1"}))
 	require.Empty(t, found(t, s, store.Query{Words: "p3w1"}), "beyond the limit")
+}
+
+// A batch may have any number of frames of one run.
+func boundsWordsOfABatch(t *testing.T, s store.Store) {
+	r := row("a", 1)
+	apply(t, s, 20, []store.Run{r})
+	for pos := range uint64(3) {
+		var texts []store.Text
+		for part := range 30 {
+			list := make([]string, words.Max)
+			for n := range list {
+				list[n] = fmt.Sprintf("%02dp%02dw%042d", pos, part, n)
+			}
+			texts = append(texts, text(r, list...))
+		}
+		applyTexts(t, s, 21+pos, texts...)
+	}
+	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "00p00w"}))
+	require.Empty(t, found(t, s, store.Query{Words: "00p01w"}), "beyond the limit")
+	require.Empty(t, found(t, s, store.Query{Words: "02p00w"}), "beyond the limit")
+}
+
+// Words that the database cannot store do not stop the read model.
+func survivesWords(t *testing.T, s store.Store) {
+	r := row("a", 1)
+	apply(t, s, 20, []store.Run{r})
+	applyTexts(t, s, 21, text(r, strings.Repeat("long", 1000)))
+	applyTexts(t, s, 22, text(r, "a\x00b"))
+	applyTexts(t, s, 23, text(r, "refund"))
+	require.Equal(t, []string{"a"}, found(t, s, store.Query{Words: "refund"}))
+}
+
+// Clients may claim any time of creation.
+func ordersDistantTimes(t *testing.T, s store.Store) {
+	var texts []store.Text
+	var want []string
+	for i, at := range []string{
+		"0001-01-01T00:00:00.000Z", "1700-01-01T00:00:00.000Z", "2026-03-01T12:00:00.000Z", "2200-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z",
+	} {
+		r := row(fmt.Sprint("r", i), i)
+		r.CreatedAt = at
+		apply(t, s, uint64(20+i), []store.Run{r})
+		texts = append(texts, text(r, "word"))
+		want = append(want, r.RunID)
+	}
+	applyTexts(t, s, 30, texts...)
+	require.Equal(t, want, walk(t, s, store.Query{Tenant: "acme", Words: "word", Ascending: true, Limit: 2}, func(int) {}))
+	require.Equal(t, []string{"r4"}, found(t, s, store.Query{Words: "word", Since: "2300-01-01T00:00:00.000Z"}))
 }

@@ -128,7 +128,7 @@ function FilterBar({ view, onChange, input }: BarProps): ReactNode {
           ref={input}
           type="search"
           aria-label="Filter runs, or go to an id"
-          placeholder="Words of a run, status:failed since:2h, or an id"
+          placeholder="status:failed since:2h, or an id"
           value={text}
           onChange={(event) => setText(event.target.value)}
           spellCheck={false}

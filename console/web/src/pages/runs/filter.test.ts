@@ -6,6 +6,9 @@ it.each([
   ["status:failed workflow:x", [["status", "failed"], ["workflow", "x"]], ""],
   ['tag:"two words" since:2h', [["tag", "two words"], ["since", "2h"]], ""],
   ["Status:failed left over", [["status", "failed"]], "left over"],
+  ["ticket:4711 https://x.test/a:b", [], "ticket:4711 https://x.test/a:b"],
+  ['tag:"a \\"b\\" \\\\c" status:failed', [["tag", 'a "b" \\c'], ["status", "failed"]], ""],
+  ['tag:"\\q"', [["tag", "\\q"]], ""],
 ])("%s is read", (text, terms, rest) => {
   expect(parseFilter(text)).toEqual({ terms: terms.map(([name, value]) => ({ name, value })), rest });
 });
@@ -13,6 +16,10 @@ it.each([
 it("is written as it is read", () => {
   const text = 'status:failed tag:"two words"';
   expect(formatFilter(parseFilter(text).terms)).toBe(text);
+});
+
+it.each(["a b", 'say "x"', "C:\\new folder", "a\\b", "line\nbreak", "\\", ""])("the value %j is read as it was written", (value) => {
+  expect(parseFilter(formatFilter([{ name: "tag", value }]))).toEqual({ terms: [{ name: "tag", value }], rest: "" });
 });
 
 it.each([
@@ -27,6 +34,8 @@ it.each([
   ['status:failed order "4711"', 'status:failed text:"order  4711"'],
   [" status:failed ", "status:failed"],
   ["text:a b", "text:a b"],
+  ["ticket:4711", "text:ticket:4711"],
+  ["status:failed https://x.test/a b", 'status:failed text:"https://x.test/a b"'],
 ])("%s is searched as %s", (text, want) => {
   expect(asFilter(text)).toBe(want);
 });

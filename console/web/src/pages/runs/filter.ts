@@ -4,20 +4,31 @@ import type { RunRow } from "../../api/model";
 /** One term of a filter, as in `status:failed`. */
 export type Term = { name: string; value: string };
 
-const term = /([a-z]+):(?:"([^"]*)"|(\S+))/gi;
+const term = /(?<!\S)([a-z]+):(?:("(?:[^"\\]|\\.)*")|(\S+))/gi;
 
-/** Parses a filter. Text that is not a term is returned as rest. */
+/** Parses a filter. Text that is not a term is returned as rest, and so are terms of unknown names. */
 export function parseFilter(text: string): { terms: Term[]; rest: string } {
   const terms: Term[] = [];
-  const rest = text.replace(term, (_all, name: string, quoted: string | undefined, plain: string | undefined) => {
-    terms.push({ name: name.toLowerCase(), value: quoted ?? plain ?? "" });
+  const rest = text.replace(term, (all: string, name: string, quoted: string | undefined, plain: string | undefined) => {
+    if (!words.some((w) => w.name === name.toLowerCase())) return all;
+    terms.push({ name: name.toLowerCase(), value: quoted === undefined ? (plain ?? "") : unquote(quoted) });
     return " ";
   });
   return { terms, rest: rest.trim() };
 }
 
+function unquote(quoted: string): string {
+  try {
+    const value: unknown = JSON.parse(quoted);
+    if (typeof value === "string") return value;
+  } catch {
+    // an escape that JSON does not have: the text is taken as it is
+  }
+  return quoted.slice(1, -1);
+}
+
 export function formatFilter(terms: readonly Term[]): string {
-  return terms.map(({ name, value }) => `${name}:${/[\s"]/.test(value) || value === "" ? `"${value}"` : value}`).join(" ");
+  return terms.map(({ name, value }) => `${name}:${/[\s"]/.test(value) || value === "" ? JSON.stringify(value) : value}`).join(" ");
 }
 
 /** Returns the filter for what a person typed: words outside of terms are searched for. */

@@ -324,7 +324,7 @@ func (x *SystemQueue) GetLimited() int64 {
 // SystemLog is the run log in NATS JetStream.
 type SystemLog struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unset: unknown.
+	// Not set if unknown.
 	Bytes *int64 `protobuf:"varint,1,opt,name=bytes,proto3,oneof" json:"bytes,omitempty"`
 	// The time of the newest record; unset: there is none.
 	NewestAt *string `protobuf:"bytes,2,opt,name=newest_at,json=newestAt,proto3,oneof" json:"newest_at,omitempty"`
