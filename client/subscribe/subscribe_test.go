@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/internal/natsd"
 	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natsperm"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -286,7 +287,7 @@ func (r *rig) seal(tenant string, ids ...string) {
 		}
 		slices.Sort(positions)
 		require.NoError(r.t, r.log.Seal(r.t.Context(), run, head, positions))
-		require.NoError(r.t, r.log.Drop(r.t.Context(), run))
+		require.NoError(r.t, r.log.Drop(r.t.Context(), run, positions, runlog.Overwrite))
 	}
 }
 

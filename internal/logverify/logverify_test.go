@@ -193,7 +193,7 @@ func TestVerify_ReadsSealedRuns(t *testing.T) {
 			positions = append(positions, f.Pos)
 		}
 		require.NoError(t, log.Seal(t.Context(), named(id), frames[2].Head(), positions))
-		require.NoError(t, log.Drop(t.Context(), named(id)))
+		require.NoError(t, log.Drop(t.Context(), named(id), positions, runlog.Overwrite))
 	}
 	_, err := log.Mark(t.Context(), named("c"), frame.Requested)
 	require.NoError(t, err)

@@ -54,6 +54,8 @@ type Finding struct {
 	Vendors []string
 	// Warning marks a finding that may be intended.
 	Warning bool
+	// Unsatisfiable marks a contradiction for which no value satisfies the whole schema.
+	Unsatisfiable bool
 }
 
 // forbidden maps the keywords forbidden at all levels to the vendors that reject or ignore them.

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"waybill.dev/waybill/protocol/suggest"
 )
 
 // Rules of schemas that are valid, and do not check what their author wants.
@@ -32,8 +31,8 @@ const maxCompared = 128
 const maxSearched = 32
 
 // Mistakes lists the keywords of UnknownKeywords, and keywords that contradict each other or have no
-// effect. Compile accepts such schemas. Findings are sorted by path; Warning marks those that may be
-// intended.
+// effect. Compile accepts such schemas. Findings are sorted by path. Warning marks those that may be
+// intended, such as a branch that no value satisfies.
 func Mistakes(doc []byte) []Finding {
 	out := UnknownKeywords(doc)
 	d, err := parse(doc, maxWeight)
@@ -66,6 +65,27 @@ type mistakes struct {
 	searched int
 }
 
+// branches are the keywords whose schemas need not hold.
+var branches = []string{"anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"}
+
+// contradiction adds a contradiction that no value of a type satisfies; without a type, no value at all.
+func (m *mistakes) contradiction(p *position, path, of, format string, args ...any) {
+	f := Finding{Path: path, Rule: RuleContradiction, Message: fmt.Sprintf(format, args...)}
+	for q := p; q.up != nil && !f.Warning; q = q.up {
+		f.Warning = slices.Contains(branches, q.keyword)
+	}
+	f.Unsatisfiable = p.up == nil && (of == "" || onlyType(p.object, of))
+	m.found = append(m.found, f)
+}
+
+// onlyType reports whether a schema allows values of one type only.
+func onlyType(object map[string]any, want string) bool {
+	types := typesOf(object)
+	return len(types) > 0 && object["nullable"] != true && !slices.ContainsFunc(types, func(t string) bool {
+		return t != want && (t != "integer" || want != "number")
+	})
+}
+
 func (m *mistakes) add(path, rule string, warning bool, format string, args ...any) {
 	m.found = append(m.found, Finding{Path: path, Rule: rule, Warning: warning, Message: fmt.Sprintf(format, args...)})
 }
@@ -93,7 +113,7 @@ func (m *mistakes) bounds(p *position) {
 			continue
 		}
 		if order := low.Cmp(high); order > 0 || order == 0 && r.strict {
-			m.add(p.pointer(r.low), RuleContradiction, false, "no value satisfies %s %s and %s %s; lower %s, or raise %s",
+			m.contradiction(p, p.pointer(r.low), cmp.Or(appliesTo[r.low], "array"), "no value satisfies %s %s and %s %s; lower %s, or raise %s",
 				r.low, p.object[r.low], r.high, p.object[r.high], r.low, r.high)
 		}
 	}
@@ -135,16 +155,16 @@ func (m *mistakes) required(p *position) {
 		at := p.pointer("required", strconv.Itoa(i))
 		switch {
 		case closed || properties[name] == false:
-			m.add(at, RuleContradiction, false, "the object must and must not have the member %q%s add it to properties, or remove it from required", name, orSemicolon(meant))
+			m.contradiction(p, at, "object", "the object must and must not have the member %q%s add it to properties, or remove it from required", name, orSemicolon(meant))
 		case meant != "":
 			m.add(at, RuleContradiction, true, "properties does not have the member %q%s add it there, so that its value is checked", name, orSemicolon(meant))
 		}
 	}
 	if most, ok := number(p.object["maxProperties"]); ok && most.Cmp(big.NewRat(int64(len(required)), 1)) < 0 {
-		m.add(p.pointer("maxProperties"), RuleContradiction, false, "the object may have %s members and must have %d; raise it, or shorten required", p.object["maxProperties"], len(required))
+		m.contradiction(p, p.pointer("maxProperties"), "object", "the object may have %s members and must have %d; raise it, or shorten required", p.object["maxProperties"], len(required))
 	}
 	if least, ok := number(p.object["minProperties"]); ok && closed && least.Cmp(big.NewRat(int64(len(properties)), 1)) > 0 {
-		m.add(p.pointer("minProperties"), RuleContradiction, false, "the object must have %s members and may have %d; lower it, or add properties", p.object["minProperties"], len(properties))
+		m.contradiction(p, p.pointer("minProperties"), "object", "the object must have %s members and may have %d; lower it, or add properties", p.object["minProperties"], len(properties))
 	}
 }
 
@@ -221,20 +241,21 @@ func (m *mistakes) format(p *position) {
 	if !ok || slices.Contains(formats, name) {
 		return
 	}
+	if m.searched++; m.searched > maxSearched {
+		return
+	}
 	near := Near(name, formats)
 	if near == "" {
 		return
 	}
-	plain := strings.NewReplacer("-", "", "_", "", " ", "")
-	same := strings.EqualFold(plain.Replace(name), plain.Replace(near)) || suggest.Distance(name, near) <= len(name)/6
-	m.add(p.pointer("format"), RuleFormat, !same, "JSON Schema has no format %q, and checks nothing; did you mean %s?", name, near)
+	m.add(p.pointer("format"), RuleFormat, true, "JSON Schema has no format %q, and checks nothing; did you mean %s?", name, near)
 }
 
 // values checks the values that the schema itself names against its other keywords.
 func (m *mistakes) values(p *position) {
 	if c, ok := p.object["const"]; ok {
 		if why := m.part(p, "const").misfit(c); why != "" {
-			m.add(p.pointer("const"), RuleContradiction, false, "the schema does not allow its own value: %s; change one of the two", why)
+			m.contradiction(p, p.pointer("const"), "", "the schema does not allow its own value: %s; change one of the two", why)
 		}
 	}
 	if list, ok := p.object["enum"].([]any); ok {
@@ -256,7 +277,7 @@ func (m *mistakes) values(p *position) {
 
 func (m *mistakes) enum(p *position, list []any) {
 	if len(list) == 0 {
-		m.add(p.pointer("enum"), RuleContradiction, false, "lists no value, so none is allowed; add values, or remove it")
+		m.contradiction(p, p.pointer("enum"), "", "lists no value, so none is allowed; add values, or remove it")
 		return
 	}
 	rest, wrong := m.part(p, "enum"), map[int]string{}
@@ -266,7 +287,7 @@ func (m *mistakes) enum(p *position, list []any) {
 		}
 	}
 	if len(wrong) == len(list) {
-		m.add(p.pointer("enum"), RuleContradiction, false, "the schema allows none of its values: %s; change the values, or the other keyword", wrong[0])
+		m.contradiction(p, p.pointer("enum"), "", "the schema allows none of its values: %s; change the values, or the other keyword", wrong[0])
 		return
 	}
 	for _, i := range slices.Sorted(maps.Keys(wrong)) {

@@ -40,7 +40,7 @@ func TestMistakes_FindsWhatCompilesAndChecksSomethingElse(t *testing.T) {
 		"a default out of range": {`{"type":"integer","minimum":1,"default":0}`, "/default", "example", "does not allow this value", true},
 		"a default object":       {`{"type":"object","properties":{"a":true},"default":[]}`, "/default", "example", "want type object", true},
 		"an example":             {`{"type":"string","format":"date","examples":["2026-01-01","tomorrow"]}`, "/examples/1", "example", "does not allow this value", true},
-		"a format":               {`{"type":"string","format":"datetime"}`, "/format", "unknown-format", "did you mean date-time?", false},
+		"a format":               {`{"type":"string","format":"datetime"}`, "/format", "unknown-format", "did you mean date-time?", true},
 		"a format like another":  {`{"type":"string","format":"url"}`, "/format", "unknown-format", "did you mean uri?", true},
 		"a length of a number":   {`{"type":"integer","minLength":3}`, "/minLength", "ignored-keyword", "did you mean minimum?", true},
 		"members of a text":      {`{"type":"string","properties":{}}`, "/properties", "ignored-keyword", "add object to type", true},
@@ -88,6 +88,40 @@ func TestMistakes_LimitsItsWork(t *testing.T) {
 	part := `{"type":"string","enum":[1]},`
 	doc := `{"anyOf":[` + strings.TrimSuffix(strings.Repeat(part, 500), ",") + `]}`
 	require.Len(t, schema.Mistakes([]byte(doc)), 128)
+}
+
+// All searches for the closest name count, those for formats included.
+func TestMistakes_LimitsTheSearchForFormats(t *testing.T) {
+	t.Parallel()
+	doc := `{"prefixItems":[` + strings.TrimSuffix(strings.Repeat(`{"type":"string","format":"datetime"},`, 500), ",") + `]}`
+	require.Len(t, schema.Mistakes([]byte(doc)), 32)
+}
+
+// A contradiction in a branch may be intended. One at the root leaves no value, if it concerns all types
+// that the schema allows.
+func TestMistakes_MarksSchemasWithoutValues(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]struct{ warning, unsatisfiable bool }{
+		`{"type":"string","minLength":5,"maxLength":3}`:         {false, true},
+		`{"type":["integer","number"],"minimum":5,"maximum":3}`: {false, true},
+		`{"enum":[]}`: {false, true},
+		`{"type":"object","required":["a"],"properties":{"a":false}}`:                  {false, true},
+		`{"minLength":5,"maxLength":3}`:                                                {false, false},
+		`{"type":["string","null"],"minLength":5,"maxLength":3}`:                       {false, false},
+		`{"type":"object","properties":{"a":{"enum":[]}}}`:                             {false, false},
+		`{"type":"object","properties":{"a":{"anyOf":[{"enum":[]},{"type":"null"}]}}}`: {true, false},
+		`{"oneOf":[{"type":"string","minLength":5,"maxLength":3},{"type":"null"}]}`:    {true, false},
+		`{"not":{"type":"string","const":1}}`:                                          {true, false},
+		`{"if":{"properties":{"a":{"enum":[]}}}}`:                                      {true, false},
+		`{"then":{"enum":[]},"if":true,"else":true}`:                                   {true, false},
+		`{"allOf":[{"type":"string","minLength":5,"maxLength":3}]}`:                    {false, false},
+	} {
+		found := schema.Mistakes([]byte(doc))
+		require.Len(t, found, 1, doc)
+		require.Equal(t, schema.RuleContradiction, found[0].Rule, doc)
+		require.Equal(t, want.warning, found[0].Warning, doc)
+		require.Equal(t, want.unsatisfiable, found[0].Unsatisfiable, doc)
+	}
 }
 
 // The protocol's own schemas have none that a host would reject.

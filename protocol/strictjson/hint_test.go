@@ -12,13 +12,17 @@ import (
 func TestHint_NamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
-		"{\n// mine\n\"a\": 1}": "no comments",
-		`{"a": [1, 2,]}`:        "remove the comma",
-		`{"a": 1,}`:             "remove the comma",
-		`{'a': 1}`:              "double quotes",
-		`{“a”: 1}`:              "double quotes",
-		"a: 1\n":                "YAML",
-		"{\"a\": 1\n \"b\": 2}": "comma is missing",
+		"{\n// mine\n\"a\": 1}":     "no comments",
+		`{"a": [1, 2,]}`:            "remove the comma",
+		`{"a": 1,}`:                 "remove the comma",
+		`{'a': 1}`:                  "double quotes",
+		`{“a”: 1}`:                  "double quotes",
+		"a: 1\n":                    "the document looks like YAML",
+		`{"a" "b"}`:                 "colon is missing",
+		`{"a": {"b": []}, "c" "d"}`: "colon is missing",
+		`{"a": {"b": 1} "c": 2}`:    "comma is missing",
+		`["a" "b"]`:                 "comma is missing",
+		"{\"a\": 1\n \"b\": 2}":     "comma is missing",
 	} {
 		e, ok := errors.AsType[*strictjson.Error](strictjson.Check([]byte(doc), strictjson.Limits{}))
 		require.True(t, ok, doc)

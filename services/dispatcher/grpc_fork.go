@@ -51,8 +51,8 @@ func (s *Service) nodeEdit(tenant, runID string, edit *dispatcherv1.NodeEdit) *c
 			}
 			return start, nil
 		},
-		Lint: func(ctx context.Context, doc []byte) ([]workflow.Problem, error) {
-			report := s.lintHost(ctx).Check(doc)
+		Lint: func(ctx context.Context, base, doc []byte) ([]workflow.Problem, error) {
+			report := s.lintHost(ctx).CheckEdit(base, doc, edit.GetNodeId())
 			if len(report.Problems) > 0 {
 				return report.Problems, nil
 			}

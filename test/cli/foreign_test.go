@@ -174,7 +174,8 @@ func TestForeign_EachCommandAnswersOrSaysWhatIsMissing(t *testing.T) {
 func lacksOffer(t *testing.T, u user, feature string, args ...string) {
 	t.Helper()
 	r := u.run(args...)
-	require.Contains(t, r.err, "not_offered: this host does not offer "+feature, "%v: %s", args, r.out)
+	require.Contains(t, r.err, "error: not_offered: ", "%v: %s", args, r.out)
+	require.Contains(t, r.err, "this host does not offer "+feature, "%v: %s", args, r.out) // after the item, if there are several
 	require.Equal(t, 6, r.status, "%v", args)
 }
 

@@ -98,6 +98,22 @@ func TestMistakes_AreFoundWithoutAHost(t *testing.T) {
 	}
 }
 
+// Ports override values of configs, which no run reads then.
+func TestMistakes_AreNotFoundInOverriddenConfigs(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "ports.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"id":"ports","name":"Ports","version":"1","settings":{"maxLoopbackIterations":2},
+		"channels":{"c":{"reducer":"replace","schema":{"type":"string"}}},
+		"nodes":[
+			{"id":"items","typeId":"core.loop","config":{"expression":"item","items":[1,2,3]},"inputs":{"items":{"type":"static","value":[1]}}},
+			{"id":"count","typeId":"core.loop","config":{"expression":"item","count":3},"inputs":{"count":{"type":"static","value":1}}},
+			{"id":"both","typeId":"core.loop","config":{"expression":"item","count":3},"inputs":{"items":{"type":"static","value":[1]}}},
+			{"id":"write","typeId":"core.channelWrite","config":{"channelName":"c","value":1},"inputs":{"value":{"type":"static","value":"a"}}}]}`), 0o600))
+	out, status := harness.Command(t, "workflow", "lint", file)
+	require.Zero(t, status, out)
+	require.NotContains(t, out, "problem")
+}
+
 // A definition without a mistake has no findings.
 func TestMistakes_AreNotFoundInASoundDefinition(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func checkOther(known *settings.Names, path, provider, model string) string {
 		return "the sample provider has no such model" + meant
 	}
 	if known != nil && known.Doubt != nil {
-		known.Doubt(strictjson.Problem{Path: path, Message: "the catalogue has no such model" + meant})
+		known.Doubt(strictjson.Problem{Path: path, Message: "the built-in catalogue has no such model; the host needs it in --models" + meant})
 	}
 	return ""
 }

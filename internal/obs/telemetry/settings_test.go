@@ -118,10 +118,11 @@ func TestRead_TakesValidSettings(t *testing.T) {
 func TestRead_WarnsOfProbableMistakes(t *testing.T) {
 	t.Parallel()
 	for want, env := range map[string][]string{
-		"did you mean OTEL_EXPORTER_OTLP_ENDPOINT": {"OTEL_EXPORTER_OTLP_ENDPIONT=http://h"},
-		"did you mean OTEL_SERVICE_NAME":           {"OTEL_SERVICENAME=x"},
-		"set --otlp-protocol grpc":                 {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4317"},
-		"set --otlp-protocol http/protobuf":        {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"},
+		"did you mean OTEL_EXPORTER_OTLP_ENDPOINT":     {"OTEL_EXPORTER_OTLP_ENDPIONT=http://h"},
+		"did you mean OTEL_SERVICE_NAME":               {"OTEL_SERVICENAME=x"},
+		"set --otlp-protocol grpc":                     {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4317"},
+		"set --otlp-protocol http/protobuf":            {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"},
+		"port 4318 is the usual one of OTLP over HTTP": {"OTEL_EXPORTER_OTLP_ENDPOINT=dns:4318", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, // a host of that name
 		"OTEL_EXPORTER_OTLP_ENDPOINT: the paths of the signals, such as /v1/traces, are appended":   {"OTEL_EXPORTER_OTLP_ENDPOINT=http://h:4318/v1/logs/"},
 		"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: the endpoint of a signal is used as it is; add /v1/logs": {"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT=http://h:4318/"},
 		"OTEL_LOG_LEVEL has no effect; use --log-level":                                             {endpoint, "OTEL_LOG_LEVEL=debug"},

@@ -135,7 +135,10 @@ func (s *Settings) readEndpoint(f Flags, v *variables, at *target) {
 // isAddress reports whether gRPC resolves an endpoint by itself: a name of DNS, or a socket of this
 // machine.
 func isAddress(endpoint string) bool {
-	scheme, _, _ := strings.Cut(endpoint, ":")
+	scheme, rest, _ := strings.Cut(endpoint, ":")
+	if _, err := strconv.ParseUint(rest, 10, 16); err == nil {
+		return false // a host of this name, and a port
+	}
 	return slices.Contains([]string{"dns", "unix", "unix-abstract"}, scheme)
 }
 

@@ -122,9 +122,9 @@ func protocolSchema(name string) ([]byte, error) {
 }
 
 // Register adds a vendor kind. The warnings list where its schema leaves the Tier-1
-// subset, and what vendors refuse or get in another form. Errors: fault.ValidationError for a name that is not a vendor kind's or is
-// registered, a negative version, a document that is not a JSON Schema or has a misspelled
-// or contradictory keyword, and at LintStrict for any warning.
+// subset, what vendors refuse or get in another form, and probable mistakes. Errors: fault.ValidationError
+// for a name that is not a vendor kind's or is registered, a negative version, a document that is not a JSON
+// Schema, has a misspelled keyword or allows no payload, and at LintStrict outside the subset.
 func (r *Registry) Register(name string, version int, doc []byte) (warnings []string, err error) {
 	return r.register(name, version, doc, "")
 }
@@ -162,12 +162,12 @@ func (r *Registry) register(name string, version int, doc []byte, origin string)
 	return warnings, nil
 }
 
-// checkMistakes rejects keywords that are misspelled or contradict each other: the payload would not be
-// checked for what its author wants.
+// checkMistakes rejects misspelled keywords, because payloads would not be checked for what the author
+// wants, and schemas that allow no payload.
 func checkMistakes(name string, found []schema.Finding) error {
 	var out []string
 	for _, f := range found {
-		if !f.Warning {
+		if f.Unsatisfiable || isUnknown(f) && !f.Warning {
 			out = append(out, fmt.Sprintf("at %q: %s", f.Path, f.Message))
 		}
 	}
@@ -177,9 +177,12 @@ func checkMistakes(name string, found []schema.Finding) error {
 	return fault.New(fault.ValidationError, "kind %s: its schema has mistakes: %s", name, strings.Join(out, "; ")).With("findings", out)
 }
 
+func isUnknown(f schema.Finding) bool { return f.Rule == schema.RuleUnknownKeyword }
+
 // lintSchema lints the schema at the configured level. Variant payloads that providers
 // cannot enforce (oneOf, a union without a discriminator) are found at every level
-// except off (OpenWOP envelope contract §4.2).
+// except off (OpenWOP envelope contract §4.2). Contradictions, values and formats are no part of the
+// subset: they are warnings at LintStrict, too.
 func (r *Registry) lintSchema(name string, doc []byte, mistakes []schema.Finding) ([]string, error) {
 	level := schema.LevelAlways
 	switch r.lint {
@@ -190,12 +193,25 @@ func (r *Registry) lintSchema(name string, doc []byte, mistakes []schema.Finding
 	case LintWarn:
 	}
 	var out []string
-	for _, f := range append(schema.Lint(doc, level), mistakes...) {
+	list := func(f schema.Finding) {
 		out = append(out, fmt.Sprintf("kind %s: schema at %q: %s%s: %s", name, f.Path, f.Rule, vendorList(f.Vendors), f.Message))
+	}
+	for _, f := range schema.Lint(doc, level) {
+		list(f)
+	}
+	for _, f := range mistakes {
+		if isUnknown(f) {
+			list(f)
+		}
 	}
 	if r.lint == LintStrict && len(out) > 0 {
 		return nil, fault.New(fault.ValidationError, "kind %s: its schema leaves the structured-output subset: %s", name, strings.Join(out, "; ")).
 			With("findings", out)
+	}
+	for _, f := range mistakes {
+		if !isUnknown(f) {
+			list(f)
+		}
 	}
 	return out, nil
 }

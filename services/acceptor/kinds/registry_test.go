@@ -3,6 +3,7 @@ package kinds_test
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -219,6 +220,39 @@ func FuzzLoadDir(f *testing.F) {
 		require.True(t, ok)
 		require.GreaterOrEqual(t, k.Version, 0)
 	})
+}
+
+// A schema that compiles is refused if no payload satisfies it. Other mistakes are warnings at all levels.
+func TestRegister_WarnsAboutMistakes(t *testing.T) {
+	t.Parallel()
+	property := func(doc string) string {
+		return `{"type":"object","required":["a"],"additionalProperties":false,"properties":{"a":` + doc + `}}`
+	}
+	for label, tc := range map[string]struct {
+		doc, says string
+		lint      kinds.Lint
+		refused   bool
+	}{
+		"a contradiction":          {property(`{"type":"string","enum":[1]}`), `"/properties/a/enum": contradiction`, kinds.LintStrict, false},
+		"a format":                 {property(`{"type":"string","format":"datetime"}`), "unknown-format", kinds.LintWarn, false},
+		"a default":                {property(`{"type":"string","default":1}`), "example", kinds.LintStrict, false},
+		"a branch":                 {property(`{"anyOf":[{"type":"string","enum":[1]},{"type":"null"}]}`), "contradiction", kinds.LintWarn, false},
+		"no payload":               {`{"type":"object","required":["a"],"properties":{"a":false}}`, "must and must not", kinds.LintWarn, true},
+		"no payload, not linted":   {`{"type":"object","required":["a"],"properties":{"a":false}}`, "", kinds.LintOff, false},
+		"a misspelled keyword":     {`{"type":"object","propertis":{}}`, "did you mean properties?", kinds.LintWarn, true},
+		"a contradiction, at root": {`{"enum":[]}`, "lists no value", kinds.LintWarn, true},
+	} {
+		t.Run(label, func(t *testing.T) {
+			t.Parallel()
+			warnings, err := registry(t, tc.lint).Register(name, 1, []byte(tc.doc))
+			if tc.refused {
+				require.ErrorContains(t, err, tc.says)
+				return
+			}
+			require.NoError(t, err)
+			require.Contains(t, strings.Join(warnings, "\n"), tc.says)
+		})
+	}
 }
 
 func TestRegister_ReportsEveryFindingOfARefusedSchema(t *testing.T) {

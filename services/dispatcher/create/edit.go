@@ -28,8 +28,9 @@ type Edit struct {
 	Only bool
 	// Node returns the node as the source recorded it.
 	Node func(ctx context.Context) (*NodeStart, error)
-	// Lint returns the problems of a document that is not registered, with their paths.
-	Lint func(ctx context.Context, doc []byte) ([]workflow.Problem, error)
+	// Lint returns the problems of a document that is not registered, with their paths. Problems of the
+	// base outside the node do not count.
+	Lint func(ctx context.Context, base, doc []byte) ([]workflow.Problem, error)
 }
 
 // NodeStart is a node of a run, and what it was given when its last attempt started.
@@ -184,13 +185,13 @@ func patch(config, changes json.RawMessage) (json.RawMessage, error) {
 }
 
 // editedEntry returns the definition with the edits of a record, and pins the record to it. It is checked
-// like a definition that is registered.
+// like a definition that is registered, except for problems of the base in other nodes.
 func (s *Starter) editedEntry(ctx context.Context, rec *wire.RunRecord, e *Edit, start *NodeStart) (*definition.Entry, error) {
 	base, raw, err := s.edited(ctx, rec.Fork.Edited)
 	if err != nil {
 		return nil, err
 	}
-	found, err := e.Lint(ctx, raw)
+	found, err := e.Lint(ctx, base.Def.Raw, raw)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func editOf(nodeID, typeID string, mod func(*create.Edit)) create.Fork {
 				UntrustedInputs: []string{"mail"}, UntrustedVariables: []string{"n"}, Untrusted: true,
 			}, nil
 		},
-		Lint: func(_ context.Context, doc []byte) ([]workflow.Problem, error) {
+		Lint: func(_ context.Context, _, doc []byte) ([]workflow.Problem, error) {
 			_, problems := workflow.Parse(doc)
 			return problems, nil
 		},
@@ -170,7 +170,7 @@ func TestEdit_ProblemsAreNamedAsInTheRequest(t *testing.T) {
 	r, _ := editRig(t)
 	f := editOf("ask", "core.ai.callPrompt", func(e *create.Edit) {
 		e.Config = json.RawMessage(`{"prompt":"new"}`)
-		e.Lint = func(context.Context, []byte) ([]workflow.Problem, error) {
+		e.Lint = func(context.Context, []byte, []byte) ([]workflow.Problem, error) {
 			return []workflow.Problem{{Path: "/nodes/1/config/prompt", Message: "names an unknown variable"}}, nil
 		}
 	})

@@ -53,6 +53,30 @@ type Report struct {
 
 // Check checks a document.
 func (h Host) Check(doc []byte) Report {
+	r := h.check(doc)
+	r.Problems, r.Warnings = atMost(r.Problems), atMost(r.Warnings)
+	return r
+}
+
+// CheckEdit checks a document with edits of one node of a base. Problems elsewhere that the base has, too,
+// are left out: a newer host may find more in a definition that runs.
+func (h Host) CheckEdit(base, doc []byte, nodeID string) Report {
+	r := h.check(doc)
+	if r.Def != nil && len(r.Problems) > 0 {
+		at := fmt.Sprintf("/nodes/%d", slices.IndexFunc(r.Def.Nodes, func(n workflow.Node) bool { return n.ID == nodeID }))
+		old := h.check(base).Problems
+		r.Problems = slices.DeleteFunc(r.Problems, func(p workflow.Problem) bool {
+			return p.Path != at && !strings.HasPrefix(p.Path, at+"/") && slices.Contains(old, p)
+		})
+	}
+	r.Problems, r.Warnings = atMost(r.Problems), atMost(r.Warnings)
+	return r
+}
+
+func atMost(found []workflow.Problem) []workflow.Problem { return found[:min(len(found), maxFound)] }
+
+// check is Check with all problems and warnings.
+func (h Host) check(doc []byte) Report {
 	def, found := workflow.ParseDraft(doc)
 	if len(found) > 0 {
 		return Report{Problems: h.checkDraft(def, found)}
@@ -150,8 +174,7 @@ func sorted(found []workflow.Problem) []workflow.Problem {
 	slices.SortStableFunc(found, func(a, b workflow.Problem) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Rule, b.Rule))
 	})
-	found = slices.CompactFunc(found, func(a, b workflow.Problem) bool { return a.Path == b.Path && a.Message == b.Message })
-	return found[:min(len(found), maxFound)]
+	return slices.CompactFunc(found, func(a, b workflow.Problem) bool { return a.Path == b.Path && a.Message == b.Message })
 }
 
 // linter is one check of a definition.

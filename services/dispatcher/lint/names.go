@@ -204,7 +204,7 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 			l.checkReadPorts(i, at+"/config/condition/left", expr.Members{Names: []string{port}})
 		}
 	case node.TypeLoop:
-		l.checkRounds(config, at)
+		l.checkRounds(l.ports[l.at[n.ID]], config, at)
 		if p, err := expr.Compile(expr.Item, c.Expression); err == nil {
 			l.checkRead(at+"/config/expression", p.Reads()["variables"])
 			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])

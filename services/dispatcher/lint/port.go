@@ -120,20 +120,25 @@ func (l *linter) checkOutput(source, output, path string, optional bool) {
 		return
 	}
 	if len(outputs) == 0 {
-		l.report(!optional, path, RulePort, "nodes of type %s have no outputs; connect another node", typeID)
+		l.report(!optional && !l.passes(i), path, RulePort, "nodes of type %s have no outputs; connect another node", typeID)
 		return
 	}
-	l.report(!optional, path, RulePort, "nodes of type %s have no output port %s%s; they have %s", typeID, output, meant(output, outputs), strings.Join(outputs, ", "))
+	l.report(!optional && !l.passes(i), path, RulePort, "nodes of type %s have no output port %s%s; they have %s", typeID, output, meant(output, outputs), strings.Join(outputs, ", "))
 }
 
-// passing are the types whose outputs are their ports.
+// passing are the types whose outputs are their ports. A run goes on without such an output.
 var passing = []string{node.TypeIdentity, node.TypeParallel, node.TypeEnd}
+
+// passes reports whether the outputs of a node are its ports.
+func (l *linter) passes(i int) bool {
+	t := l.Types[l.def.Nodes[i].TypeID]
+	return t.Made == nil && slices.Contains(passing, t.Executes())
+}
 
 // outputsOf returns the output ports of a node; nil if they are unknown.
 func (l *linter) outputsOf(i int) []string {
-	t := l.Types[l.def.Nodes[i].TypeID]
-	if t.Made != nil || !slices.Contains(passing, t.Executes()) {
-		return t.Outputs
+	if !l.passes(i) {
+		return l.Types[l.def.Nodes[i].TypeID].Outputs
 	}
 	out := slices.Sorted(maps.Keys(l.ports[i]))
 	if l.ports[i]["input"] && !l.ports[i]["output"] {

@@ -28,33 +28,56 @@ func (g guard) excludes(other guard) bool {
 // guards maps what is compared, an output of a node, to its condition.
 type guards map[string]guard
 
-// checkRoutes finds nodes that no run reaches because the branches before them exclude each other.
+// maxGuards limits the guards of a node: each node of a chain has those of all nodes before it.
+const maxGuards = 32
+
+// checkRoutes finds nodes that no run reaches because the branches before them exclude each other. Of a
+// node with many guards, it compares some.
 func (l *linter) checkRoutes() {
 	graph := workflow.Compile(l.def)
-	before := make([]guards, len(graph.Steps)) // sources come before their targets
+	before, targets := make([]guards, len(graph.Steps)), make([]int, len(graph.Steps)) // sources come before their targets
+	for _, s := range graph.Steps {
+		for _, link := range s.In {
+			targets[link.Step]++
+		}
+	}
 	for i, s := range graph.Steps {
-		before[i] = guards{}
 		path := fmt.Sprintf("/nodes/%d", l.at[s.Node.ID])
 		l.checkRules(s, path)
 		if s.Rule != workflow.AllSuccess {
 			continue // of several branches, one suffices
 		}
+		before[i] = guards{}
 		for _, link := range s.In {
-			if link.Back {
-				continue
+			if !link.Back {
+				l.joinRoutes(before[i], before[link.Step], link.Edge, path)
 			}
-			all := maps.Clone(before[link.Step])
-			if key, g, ok := guardOf(link.Edge); ok {
+			if targets[link.Step]--; targets[link.Step] == 0 {
+				before[link.Step] = nil
+			}
+		}
+	}
+}
+
+// joinRoutes adds the guards of an edge and of its source to those of its target, up to maxGuards.
+func (l *linter) joinRoutes(all, source guards, e *workflow.Edge, path string) {
+	own := make(guards, 1)
+	if key, g, ok := guardOf(e); ok {
+		own[key] = g
+	}
+	for _, from := range []guards{own, source} { // the nearest first
+		for _, key := range slices.Sorted(maps.Keys(from)) {
+			g := from[key]
+			if nearer, ok := own[key]; ok {
+				g = nearer
+			}
+			first, both := all[key]
+			if both && first.excludes(g) {
+				l.warn(path, node.RuleNeverRuns, "never runs: the conditions of edges %s and %s exclude each other; set triggerRule any_success", first.edge, g.edge)
+				return
+			}
+			if both || len(all) < maxGuards {
 				all[key] = g
-			}
-			for _, key := range slices.Sorted(maps.Keys(all)) {
-				first, both := before[i][key]
-				if both && first.excludes(all[key]) {
-					l.warn(path, node.RuleNeverRuns, "no run gets to this node: it waits for branches of which one at most runs, by the conditions of edges %s and %s; "+
-						"set triggerRule any_success on its edges", first.edge, all[key].edge)
-					break
-				}
-				before[i][key] = all[key]
 			}
 		}
 	}

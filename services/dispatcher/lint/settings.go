@@ -28,7 +28,7 @@ func (l *linter) checkSettings(n *workflow.Node, t node.Type, at string) {
 	case own && l.Limits.MaxNodeExecutions > 0 && retries >= int64(l.Limits.MaxNodeExecutions):
 		l.warn(at+"/settings", node.RuleLimit, "allows %d retries; a run may execute %d nodes, retries included (--max-node-executions)", retries, l.Limits.MaxNodeExecutions)
 	case retries == 0 && !flow && !t.AsksModel() && l.hasBackoff(n):
-		l.warn(at+"/settings/retry", RuleNoEffect, "the node has no retries, so nothing waits; set maxRetries")
+		l.warn(at+"/settings/retry", RuleNoEffect, "the node has no retries, so the backoff has no effect; set maxRetries")
 	}
 	if own, whole := n.Timeout().Milliseconds(), l.def.Settings.TimeoutMillis; whole > 0 && own > whole {
 		l.warn(at+"/settings/timeoutMs", node.RuleLimit, "is %d; the run ends after %d milliseconds (settings.timeout); lower it, or raise the other", own, whole)
@@ -68,8 +68,8 @@ func wholeMillis(n json.Number) (int64, bool) {
 }
 
 // checkRounds finds loops that fail because they have more rounds than the workflow allows. A loop's own
-// maxIterations is checked with its config.
-func (l *linter) checkRounds(config json.RawMessage, at string) {
+// maxIterations is checked with its config. A port overrides the config.
+func (l *linter) checkRounds(filled map[string]bool, config json.RawMessage, at string) {
 	var c struct {
 		Items []json.RawMessage `json:"items"`
 		Count int64             `json:"count"`
@@ -81,9 +81,12 @@ func (l *linter) checkRounds(config json.RawMessage, at string) {
 	}
 	most := l.def.Settings.MaxLoopbackIterations
 	const remedy = "; a loop without maxIterations has %d (settings.maxLoopbackIterations); set maxIterations"
+	if filled["items"] {
+		return
+	}
 	if n := int64(len(c.Items)); n > most {
 		l.problem(at+"/config/items", node.RuleLimit, "has %d items"+remedy, n, most)
-	} else if c.Count > most && n == 0 {
+	} else if c.Count > most && c.Items == nil && !filled["count"] {
 		l.problem(at+"/config/count", node.RuleLimit, "is %d"+remedy, c.Count, most)
 	}
 }
@@ -122,6 +125,11 @@ func (l *linter) checkAccess(path, who string) {
 	}
 }
 
+// leads reports whether an edge leads to a port of a node.
+func (l *linter) leads(id, port string) bool {
+	return slices.ContainsFunc(l.def.Edges, func(e workflow.Edge) bool { return e.TargetNodeID == id && e.TargetInput == port })
+}
+
 // checkWrite finds values that a channel does not accept, and writes without a value.
 func (l *linter) checkWrite(n *workflow.Node, at string) {
 	var c struct {
@@ -132,6 +140,9 @@ func (l *linter) checkWrite(n *workflow.Node, at string) {
 		return
 	}
 	path, value := at+"/config/value", c.Value
+	if l.leads(n.ID, "value") {
+		return // an edge overrides both
+	}
 	if pv, own := n.Inputs["value"]; own {
 		path, value = at+"/inputs/value/value", pv.Value // nil unless it is static
 	} else if len(value) == 0 && len(l.ports[l.at[n.ID]]) == 0 {
