@@ -15,16 +15,19 @@ import (
 // as a failed attempt: it has no envelope event (OpenWOP envelope contract §14.1). The prompt of a
 // repeated call is not recorded, and its answer not streamed.
 func (e *emission) callModel(ctx context.Context, p progress, n callNumber) (answer, *Result) {
+	var refusals []provider.SchemaVia
 	for forms := e.schemaForms; ; {
 		form := e.nextForm(forms)
 		a, refused, fail := e.callInForm(ctx, p, n, form)
 		switch {
 		case refused:
 			forms = forms[slices.Index(forms, form)+1:]
-			e.refuseForm(form, forms)
+			refusals = append(refusals, form)
+			e.logRefusal(form, forms)
 		case fail != nil:
 			return a, fail
-		default:
+		default: // what another form does not mend was not about the form
+			e.rememberRefusals(refusals)
 			return a, e.recordForm(ctx, a)
 		}
 	}

@@ -97,6 +97,7 @@ type searcher struct {
 	// final means that the model's channel for the answer has begun.
 	final bool
 	found extraction
+	marks markReader
 }
 
 const (
@@ -120,6 +121,7 @@ const (
 
 // run visits the places at which the meaning of the text changes, in order.
 func (s *searcher) run() {
+	s.marks = markReader{text: s.text, budget: &s.budget}
 	s.passStrippedMarks()
 	for s.pos < len(s.text) {
 		at := strings.IndexAny(s.text[s.pos:], "{[`<◁&")
@@ -136,7 +138,7 @@ func (s *searcher) run() {
 			s.passChannel()
 			continue
 		}
-		if m, ok := thinkingMark(rest); ok {
+		if m, ok := s.marks.mark(s.pos); ok {
 			s.passThinking(m)
 			continue
 		}
@@ -290,7 +292,7 @@ func (s *searcher) readDocument(path string, asked bool) {
 		s.drop()
 		s.found.broken = s.pos
 		s.passBroken(r)
-	case r.end > 0 && (r.loose && !r.spread || s.isCodeSpan(s.pos, s.pos+r.end)) && !hasMark(rest[:r.end]):
+	case r.end > 0 && (r.loose && !r.spread || s.isCodeSpan(s.pos, s.pos+r.end)) && !s.marks.hasMark(s.pos, s.pos+r.end):
 		s.pos += r.end // nothing in it is a document of its own
 	default:
 		s.pos++
@@ -324,8 +326,7 @@ func (s *searcher) readQuoted() bool {
 // passBroken goes on after a broken document: after its last bracket if that is certain, else at the
 // next mark of thinking or fence.
 func (s *searcher) passBroken(r region) {
-	rest := s.text[s.pos:]
-	next := nextBeginning(rest)
+	next := s.marks.next(s.pos, len(s.text)) - s.pos
 	s.budget -= next
 	if r.end > 0 && r.end <= next && s.endsCertainly(r.end) {
 		s.pos += r.end
@@ -361,22 +362,6 @@ func (s *searcher) endsCertainly(end int) bool {
 		}
 	}
 	return true
-}
-
-// nextBeginning returns the offset of the next mark of thinking or fence at the start of a line, after
-// a broken document.
-func nextBeginning(text string) int {
-	for i := 1; i < len(text); i++ {
-		if text[i] == '`' && text[i-1] == '\n' && strings.HasPrefix(text[i:], fence) {
-			return skipClosingFence(text, i)
-		}
-		if text[i] == '<' || text[i] == '[' || strings.HasPrefix(text[i:], "◁") {
-			if _, ok := thinkingMark(text[i:]); ok || hasPrefixFold(text[i:], channelMark) {
-				return i
-			}
-		}
-	}
-	return len(text)
 }
 
 // skipClosingFence returns the offset after a fence without a language, which closes the block of the

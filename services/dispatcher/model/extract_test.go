@@ -2,8 +2,10 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -225,15 +227,54 @@ func TestExtract_IsBoundedForHostileAnswers(t *testing.T) {
 func TestExtract_CountsItsWork(t *testing.T) {
 	t.Parallel()
 	const n = 1 << 16
-	for _, piece := range []string{
+	for _, piece := range append([]string{
 		"[", "{", `{"a":`, "[x", "{x:", `{'a':`, "[[1,", "{{", "```", "```{", "`{`", `"{\"`, `\"`, "\\", "{}", "[]", "[1]", "}", "]",
 		"<think>", "</think>1 ", "<plan>x", "[thinking]", "[/thinking]", "<|thought|>", "<|channel|>", "\x1b[", "\n{", "<!--",
-	} {
+	}, markPairs()...) {
 		text := strings.Repeat(piece, n/len(piece))
 		s := searcher{text: text, budget: scanFactor*n + scanFloor, found: extraction{broken: -1}}
 		s.run()
 		require.Greater(t, s.budget, -2*n, piece)
 		require.LessOrEqual(t, len(s.found.documents), (scanFactor*n+scanFloor)/attempt, piece)
+	}
+}
+
+// markPairs returns beginnings of thinking, each before what may end it.
+func markPairs() (pairs []string) {
+	for _, begins := range []string{
+		"[thinking]", "\n[thinking]", "\n[thinking]\n", "[reasoning]:", "<think>", "<|thought|>", "<start_think>", "<draft>", "<draft>{", "<plan>",
+		"['[thinking]", "{x:<think>",
+	} {
+		for _, ends := range []string{
+			"[answer]", "[answer]\n", "[/thinking]", "[/thought]", "[end_thinking]", "</think>", "<|/thought|>", "<end_think>", "</draft>", "}", "']",
+		} {
+			pairs = append(pairs, begins+ends)
+		}
+	}
+	return pairs
+}
+
+// Reading takes time in proportion to the text. If it takes the square of that, this test takes hours.
+func TestExtract_ReadsMarksInOnePass(t *testing.T) {
+	t.Parallel()
+	const size, limit = 1 << 20, time.Minute
+	pieces := []string{"[thinking][answer]", "[thinking]</draft>", "['[thinking]", "<draft>{"}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, piece := range pieces {
+			extract("- " + strings.Repeat(piece, size/len(piece)))
+		}
+		var names strings.Builder // each with a name of its own
+		for i := range size / len("[think000000][answer]") {
+			fmt.Fprintf(&names, "[think%06d][answer]", i)
+		}
+		extract(names.String())
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit):
+		t.Fatalf("%d answers of 1 MiB took more than %s", len(pieces)+1, limit)
 	}
 }
 

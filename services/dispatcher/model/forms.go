@@ -95,9 +95,15 @@ func (e *emission) canStepDown(err error, form provider.SchemaVia) bool {
 	return ok && pe.Code == provider.CodeSchemaInvalid && form != e.schemaForms[len(e.schemaForms)-1]
 }
 
-// refuseForm remembers that the server refused a form. The others follow it.
-func (e *emission) refuseForm(form provider.SchemaVia, others []provider.SchemaVia) {
-	e.refusedForms.add(e.formKey(), form, e.deps.Clock())
+// rememberRefusals remembers the forms that the server refused before it answered another one.
+func (e *emission) rememberRefusals(forms []provider.SchemaVia) {
+	for _, form := range forms {
+		e.refusedForms.add(e.formKey(), form, e.deps.Clock())
+	}
+}
+
+// logRefusal logs that the server refused a form. The others follow it.
+func (e *emission) logRefusal(form provider.SchemaVia, others []provider.SchemaVia) {
 	e.deps.Logger.LogAttrs(context.Background(), slog.LevelWarn, "schema form refused",
 		slog.String("tenant", e.task.Tenant),
 		slog.String("run_id", e.task.RunID),

@@ -269,6 +269,8 @@ func TestForms_OtherErrorsFailTheCall(t *testing.T) {
 		"a wrong request": {400, `{"error":{"message":"temperature must be below 2"}}`, provider.CodeInvalidRequest},
 		"an outage":       {500, `{"error":{"message":"out of memory"}}`, provider.CodeUnavailable},
 		"no capacity":     {503, `{"error":{"message":"json_schema worker is overloaded"}}`, provider.CodeUnavailable},
+		"a wrong message": {400, `{"error":{"message":"Request body does not match schema: messages[1].content must be a string"}}`, provider.CodeInvalidRequest},
+		"another schema":  {422, `{"error":{"message":"Request validation against the schema failed at /model"}}`, provider.CodeInvalidRequest},
 		"a wrong key":     {401, `{"error":{"message":"response_format"}}`, provider.CodeCredentialRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,6 +282,25 @@ func TestForms_OtherErrorsFailTheCall(t *testing.T) {
 			require.Equal(t, "json_schema", s.asked())
 		})
 	}
+}
+
+// A refusal is not remembered if no other form is answered: then it was not about the form.
+func TestForms_AreNotRememberedWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := &picky{
+		refuses: map[string]string{"json_schema": noFormat, "tool": `{"error":{"message":"temperature must be below 2"}}`},
+		answers: []string{`{"valid":true}`},
+	}
+	h := newPickyHost(t, s)
+	r := h.ask(t, ticketConfig)
+	require.NotNil(t, r.result.Err)
+	require.Equal(t, provider.CodeInvalidRequest, r.result.Err.Code)
+	require.Equal(t, "json_schema tool", s.asked())
+	s.refuses = nil
+	r = h.ask(t, ticketConfig)
+	require.Nil(t, r.result.Err)
+	require.Equal(t, "json_schema", s.asked(), "the strictest form is tried again")
+	require.Equal(t, "provider.usage", r.names())
 }
 
 // A vendor that is known to have its forms refuses a schema, not the form: others are sent strictly.

@@ -32,8 +32,38 @@ var thinkingMarks = []mark{
 	{text: "[unused16]", ends: "[unused17]"},
 }
 
-// thinkingMark returns the mark at the start of the text, in any case, and with attributes.
-func thinkingMark(text string) (mark, bool) {
+// markReader finds marks of thinking in a text.
+type markReader struct {
+	text string
+	// budget is charged for the bytes that are searched for ends; nil charges nothing.
+	budget *int
+	// lastEnds has the offsets of the last tokens that end thinking, by their brackets and names, lastHeading
+	// that of the last heading of an answer; see index. They are nil and 0 until then.
+	lastEnds    map[string]int
+	lastHeading int
+}
+
+func (r *markReader) spend(bytes int) {
+	if r.budget != nil {
+		*r.budget -= bytes
+	}
+}
+
+// mark returns the mark at an offset, in any case, and with attributes.
+func (r *markReader) mark(at int) (mark, bool) {
+	m, ok := r.readMark(at)
+	if ok && m.ends != "" { // the search for its end
+		size := strings.Index(r.text[at+len(m.text):], m.ends)
+		if size < 0 {
+			size = len(r.text) - at
+		}
+		r.spend(size)
+	}
+	return m, ok
+}
+
+func (r *markReader) readMark(at int) (mark, bool) {
+	text := r.text[at:]
 	for _, m := range thinkingMarks {
 		if n := openingSize(text, m.text); n > 0 {
 			return mark{text: text[:n], ends: foldedEnd(text, m.ends)}, true
@@ -42,18 +72,40 @@ func thinkingMark(text string) (mark, bool) {
 			return mark{text: text[:len(m.ends)]}, true
 		}
 	}
-	if m, ok := tokenMark(text); ok {
+	if m, ok := r.tokenMark(at); ok {
 		return m, true
 	}
 	t, ok := readTag(text)
 	switch {
-	case !ok || !isThinking(t.name) && !isDraft(t, text[min(t.size, len(text)):]):
+	case !ok || !isThinking(t.name) && !r.isDraft(t, at):
 		return mark{}, false
 	case t.closing:
 		return mark{text: text[:t.size]}, true
 	default:
 		return mark{text: text[:t.size], ends: closingTag(text[t.size:], t.name)}, true
 	}
+}
+
+// next returns the offset of the next mark of thinking or fence at the start of a line, after a broken
+// document at from. If there is none before to, it returns to.
+func (r *markReader) next(from, to int) int {
+	text := r.text[:to]
+	for i := from + 1; i < to; i++ {
+		if text[i] == '`' && text[i-1] == '\n' && strings.HasPrefix(text[i:], fence) {
+			return skipClosingFence(text, i)
+		}
+		if text[i] == '<' || text[i] == '[' || strings.HasPrefix(text[i:], "◁") {
+			if _, ok := r.mark(i); ok || hasPrefixFold(text[i:], channelMark) {
+				return i
+			}
+		}
+	}
+	return to
+}
+
+// hasMark reports whether a span contains a fence or a mark of thinking, so that it is no remark.
+func (r *markReader) hasMark(from, to int) bool {
+	return strings.Contains(r.text[from:to], fence) || r.next(from, to) < to
 }
 
 // tag is an XML tag, also with its brackets escaped.

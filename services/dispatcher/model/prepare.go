@@ -184,15 +184,25 @@ func (l *Loop) forms(
 func (l *Loop) turns(
 	ctx context.Context, payload expectation, contract *workflow.EnvelopeContract, limits Limits,
 ) (turn, plain expectation, err error) {
-	turn, plain = payload, payload
-	for rendered, to := range map[bool]*expectation{true: &turn, false: &plain} {
-		form, err := l.turnForm(ctx, payload.kind, contract, limits, rendered)
-		if err != nil {
-			return payload, payload, err
-		}
-		to.turn, to.instruction, to.reasons = form.schema, form.instruction, payload.reasons || form.reasons
+	if turn, err = l.turn(ctx, payload, contract, limits, true); err != nil {
+		return payload, payload, err
+	}
+	if plain, err = l.turn(ctx, payload, contract, limits, false); err != nil {
+		return payload, payload, err
 	}
 	return turn, plain, nil
+}
+
+// turn returns the form of an answer that lists envelopes. rendered adds rendering hints.
+func (l *Loop) turn(
+	ctx context.Context, payload expectation, contract *workflow.EnvelopeContract, limits Limits, rendered bool,
+) (expectation, error) {
+	form, err := l.turnForm(ctx, payload.kind, contract, limits, rendered)
+	if err != nil {
+		return payload, err
+	}
+	payload.turn, payload.instruction, payload.reasons = form.schema, form.instruction, payload.reasons || form.reasons
+	return payload, nil
 }
 
 // requestForm adds a form of the answer to the request of the first call. It fails if the vendor does

@@ -239,11 +239,6 @@ func (s *searcher) isCodeSpan(from, to int) bool {
 	return s.text[to] == ';' || s.text[to] == '`' && from > 0 && s.text[from-1] == '`'
 }
 
-// hasMark reports whether a span contains a fence or a mark of thinking, so that it is no remark.
-func hasMark(span string) bool {
-	return strings.Contains(span, fence) || nextBeginning(span) < len(span)
-}
-
 // maxLine limits how much of a line is looked at, in bytes.
 const maxLine = 512
 

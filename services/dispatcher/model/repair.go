@@ -21,7 +21,7 @@ func (x extraction) repair(text string) (document, bool) {
 		return document{}, false
 	}
 	broken := text[x.broken:]
-	broken = broken[:nextBeginning(broken)]
+	broken = broken[:(&markReader{text: broken}).next(0, len(broken))]
 	closing := "}"
 	if broken[0] == '[' {
 		closing = "]"

@@ -105,7 +105,7 @@ func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Re
 	switch {
 	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && body.IsUsedUp():
 		return accountExhausted()
-	case status == http.StatusForbidden && body.IsRateLimit(), (status == http.StatusBadRequest || status == http.StatusInternalServerError) && body.IsThrottled():
+	case status == http.StatusForbidden && body.IsNamedRateLimit(), (status == http.StatusBadRequest || status == http.StatusInternalServerError) && body.IsThrottled():
 		return p.byType(shared.ErrorTypeRateLimitError, body, req)
 	case status == http.StatusBadRequest && body.IsBadKey(), status == http.StatusUnauthorized:
 		return p.byType(shared.ErrorTypeAuthenticationError, body, req)
@@ -222,7 +222,8 @@ func badRequest(body outbound.ErrorBody, req provider.Request) *provider.Error {
 			Code:    provider.CodeModelNotSupported,
 			Message: "the model's server does not know the model, or does not serve it by this name",
 		}
-	case len(req.Schema) > 0 && (body.IsAboutSchema() || body.Says("tools.0", "schema", "strict tool", "strict mode")),
+	case len(req.Schema) > 0 && !body.IsAboutMessages() && (body.IsAboutSchema() || body.IsRefusedSchema(req.SchemaName) ||
+		body.Says("tools.0", "input_schema", "strict tool", "strict mode")),
 		viaTool(req) && body.Says("support tool", "tool use", "tool calling"):
 		return &provider.Error{
 			Code:    provider.CodeSchemaInvalid,

@@ -58,6 +58,8 @@ func TestReports_Errors(t *testing.T) {
 		"extra usage":               {said(429, "rate_limit_error", "Extra usage is required for long context requests."), provider.CodeQuota, false, false},
 		"a balance, 403":            {said(403, "permission_error", "Your account x is suspended due to insufficient balance, please recharge your account"), provider.CodeQuota, false, false},
 		"a limit, 403":              {said(403, "permission_error", "RPM limit exceeded. Please complete identity verification to lift the restriction."), provider.CodeQuota, true, true},
+		"a plan, 403":               {said(403, "permission_error", "Your plan allows no requests per minute for this model."), provider.CodeCredentialRequired, false, false},
+		"a member's schema":         {said(400, "invalid_request_error", "messages.1.content: value does not match schema"), provider.CodeInvalidRequest, false, false},
 		"arrears":                   {said(400, "invalid_request_error", "Access denied, please make sure your account is in good standing."), provider.CodeQuota, false, false},
 		"Bedrock, tokens, 400":      {status(400, `{"message":"Too many tokens, please wait before trying again."}`), provider.CodeQuota, true, true},
 		"Bedrock, tokens, 429":      {status(429, `{"message":"Too many tokens, please wait before trying again."}`), provider.CodeQuota, true, true},

@@ -126,7 +126,9 @@ func isLimited(status int, body outbound.ErrorBody) bool {
 	switch status {
 	case http.StatusTooManyRequests:
 		return true
-	case 0, http.StatusForbidden:
+	case http.StatusForbidden:
+		return body.IsNamedRateLimit()
+	case 0:
 		return body.IsRateLimit()
 	case http.StatusBadRequest, http.StatusInternalServerError:
 		return body.IsThrottled()
@@ -155,11 +157,11 @@ func refusesSchema(req provider.Request, status int, e outbound.ErrorBody, begun
 		return status >= http.StatusBadRequest && !isTemporary(status) && aboutSchema(e)
 	case isTemporary(status) && (status != http.StatusInternalServerError || e.IsOverloaded()):
 		return false
-	case status == 0 && begun, 0 < status && status < http.StatusBadRequest:
+	case status == 0 && begun, 0 < status && status < http.StatusBadRequest, e.IsAboutMessages():
 		return false
 	}
 	refused := status == http.StatusBadRequest || status == http.StatusUnprocessableEntity
-	return e.IsAboutSchema() || aboutSchema(e) || refused && e.Says("schema") || req.Via == provider.ViaTool && e.Says("tool", "function call")
+	return e.IsAboutSchema() || aboutSchema(e) || refused && e.IsRefusedSchema(schemaName(req)) || req.Via == provider.ViaTool && e.Says("tool", "function call")
 }
 
 // aboutSchema reports whether a code or a member of OpenAI's errors is about the schema, as response

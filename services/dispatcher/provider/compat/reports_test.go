@@ -322,6 +322,12 @@ func TestReports_Errors(t *testing.T) {
 		"MLX, a format":        noSchema(status(422, `{"detail":[{"type":"literal_error","loc":["body","response_format","type"],"msg":"Input should be 'text'"}]}`)),
 		"Ollama, both":         tool(noSchema(said(400, "format and tools cannot be used together", "api_error", ""))),
 		"Perplexity, no tools": tool(noSchema(said(400, "Tool calling is not supported for this model.", "invalid_request_error", ""))),
+		"a named schema":       noSchema(said(422, "Cannot use schema 'answer' of this request", "invalid_request_error", "")),
+		"another schema":       {served: said(400, "Request body does not match schema: messages[1].content must be a string", "invalid_request_error", ""), code: provider.CodeInvalidRequest},
+		"another JSON schema":  {served: said(422, "JSON schema validation failed: messages[1].content must be a string", "invalid_request_error", ""), code: provider.CodeInvalidRequest},
+		"the API's schema":     {served: said(422, "Request validation against the schema failed at /model", "invalid_request_error", ""), code: provider.CodeInvalidRequest},
+		"a plan, 403":          noKey(said(403, "Your plan allows no requests per minute for this model", "forbidden", "")),
+		"too many, 403":        {served: said(403, "Too many requests", "forbidden", ""), code: provider.CodeQuota, retryable: true, capacity: true},
 		"a database":           busy(status(503, `{"error":"database schema migration in progress"}`)),
 
 		// Keys, models, addresses.

@@ -170,8 +170,8 @@ func invalid(keyName string, api genai.APIError, d details) *provider.Error {
 		return unauthorized(keyName)
 	case body.IsTooLong():
 		return &provider.Error{Code: provider.CodeContentTooLong, Message: "the prompt is longer than the model takes"}
-	case strings.Contains(strings.ToLower(d.field), "schema"), body.IsAboutSchema(),
-		body.Says("schema", "function calling", "response mime type"):
+	case strings.Contains(strings.ToLower(d.field), "schema"),
+		!body.IsAboutMessages() && (body.IsAboutSchema() || body.Says("schema", "function calling", "response mime type")):
 		return &provider.Error{Code: provider.CodeSchemaInvalid, Message: "the vendor does not accept the response schema"}
 	default:
 		return &provider.Error{

@@ -23,9 +23,14 @@ var notFinite = []struct{ word, with string }{
 	{"-Infinity", `""       `},
 }
 
+// hasNotFinite reports whether a document can contain one of the words.
+func hasNotFinite(doc []byte) bool {
+	return bytes.Contains(doc, []byte("NaN")) || bytes.Contains(doc, []byte("Infinity"))
+}
+
 // mend replaces the words in a piece. next has what follows the piece; nil if nothing does.
 func (m *numbers) mend(piece []byte, next *bufio.Reader) {
-	if next == nil && !bytes.Contains(piece, []byte("NaN")) && !bytes.Contains(piece, []byte("Infinity")) {
+	if next == nil && !hasNotFinite(piece) {
 		return
 	}
 	for i, c := range piece {

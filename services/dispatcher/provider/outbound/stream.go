@@ -188,7 +188,7 @@ func (s *stream) nextEvent() {
 			return
 		}
 		if err != nil {
-			if errors.Is(err, io.EOF) && e.hasData() {
+			if errors.Is(err, io.EOF) && e.hasData() && !e.isKeepAlive() {
 				s.pass(e.name, e.data)
 			}
 			s.err = err
@@ -282,9 +282,22 @@ func (e *event) endsBefore(line []byte) bool {
 	name, _, _ := bytes.Cut(line, []byte(":"))
 	switch string(name) {
 	case "data", "event":
-		return !e.bare && (json.Valid(e.data) || string(e.data) == "[DONE]")
+		return !e.bare && (isWhole(e.data) || string(e.data) == "[DONE]")
 	}
 	return false
+}
+
+// isWhole reports whether data is a JSON document, also with NaN in it.
+func isWhole(data []byte) bool {
+	if json.Valid(data) {
+		return true
+	}
+	if !hasNotFinite(data) {
+		return false
+	}
+	mended := bytes.Clone(data)
+	new(numbers).mend(mended, nil)
+	return json.Valid(mended)
 }
 
 // add adds a line. An empty one ends an event without data, and is ignored at the end of the stream.

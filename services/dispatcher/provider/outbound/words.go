@@ -102,6 +102,22 @@ func (e ErrorBody) IsAboutSchema() bool {
 	)
 }
 
+// IsRefusedSchema reports whether a bad request is about the schema that was sent by a name: the word alone
+// can also be that of the API's own schema.
+func (e ErrorBody) IsRefusedSchema(name string) bool {
+	return e.Says("schema") && !e.IsAboutMessages() && e.Says(
+		"unsupported", "not support", "unknown keyword", "invalid keyword", "unrecognized", "schema must", "schema contains", "schema has", "schema is",
+		"schema exceeds", "schema produces", "schema cannot", "schema at", "schema type", "too complex", "in schema", "in the schema", "of the schema", "schema:",
+		"'"+strings.ToLower(name)+"'", `"`+strings.ToLower(name)+`"`, "`"+strings.ToLower(name)+"`",
+	)
+}
+
+// IsAboutMessages reports whether an error names the messages of a request, and no schema of an answer.
+func (e ErrorBody) IsAboutMessages() bool {
+	return e.Says("messages[", "messages.", "messages/", "contents[", "input[", "match schema") &&
+		!e.Says("response_format", "response format", "json_schema", "response_schema", "text.format", "output_format", "output_config", "tool")
+}
+
 // IsUsedUp reports whether an error says that an account has no credit, which retrying does not help. A link
 // to a vendor's prices, as rate limits have it, does not say so.
 func (e ErrorBody) IsUsedUp() bool {
@@ -122,8 +138,13 @@ func (e ErrorBody) IsUsedUp() bool {
 
 // IsRateLimit reports whether an error says that calls come too fast.
 func (e ErrorBody) IsRateLimit() bool {
-	return e.Says("rate_limit", "rate limit", "too many requests", "requests per", "tokens per min", "rate exceeded",
-		"request limit reached", "rpm limit", "tpm limit") || e.IsThrottled()
+	return e.IsNamedRateLimit() || e.Says("requests per", "tokens per min", "rate exceeded", "request limit reached")
+}
+
+// IsNamedRateLimit reports whether an error names a rate limit. A refused key can also mention requests per
+// minute: those of its plan.
+func (e ErrorBody) IsNamedRateLimit() bool {
+	return e.Says("rate_limit", "rate limit", "ratelimit", "too many requests", "rpm limit", "tpm limit") || e.IsThrottled()
 }
 
 // IsThrottled reports a rate limit of Amazon, which has the status of a bad request, or another one behind

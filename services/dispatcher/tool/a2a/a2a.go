@@ -178,6 +178,9 @@ func (e *exchange) failure(err error, n *outbound.Note) *wire.NodeError {
 		}
 	}
 	e.agent.keep(nil)
+	if errors.Is(err, errPage) {
+		return &wire.NodeError{Code: string(fault.ServiceUnavailable), Message: peer.Name + " " + errPage.Error(), Retryable: true}
+	}
 	return peer.Failure(err, n)
 }
 

@@ -181,6 +181,17 @@ func TestRun_TellsWhyAnAgentCannotBeAsked(t *testing.T) {
 		},
 		"no card": {
 			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hush)) },
+			"service_unavailable", "answered with a page instead of its card", true,
+		},
+		"a page of maintenance": {
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = w.Write([]byte("<html>Back soon: " + hush + "</html>"))
+			},
+			"service_unavailable", "answered with a page instead of its card", true,
+		},
+		"another document": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`["` + hush + `"]`)) },
 			"capability_not_provided", "its card is no JSON object with the members of A2A 1.0 or 0.3; this host speaks", false,
 		},
 		"a version that is a number": {

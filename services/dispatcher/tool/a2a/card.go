@@ -23,6 +23,10 @@ const spokenText = "this host speaks A2A 1.0 and 0.3 over JSON-RPC"
 // errCard means that an agent's card cannot be read. It is no failure of the connection.
 var errCard = errors.New("its card is no JSON object with the members of A2A 1.0 or 0.3; " + spokenText)
 
+// errPage means that another document than JSON is at the address of an agent's card. It may be there for a
+// while only.
+var errPage = errors.New("answered with a page instead of its card")
+
 // parseCard reads the endpoints of a card of either version, and nothing else: what the host does
 // not use cannot make a card invalid.
 func parseCard(doc []byte) (*a2a.AgentCard, error) {
@@ -41,8 +45,12 @@ func parseCard(doc []byte) (*a2a.AgentCard, error) {
 		Preferred  a2a.TransportProtocol `json:"preferredTransport"`
 		Additional []endpoint            `json:"additionalInterfaces"`
 	}
-	if err := json.Unmarshal(doc, &card); err != nil {
+	switch err := json.Unmarshal(doc, &card); {
+	case err == nil:
+	case json.Valid(doc):
 		return nil, errCard
+	default: // such as the page of a proxy while the agent restarts
+		return nil, errPage
 	}
 	out := &a2a.AgentCard{}
 	for _, e := range card.Interfaces {
