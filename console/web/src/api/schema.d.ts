@@ -5520,7 +5520,7 @@ export interface components {
         SystemLog: {
             /**
              * Format: int64
-             * @description Unset: unknown.
+             * @description Not set if unknown.
              */
             bytes?: number;
             /**
