@@ -67,9 +67,9 @@ test("a builder edits the prompt in the playground until it passes, and saves th
 });
 
 test("a builder sees why a setting is refused, and no run is started", async ({ signedIn: page, host }) => {
-  await asking(host, "refusing");
-  await program(host, "refusing", "fine");
-  const runId = await host.runUntil("refusing", ["completed"]);
+  await asking(host, "declining");
+  await program(host, "declining", "fine");
+  const runId = await host.runUntil("declining", ["completed"]);
   await page.goto(`${host.console}runs/${runId}/nodes/refusing/play`);
   await page.getByLabel("Temperature (temperature), optional").fill("9");
   await page.getByRole("button", { name: "Try", exact: true }).click();
