@@ -70,14 +70,14 @@ test("a builder sees why a setting is refused, and no run is started", async ({ 
   await asking(host, "declining");
   await program(host, "declining", "fine");
   const runId = await host.runUntil("declining", ["completed"]);
-  await page.goto(`${host.console}runs/${runId}/nodes/refusing/play`);
+  await page.goto(`${host.console}runs/${runId}/nodes/declining/play`);
   await page.getByLabel("Temperature (temperature), optional").fill("9");
   await page.getByRole("button", { name: "Try", exact: true }).click();
   await expect(page.getByRole("form", { name: "Settings" })).toContainText("/config/temperature");
   await page.getByLabel("How many times").fill("11");
   await expect(page.getByText("Enter a number from 1 to 10.")).toBeVisible();
   await expectAccessible(page);
-  const { runs } = await host.json<{ runs: unknown[] }>("GET", "/v1/runs?workflowId=refusing");
+  const { runs } = await host.json<{ runs: unknown[] }>("GET", "/v1/runs?workflowId=declining");
   expect(runs).toHaveLength(1);
 
   // A provider may be known to another host, so the run fails, with its reason.
