@@ -67,8 +67,9 @@ func wholeMillis(n json.Number) (int64, bool) {
 	return ms, err == nil && ms > 0
 }
 
-// checkRounds finds loops that fail because they have more rounds than the workflow allows. A loop's own
-// maxIterations is checked with its config. A port overrides the config.
+// checkRounds warns about loops that fail because they have more rounds than the workflow allows: they may
+// be registered (OpenWOP host contract §5.6). A loop's own maxIterations is checked with its config. A port
+// overrides the config.
 func (l *linter) checkRounds(filled map[string]bool, config json.RawMessage, at string) {
 	var c struct {
 		Items []json.RawMessage `json:"items"`
@@ -85,9 +86,9 @@ func (l *linter) checkRounds(filled map[string]bool, config json.RawMessage, at 
 		return
 	}
 	if n := int64(len(c.Items)); n > most {
-		l.problem(at+"/config/items", node.RuleLimit, "has %d items"+remedy, n, most)
+		l.warn(at+"/config/items", node.RuleLimit, "has %d items"+remedy, n, most)
 	} else if c.Count > most && c.Items == nil && !filled["count"] {
-		l.problem(at+"/config/count", node.RuleLimit, "is %d"+remedy, c.Count, most)
+		l.warn(at+"/config/count", node.RuleLimit, "is %d"+remedy, c.Count, most)
 	}
 }
 

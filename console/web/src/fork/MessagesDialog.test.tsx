@@ -9,13 +9,15 @@ vi.mock("../play/host", () => ({
   useNodeInput: () => ({ data: { config: { system: "Be brief." }, inputs: {} }, isPending: false, refetch: vi.fn() }),
 }));
 
+function showModal(this: HTMLDialogElement): void {
+  this.open = true;
+}
+function close(this: HTMLDialogElement): void {
+  this.open = false;
+}
 beforeAll(() => {
-  HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
-    this.open = true;
-  };
-  HTMLDialogElement.prototype.close ??= function close(this: HTMLDialogElement) {
-    this.open = false;
-  };
+  HTMLDialogElement.prototype.showModal ??= showModal;
+  HTMLDialogElement.prototype.close ??= close;
 });
 afterEach(() => {
   cleanup();

@@ -41,7 +41,7 @@ function Messages({ runId, nodeId, conversations, given, onClose }: Props & { gi
   useEffect(() => {
     if (nextFocus.current !== undefined) document.getElementById(nextFocus.current)?.focus();
     nextFocus.current = undefined;
-  }, [messages]);
+  });
   const removeMessage = (i: number): void => {
     const rest = messages.filter((_, other) => other !== i);
     const next = rest[Math.min(i, rest.length - 1)];
