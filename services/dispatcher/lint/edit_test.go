@@ -11,15 +11,15 @@ import (
 func TestCheckEdit_LeavesOutProblemsOfTheBase(t *testing.T) {
 	t.Parallel()
 	of := func(config string) []byte {
-		return fmt.Appendf(nil, `{"id":"w","name":"w","version":"1","settings":{"maxLoopbackIterations":2},"nodes":[
-			{"id":"old","typeId":"core.loop","config":{"expression":"item","count":3}},
+		return fmt.Appendf(nil, `{"id":"w","name":"w","version":"1","nodes":[
+			{"id":"old","typeId":"core.loop","config":{"expression":"item","count":1,"odd":1}},
 			{"id":"a","typeId":"core.loop","config":%s}]}`, config)
 	}
 	base := of(`{"expression":"item","count":1}`)
-	require.Equal(t, []string{"/nodes/0/config/count limit"}, paths(host().Check(base).Problems))
+	require.Equal(t, []string{"/nodes/0/config/odd additionalProperties"}, paths(host().Check(base).Problems))
 	require.Empty(t, host().CheckEdit(base, of(`{"expression":"item","count":2}`), "a").Problems)
-	bad := of(`{"expression":"item","count":3}`)
-	require.Equal(t, []string{"/nodes/1/config/count limit"}, paths(host().CheckEdit(base, bad, "a").Problems))
-	require.Equal(t, []string{"/nodes/1/config/count limit"}, paths(host().CheckEdit(bad, bad, "a").Problems))
-	require.Equal(t, []string{"/nodes/0/config/count limit"}, paths(host().CheckEdit(of(`{"expression":"item"}`), bad, "old").Problems[:1]))
+	bad := of(`{"expression":"item","count":1,"odd":1}`)
+	require.Equal(t, []string{"/nodes/1/config/odd additionalProperties"}, paths(host().CheckEdit(base, bad, "a").Problems))
+	require.Equal(t, []string{"/nodes/1/config/odd additionalProperties"}, paths(host().CheckEdit(bad, bad, "a").Problems))
+	require.Equal(t, []string{"/nodes/0/config/odd additionalProperties"}, paths(host().CheckEdit(of(`{"expression":"item"}`), bad, "old").Problems[:1]))
 }
