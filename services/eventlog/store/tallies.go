@@ -21,8 +21,8 @@ type TallyQuery struct {
 // ErrTooLarge: the tallies of a query have more bytes than it allows.
 var ErrTooLarge = errors.New("too many tallies")
 
-// What a row and a query count, in bytes, besides the documents of rows: many small rows, or queries
-// without rows, are work, too.
+// Each row and each query count as this many bytes, in addition to the documents, because many small rows
+// and many queries without rows also take time.
 const (
 	rowCost   = 256
 	queryCost = 4 << 10

@@ -16,7 +16,7 @@ func TestReports_Answers(t *testing.T) {
 	whole := stream(evStart, evText, evA, evShut, evEnd, evStop).Raw
 	ends := func(end string) double.Reply { return stream(evStart, evText, evA, evShut, end, evStop) }
 	for name, reply := range map[string]double.Reply{
-		"NaN beside the usage":       ends(strings.Replace(evEnd, `"output_tokens":4`, `"output_tokens":4,"speed":NaN`, 1)),
+		"NaN in the usage":           ends(strings.Replace(evEnd, `"output_tokens":4`, `"output_tokens":4,"speed":NaN`, 1)),
 		"an infinite speed":          ends(strings.Replace(evEnd, `"usage":{`, `"timings":{"per_second":-Infinity},"usage":{`, 1)),
 		"a stream called a page":     raw("text/html", whole),
 		"a comment as data":          raw(eventStream, "data: : PROCESSING\n\n"+whole),
