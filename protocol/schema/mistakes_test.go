@@ -22,13 +22,19 @@ func TestMistakes_FindsWhatCompilesAndChecksSomethingElse(t *testing.T) {
 		"items":               {`{"type":"array","items":true,"minItems":2,"maxItems":1}`, "/minItems", "contradiction", "no value satisfies", false},
 		"numbers":             {`{"properties":{"n":{"type":"number","minimum":1e2,"maximum":99.5}}}`, "/properties/n/minimum", "contradiction", "minimum 1e2 and maximum 99.5", false},
 		"an empty open range": {`{"type":"number","exclusiveMinimum":1,"maximum":1.0}`, "/exclusiveMinimum", "contradiction", "no value satisfies", false},
-		"a bound of an old draft": {`{"$schema":"http://json-schema.org/draft-04/schema#","type":"number","minimum":1,"exclusiveMinimum":true,"maximum":1}`,
-			"/exclusiveMinimum", "contradiction", "no value satisfies", false},
-		"required and forbidden": {`{"type":"object","additionalProperties":false,"required":["sumary"],"properties":{"summary":{"type":"string"}}}`,
-			"/required/0", "contradiction", "did you mean summary?", false},
+		"a bound of an old draft": {
+			`{"$schema":"http://json-schema.org/draft-04/schema#","type":"number","minimum":1,"exclusiveMinimum":true,"maximum":1}`,
+			"/exclusiveMinimum", "contradiction", "no value satisfies", false,
+		},
+		"required and forbidden": {
+			`{"type":"object","additionalProperties":false,"required":["sumary"],"properties":{"summary":{"type":"string"}}}`, //nolint:misspell // the mistake
+			"/required/0", "contradiction", "did you mean summary?", false,
+		},
 		"required and false": {`{"type":"object","required":["a"],"properties":{"a":false}}`, "/required/0", "contradiction", "must and must not", false},
-		"required, misspelled": {`{"type":"object","required":["sumary"],"properties":{"summary":{"type":"string"}}}`,
-			"/required/0", "contradiction", "did you mean summary?", true},
+		"required, misspelled": {
+			`{"type":"object","required":["sumary"],"properties":{"summary":{"type":"string"}}}`, //nolint:misspell // the mistake
+			"/required/0", "contradiction", "did you mean summary?", true,
+		},
 		"too few members":        {`{"type":"object","required":["a","b"],"maxProperties":1}`, "/maxProperties", "contradiction", "must have 2", false},
 		"too many members":       {`{"type":"object","properties":{"a":true},"additionalProperties":false,"minProperties":2}`, "/minProperties", "contradiction", "may have 1", false},
 		"a constant of a type":   {`{"type":"integer","const":"1"}`, "/const", "contradiction", "want type integer", false},

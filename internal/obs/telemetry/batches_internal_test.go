@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-
 	"github.com/stretchr/testify/require"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // The SDK's timer for spans spins at a delay of 0. A time limit of 0 is none (SDK specification,

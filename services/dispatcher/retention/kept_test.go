@@ -30,7 +30,7 @@ func TestSweep_TriesKeptRunsAgainLater(t *testing.T) {
 			for range minutes {
 				_, err := s.Sweep(t.Context())
 				require.NoError(t, err)
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 			}
 		}
 		sweep(10 * 60)

@@ -18,7 +18,7 @@ type TallyQuery struct {
 	MaxBytes int
 }
 
-// ErrTooLarge: the tallies of a query have more bytes than it allows.
+// ErrTooLarge means that the tallies of a query have more bytes than it allows.
 var ErrTooLarge = errors.New("too many tallies")
 
 // Each row and each query count as this many bytes, in addition to the documents, because many small rows

@@ -103,7 +103,7 @@ func (c *codec) decode(dst, chars []byte) []byte {
 		held = held<<c.bits | uint32(c.digits[char]) //nolint:gosec // G115: chars are of the alphabet
 		if bits += c.bits; bits >= 8 {
 			bits -= 8
-			dst = append(dst, byte(held>>bits))
+			dst = append(dst, byte(held>>bits)) //nolint:gosec // G115: the low eight bits are meant
 		}
 	}
 	return dst
@@ -381,7 +381,7 @@ func (ks *knownScan) searchRewritten(text []byte, change rewriting, search func(
 // §6.7). An equals sign before two digits may also be one, so each is undone by itself, too.
 func (ks *knownScan) searchQuotedPrintable(text []byte) {
 	breaks, escapes := false, false
-	for i := bytes.IndexByte(text, '='); i >= 0 && !(breaks && escapes); {
+	for i := bytes.IndexByte(text, '='); i >= 0 && (!breaks || !escapes); {
 		n, _, ok := unquotePrintable(text, i)
 		breaks, escapes = breaks || !ok, escapes || ok && n > 1
 		next := bytes.IndexByte(text[i+1:], '=')
