@@ -4,6 +4,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"waybill.dev/waybill/services/dispatcher/provider"
+	"waybill.dev/waybill/services/dispatcher/provider/outbound"
 )
 
 // blockKind is how a content block is used.
@@ -86,7 +87,7 @@ func wholeInput(raw string) string {
 	if raw == "" || raw == "null" {
 		return "{}"
 	}
-	return raw
+	return outbound.AsSent(raw)
 }
 
 func (a *answer) addDelta(d anthropic.MessageStreamEventUnionDelta) error {

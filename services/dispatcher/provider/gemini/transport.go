@@ -123,7 +123,7 @@ func (x *exchange) argumentsOf(call *genai.FunctionCall) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "{}"
 	}
-	return string(raw)
+	return outbound.AsSent(string(raw))
 }
 
 // pull reads a stream piece by piece; nil is its end. The SDK panics at unexpected documents, which

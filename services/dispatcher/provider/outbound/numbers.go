@@ -3,11 +3,12 @@ package outbound
 import (
 	"bufio"
 	"bytes"
+	"strings"
 )
 
-// numbers replaces NaN and the infinities, which servers in Python write into JSON, by an empty string of
-// the same size: a member of another type reads as absent. The zero numbers is ready. It keeps its state
-// between the pieces of a document.
+// numbers replaces NaN and the infinities, which servers in Python write into JSON, by a string of the same
+// size that PlainText reads as absent. AsSent restores the words in what the model itself wrote. The zero
+// numbers is ready. It keeps its state between the pieces of a document.
 type numbers struct {
 	inString, escaped bool
 	// rest is what follows of a replacement that began at the end of a piece.
@@ -18,9 +19,19 @@ type numbers struct {
 //
 //nolint:gochecknoglobals // a constant
 var notFinite = []struct{ word, with string }{
-	{"NaN", `"" `},
-	{"Infinity", `""      `},
-	{"-Infinity", `""       `},
+	{"NaN", "\"\x7f\""},
+	{"Infinity", "\"\x7f\x7f\"    "},
+	{"-Infinity", "\"\x7f\x7f\x7f\"    "},
+}
+
+// AsSent returns the document that a server sent, with NaN and the infinities that are not JSON: a value that
+// the host made up must not become part of an answer.
+func AsSent(doc string) string {
+	for _, n := range notFinite {
+		doc = strings.ReplaceAll(doc, n.with, n.word)
+		doc = strings.ReplaceAll(doc, strings.TrimRight(n.with, " "), n.word) // a reader has removed the spaces
+	}
+	return doc
 }
 
 // hasNotFinite reports whether a document can contain one of the words.

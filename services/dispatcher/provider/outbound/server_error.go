@@ -222,15 +222,16 @@ func (e ErrorBody) Says(phrases ...string) bool {
 	return false
 }
 
-// PlainText returns a string, another value as it is written, and nothing for null.
+// PlainText returns a string, another value as the server wrote it, and nothing for null, NaN and the
+// infinities.
 func PlainText(raw json.RawMessage) string {
 	var text string
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return ""
 	case json.Unmarshal(raw, &text) == nil:
-		return text
+		return strings.Trim(text, "\x7f")
 	default:
-		return string(raw)
+		return AsSent(string(raw))
 	}
 }

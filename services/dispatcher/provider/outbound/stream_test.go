@@ -32,7 +32,7 @@ func TestStream_ReadsTheFormsOfServers(t *testing.T) {
 		"a named event":              {"event: x\ndata: {\"type\":\"y\"}\n\n", "event: x\ndata: {\"type\":\"y\"}\n\n"},
 		"an event named by its type": {"data: {\"type\":\"y\"}\n\n", "event: y\ndata: {\"type\":\"y\"}\n\n"},
 		"the name of a keep-alive":   {"event: ping\n\ndata: 1\n\n", "data: 1\n\n"},
-		"NaN without an empty line":  {"data: {\"a\":NaN}\ndata: {\"a\":-Infinity}\ndata: 1\n\n", "data: {\"a\":\"\" }\n\ndata: {\"a\":\"\"       }\n\ndata: 1\n\n"},
+		"NaN without an empty line":  {"data: {\"a\":NaN}\ndata: {\"a\":-Infinity}\ndata: 1\n\n", "data: {\"a\":\"\x7f\"}\n\ndata: {\"a\":\"\x7f\x7f\x7f\"    }\n\ndata: 1\n\n"},
 		"a keep-alive at the end":    {"data: 1\n\ndata: [keep-alive]", "data: 1\n\n"},
 		"a named one at the end":     {"data: 1\n\nevent: ping\ndata: 2026", "data: 1\n\n"},
 		"an error without an event": {
