@@ -32,24 +32,19 @@ func (x *execution) recoverNodes(now time.Time) {
 			x.failNode(now, id, unsupportedType(n.TypeID), n.Attempt, wire.Trusted)
 			continue
 		}
-		if t.Class == node.Effect && x.isOutcomeUnknown(now, id, n) {
+		if t.Class == node.Effect && x.isOutcomeUnknown(id, n) {
 			x.settleUnknown(now, id, n, t)
 		}
 	}
 	x.pending.recovery = len(x.pending.events) > before
 }
 
-// isOutcomeUnknown reports whether a lost executor may have sent a running effect. An attempt that
-// exceeded its time limit fails with node_timeout instead.
-func (m *Machine) isOutcomeUnknown(now time.Time, id string, n *runstate.Node) bool {
-	switch {
-	case m.handedOut[id], m.hasAnswer(id), m.st.Open(id) != nil:
+// isOutcomeUnknown reports whether a lost executor may have sent a running effect.
+func (m *Machine) isOutcomeUnknown(id string, n *runstate.Node) bool {
+	if m.handedOut[id] || m.hasAnswer(id) || m.st.Open(id) != nil {
 		return false
-	case n.TimeoutMs > 0 && n.DelayMs == 0 && !now.Before(n.Due()):
-		return false
-	default:
-		return !n.Held || n.Chunked // a fork has the first chunks of its source
 	}
+	return !n.Held || n.Chunked // a fork has the first chunks of its source
 }
 
 // settleUnknown applies the policy of a node whose outcome is unknown.
@@ -58,6 +53,8 @@ func (m *Machine) settleUnknown(now time.Time, id string, n *runstate.Node, t no
 	switch {
 	case n.Held:
 		m.startBranched(now, id, n)
+	case policy == workflow.OutcomeRetry && n.TimeoutMs > 0 && n.DelayMs == 0 && !now.Before(n.Due()):
+		// The attempt fails with node_timeout, and only its own retries repeat it.
 	case policy == workflow.OutcomeRetry:
 		m.repeatCall(now, id, n, t)
 	case policy == workflow.OutcomeAsk:

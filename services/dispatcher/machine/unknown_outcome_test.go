@@ -89,7 +89,6 @@ func about(typ wire.EventType, payload string) wire.Draft {
 func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 	t.Parallel()
 	const repeated, failed, asked = "node.retried@a node.started@a", "node.failed@a run.failed", "node.suspended@a interrupt.requested@a"
-	model := func(settings string) string { return one("a", "core.ai.callPrompt", "{}", "{}", settings) }
 	chunk := about(wire.EventOutputChunk, `{"nodeId":"a","chunk":"hm"}`)
 	usage := about(wire.EventProviderUsage, `{"nodeId":"a"}`)
 	progress := about(wire.EventLogAppended, `{"level":"info","message":"m","nodeId":"a","fields":{"reason":"tool_progress","progress":1}}`)
@@ -104,22 +103,26 @@ func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 		tell []wire.Draft
 		want string
 	}{
-		"a tool":                          {charge("a", "{}", ""), nil, failed},
-		"a tool that says retry":          {charge("a", `{"onUnknownOutcome":"retry"}`, ""), nil, repeated},
-		"a tool that says fail":           {charge("a", `{"onUnknownOutcome":"fail"}`, `,"idempotent":true`), nil, failed},
-		"a tool that says ask":            {charge("a", `{"onUnknownOutcome":"ask"}`, ""), nil, asked},
-		"an idempotent tool":              {charge("a", "{}", `,"idempotent":true`), nil, repeated},
-		"a tool with retries":             {charge("a", `{"maxRetries":3}`, ""), nil, failed},
-		"a tool that reported progress":   {charge("a", "{}", ""), []wire.Draft{progress}, failed},
-		"a repeatable tool that did":      {charge("a", "{}", `,"idempotent":true`), []wire.Draft{progress}, repeated},
-		"a model":                         {model("{}"), nil, repeated},
-		"a model that says fail":          {model(`{"onUnknownOutcome":"fail"}`), nil, failed},
-		"a model that says ask":           {model(`{"onUnknownOutcome":"ask"}`), nil, asked},
-		"a model that has shown a part":   {model("{}"), []wire.Draft{chunk}, repeated},
-		"a model between two rounds":      {model("{}"), []wire.Draft{usage}, "log.appended@a"},
-		"a model whose answer is there":   {model(`{"onUnknownOutcome":"fail"}`), []wire.Draft{usage, answer}, ""},
-		"an attempt whose time is up":     {charge("a", `{"timeoutMs":500}`, ""), nil, "node.failed@a run.failed"},
-		"a retry of an attempt out of it": {charge("a", `{"timeoutMs":500,"maxRetries":1}`, ""), nil, "node.retried@a"},
+		"a tool":                        {charge("a", "{}", ""), nil, failed},
+		"a tool that says retry":        {charge("a", `{"onUnknownOutcome":"retry"}`, ""), nil, repeated},
+		"a tool that says fail":         {charge("a", `{"onUnknownOutcome":"fail"}`, `,"idempotent":true`), nil, failed},
+		"a tool that says ask":          {charge("a", `{"onUnknownOutcome":"ask"}`, ""), nil, asked},
+		"an idempotent tool":            {charge("a", "{}", `,"idempotent":true`), nil, repeated},
+		"a tool with retries":           {charge("a", `{"maxRetries":3}`, ""), nil, failed},
+		"a tool that reported progress": {charge("a", "{}", ""), []wire.Draft{progress}, failed},
+		"a repeatable tool that did":    {charge("a", "{}", `,"idempotent":true`), []wire.Draft{progress}, repeated},
+		"a model":                       {model("{}"), nil, repeated},
+		"a model that says fail":        {model(`{"onUnknownOutcome":"fail"}`), nil, failed},
+		"a model that says ask":         {model(`{"onUnknownOutcome":"ask"}`), nil, asked},
+		"a model that has shown a part": {model("{}"), []wire.Draft{chunk}, repeated},
+		"a model between two rounds":    {model("{}"), []wire.Draft{usage}, "log.appended@a"},
+		"a model whose answer is there": {model(`{"onUnknownOutcome":"fail"}`), []wire.Draft{usage, answer}, ""},
+		"a tool whose time is up":       {charge("a", `{"timeoutMs":500}`, ""), nil, failed},
+		"with retries":                  {charge("a", `{"timeoutMs":500,"maxRetries":1}`, ""), nil, failed},
+		"that says ask":                 {charge("a", `{"timeoutMs":500,"maxRetries":1,"onUnknownOutcome":"ask"}`, ""), nil, asked},
+		"that says retry":               {charge("a", `{"timeoutMs":500,"maxRetries":1,"onUnknownOutcome":"retry"}`, ""), nil, "node.retried@a"},
+		"that may be repeated":          {charge("a", `{"timeoutMs":500}`, `,"idempotent":true`), nil, "node.failed@a run.failed"},
+		"a model whose time is up":      {model(`{"timeoutMs":500}`), nil, "node.failed@a run.failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,6 +131,30 @@ func TestUnknownOutcome_FollowsThePolicy(t *testing.T) {
 			m := machine.New(p, limits, l.state())
 			m.Advance(at.Add(time.Second))
 			require.Equal(t, tc.want, strings.Join(names(m), " "))
+		})
+	}
+}
+
+// model is a node "a" that calls a model.
+func model(settings string) string { return one("a", "core.ai.callPrompt", "{}", "{}", settings) }
+
+// Without a policy to repeat it, a lost call whose time is up has an unknown outcome: retries of the node
+// could carry it out twice.
+func TestUnknownOutcome_OfAnAttemptOutOfTime(t *testing.T) {
+	t.Parallel()
+	const settings = `{"timeoutMs":500,"maxRetries":0}`
+	for name, tc := range map[string]struct{ node, code string }{
+		"a tool":             {charge("a", settings, ""), "outcome_unknown"},
+		"an idempotent tool": {charge("a", settings, `,"idempotent":true`), "node_timeout"},
+		"a model":            {model(settings), "node_timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := calling(t, tc.node, "")
+			l := lost(t, p)
+			m := machine.New(p, limits, l.state())
+			m.Advance(at.Add(time.Second))
+			require.Contains(t, payloadOf(t, m, wire.EventNodeFailed), `"code":"`+tc.code+`"`)
 		})
 	}
 }
