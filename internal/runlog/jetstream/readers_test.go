@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/internal/natsd/natsdtest"
 	"waybill.dev/waybill/internal/natslink/natslinktest"
+	"waybill.dev/waybill/internal/runlog"
 	"waybill.dev/waybill/internal/runlog/jetstream"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
@@ -78,7 +80,11 @@ func TestLog_ReadsLongRunsFromAnyServerOfACluster(t *testing.T) {
 				return err == nil
 			}, time.Minute, 50*time.Millisecond)
 			for range 12 { // each server answers some of them
-				frames, err := log.Run(t.Context(), run)
+				var frames []*frame.Frame
+				require.Eventually(t, func() bool {
+					frames, err = log.Run(t.Context(), run)
+					return !errors.Is(err, runlog.ErrUnavailable)
+				}, time.Minute, 50*time.Millisecond)
 				require.NoError(t, err)
 				require.Len(t, frames, steps+1)
 				require.NoError(t, frame.VerifyChain(frames))
