@@ -58,7 +58,7 @@ func isFinal(kind shared.ErrorType, status int) bool {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusNotFound, http.StatusTooManyRequests:
 		return false
 	}
-	return kind != shared.ErrorTypeRateLimitError && kind != shared.ErrorTypeOverloadedError
+	return status < http.StatusInternalServerError && kind != shared.ErrorTypeRateLimitError && kind != shared.ErrorTypeOverloadedError
 }
 
 // reportedBy returns the server's error in an error of the SDK; nil if the server reported none.
@@ -103,9 +103,9 @@ func (p *Provider) refused(
 
 func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Request) *provider.Error {
 	switch {
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && body.IsUsedUp():
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden) && body.IsUnpaid():
 		return accountExhausted()
-	case status == http.StatusForbidden && body.IsNamedRateLimit(), (status == http.StatusBadRequest || status == http.StatusInternalServerError) && body.IsThrottled():
+	case status == http.StatusForbidden && body.IsNamedRateLimit(), (status == http.StatusBadRequest || status == http.StatusInternalServerError) && body.IsThrottled() && !body.IsBadGeneration():
 		return p.byType(shared.ErrorTypeRateLimitError, body, req)
 	case status == http.StatusBadRequest && body.IsBadKey(), status == http.StatusUnauthorized:
 		return p.byType(shared.ErrorTypeAuthenticationError, body, req)
@@ -166,7 +166,7 @@ func (p *Provider) byType(kind shared.ErrorType, body outbound.ErrorBody, req pr
 		return promptTooLong()
 	case shared.ErrorTypeRateLimitError:
 		switch {
-		case body.IsUsedUp():
+		case body.IsUnpaid():
 			return accountExhausted()
 		case body.IsOversized():
 			return promptTooLong()

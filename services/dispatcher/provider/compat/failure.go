@@ -68,7 +68,7 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	switch {
 	case status == http.StatusForbidden && says("model_not_found", "access to model", "access to the model"):
 		return p.noModel()
-	case (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPreconditionFailed) && body.IsUsedUp():
+	case (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusPreconditionFailed) && body.IsUnpaid():
 		return usedUp()
 	case status == http.StatusUnauthorized || status == http.StatusForbidden && !limited || status == 0 && body.IsNoKey(),
 		status == http.StatusBadRequest && body.IsBadKey():
@@ -76,7 +76,7 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 			Code:    provider.CodeCredentialRequired,
 			Message: "the model's server refused the key, or wants one; check " + p.server.KeyOf(req),
 		}
-	case status == http.StatusPaymentRequired, (limited || status == 0 || status == http.StatusBadRequest) && body.IsUsedUp():
+	case status == http.StatusPaymentRequired, limited && body.IsUnpaid(), (status == 0 || status == http.StatusBadRequest) && body.IsUsedUp():
 		return usedUp()
 	case limited && body.IsOversized(), status == http.StatusRequestEntityTooLarge,
 		!limited && status <= http.StatusInternalServerError && body.IsTooLong():
@@ -131,7 +131,7 @@ func isLimited(status int, body outbound.ErrorBody) bool {
 	case 0:
 		return body.IsRateLimit()
 	case http.StatusBadRequest, http.StatusInternalServerError:
-		return body.IsThrottled()
+		return body.IsThrottled() && !body.IsBadGeneration()
 	}
 	return false
 }

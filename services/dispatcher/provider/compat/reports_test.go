@@ -264,6 +264,7 @@ func TestReports_Errors(t *testing.T) {
 		"GitHub, a day":                after(3567*time.Second, limited(said(429, "Rate limit of 50 per 86400s exceeded for UserByModelByDay. Please wait 3567 seconds before retrying.", "", "RateLimitReached"))),
 		"an hour and minutes in words": after(6*time.Hour+29*time.Minute, limited(said(429, "Rate limited. Try again in 6hr 29min.", "", ""))),
 		"minutes and seconds in words": after(2*time.Minute+5*time.Second, limited(said(429, "Rate limited. Please retry after 2 minutes 5 seconds.", "", ""))),
+		"two waits":                    after(60*time.Second, limited(with(said(429, "slow down", "", ""), "Retry-After", "30, 60"))),
 		"a wait that a proxy repeats":  after(7*time.Second, limited(with(said(429, "slow down", "", ""), "Retry-After", "7, 7"))),
 		"Azure, milliseconds":          after(1500*time.Millisecond, limited(with(said(429, "slow down", "", ""), "X-Ms-Retry-After-Ms", "1500"))),
 		"a wait of 503":                after(4*time.Second, busy(with(status(503, `{"error":"queue full"}`), "Retry-After", "4"))),
@@ -274,6 +275,7 @@ func TestReports_Errors(t *testing.T) {
 		// Accounts.
 		"OpenAI, no credits":            spent(said(429, "You have no credits remaining. Add credits to continue using the API at https://platform.openai.com/settings/organization/billing/", "insufficient_quota", "credit_balance_exhausted")),
 		"OpenAI, no credits, LiteLLM":   spent(said(429, "litellm.RateLimitError: RateLimitError: OpenAIException - You have no credits remaining. Add credits to continue using the API.", "throttling_error", "429")),
+		"a usage limit that resets":     after(300*time.Second, limited(status(429, `{"error":{"type":"usage_limit_reached","resets_in_seconds":300}}`))),
 		"Codex, a usage limit":          spent(status(429, `{"error":{"type":"usage_limit_reached","plan_type":"plus"}}`)),
 		"Gemini, prepaid":               spent(status(429, `[{"error":{"code":429,"message":"Your prepayment credits are depleted. Please go to AI Studio to manage your project and billing.","status":"RESOURCE_EXHAUSTED"}}]`)),
 		"Anthropic behind, extra usage": spent(said(429, "Extra usage is required for long context requests.", "rate_limit_error", "429")),

@@ -25,7 +25,7 @@ func (e *ServerError) Wait() time.Duration {
 }
 
 // RetryAfter reads Retry-After: seconds, also with their unit, or a date, which is compared with the server's
-// own Date so that clocks need not agree. It returns 0 without a usable value.
+// own Date, if there is one, so that clocks need not agree. It returns 0 without a usable value.
 //
 // Retry-After-Ms, sent by some vendors, is more precise and takes precedence.
 func RetryAfter(h http.Header) time.Duration {
@@ -35,10 +35,13 @@ func RetryAfter(h http.Header) time.Duration {
 		}
 	}
 	value := h.Get("Retry-After")
-	if first, again, joined := strings.Cut(value, ","); joined && strings.TrimSpace(again) == strings.TrimSpace(first) {
-		value = first // of two servers
+	wait := timeUntil(value, h) // a date has a comma
+	if wait == 0 {
+		for each := range strings.SplitSeq(value, ",") { // of several servers
+			wait = max(wait, timeUntil(each, h))
+		}
 	}
-	return timeUntil(value, h)
+	return wait
 }
 
 // Numbers from firstEpoch are seconds since 1970, from firstEpochMs milliseconds.
@@ -51,10 +54,10 @@ const (
 func timeUntil(value string, h http.Header) time.Duration {
 	value = strings.TrimSpace(value)
 	now, noDate := http.ParseTime(h.Get("Date"))
+	if noDate != nil {
+		now = time.Now()
+	}
 	until := func(t time.Time) time.Duration {
-		if noDate != nil {
-			return 0
-		}
 		return min(max(t.Sub(now), 0), maxRetryAfter)
 	}
 	if s, err := strconv.ParseFloat(value, 64); err == nil && !math.IsNaN(s) {

@@ -119,8 +119,12 @@ func (e ErrorBody) IsAboutMessages() bool {
 }
 
 // IsUsedUp reports whether an error says that an account has no credit, which retrying does not help. A link
-// to a vendor's prices, as rate limits have it, does not say so.
+// to a vendor's prices, as rate limits have it, does not say so, and neither does an error that names a time
+// to wait.
 func (e ErrorBody) IsUsedUp() bool {
+	if e.After != "" {
+		return false
+	}
 	if e.RetryDelay != "" { // Google says the same of a limit per minute
 		return strings.Contains(e.QuotaID, "PerDay")
 	}
@@ -130,10 +134,16 @@ func (e ErrorBody) IsUsedUp() bool {
 		"payment required", "exceeded your current quota", "budget has been exceeded", "budget_exceeded",
 		"balance is insufficient", "exceeded_current_quota", "spending limit", "spend limit", "usage limit", "call volume quota",
 		"not enough credits", "freetieronly", "used up your", "key limit exceeded", "余额不足", "欠费",
-		"no credits", "add credits", "credit_balance", "credits are depleted", "usage_limit", "extra usage is required",
-		"arrearage", "in good standing", "overdue", "not enough balance", "not_enough_balance",
+		"credit_balance", "credits are depleted", "usage_limit", "extra usage is required",
+		"arrearage", "account is in good standing", "not enough balance", "not_enough_balance",
 		"requires a valid credit card", "token_quota_reached", "calls / month",
 	)
+}
+
+// IsUnpaid is IsUsedUp for an error whose status is about the account. Its ordinary words could also be part
+// of a prompt that a bad request quotes.
+func (e ErrorBody) IsUnpaid() bool {
+	return e.IsUsedUp() || e.After == "" && e.RetryDelay == "" && e.Says("no credits", "add credits", "overdue")
 }
 
 // IsRateLimit reports whether an error says that calls come too fast.
