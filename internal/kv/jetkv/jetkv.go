@@ -243,6 +243,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, ready chan<- struct{},
 			return ctx.Err()
 		case e, ok := <-w.Updates():
 			switch {
+			case !ok && ctx.Err() != nil: // the client ended the watch first
+				return ctx.Err()
 			case !ok:
 				return unavailable("watch", prefix, nats.ErrConnectionClosed)
 			case e == nil: // all present entries have been handled
