@@ -56,6 +56,10 @@ func shareBackend(ctx context.Context, first, second *pgx.Conn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	next, err := backend(ctx, first) // of a pooler that takes its connections in turn
+	if err != nil || next != before {
+		return next != before, err
+	}
 	if _, err := simple(ctx, second, "BEGIN"); err != nil {
 		if strings.HasPrefix(code(err), "08P") { // pool_mode = statement refuses transactions
 			return true, nil

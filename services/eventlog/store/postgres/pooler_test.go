@@ -69,6 +69,7 @@ func TestOpen_RefusesAPoolerThatSharesConnections(t *testing.T) {
 	for name, settings := range map[string]string{
 		"transaction":              "pool_mode = transaction",
 		"transaction, in turn":     "pool_mode = transaction\nserver_round_robin = 1\nmin_pool_size = 3",
+		"transaction, two in turn": "pool_mode = transaction\nserver_round_robin = 1\nmin_pool_size = 2\ndefault_pool_size = 2",
 		"transaction, a pool of 1": "pool_mode = transaction\ndefault_pool_size = 1",
 		"statement":                "pool_mode = statement",
 	} {
