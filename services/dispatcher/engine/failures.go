@@ -39,7 +39,7 @@ func shouldQuarantine(err error, tries int) (c quarantine.Cause, ok bool) {
 }
 
 // maxFailures limits the runs whose failures are counted.
-const maxFailures = 4096
+const maxFailures = 1 << 16
 
 // countFailure counts a failure that is the run's own, not an outage. It returns the number of
 // consecutive ones in this process.
@@ -53,8 +53,11 @@ func (e *Executor) countFailure(runID string, err error) int {
 	case isTransient(err), errors.Is(err, errElsewhere), errors.Is(err, errReleased):
 		return e.failures[runID]
 	}
-	if len(e.failures) >= maxFailures {
-		clear(e.failures)
+	if _, known := e.failures[runID]; !known && len(e.failures) >= maxFailures {
+		for other := range e.failures { // any one: its count begins again
+			delete(e.failures, other)
+			break
+		}
 	}
 	e.failures[runID]++
 	return e.failures[runID]

@@ -80,7 +80,7 @@ func (l *linter) checkRounds(filled map[string]bool, config json.RawMessage, at 
 	if strictjson.Read(config, &c) != nil || c.Until != nil || c.Most != nil {
 		return
 	}
-	most := l.def.Settings.MaxLoopbackIterations
+	most := min(l.def.Settings.MaxLoopbackIterations, node.MaxLoopIterations)
 	const remedy = "; a loop without maxIterations has %d (settings.maxLoopbackIterations); set maxIterations"
 	if filled["items"] {
 		return
