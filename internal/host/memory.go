@@ -82,7 +82,7 @@ func machineMemory() int64 {
 
 // groupPart is the part of the control group's memory that Go may use without GOMEMLIMIT, in
 // percent. The rest is for the program itself, for the kernel's buffers and for the page cache.
-const groupPart = 60
+const groupPart = 55
 
 // limitMemory sets the limit of Go's memory from the control group, unless GOMEMLIMIT is set.
 // Without it the garbage collector does not know how little memory there is.

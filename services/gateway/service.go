@@ -255,7 +255,7 @@ func New(cfg Config, d Deps) (*Service, error) {
 
 		rates:     admission.NewRates(cfg.Rates, d.Clock),
 		trace:     newTraceReader(d.Propagator),
-		documents: admission.Documents(),
+		documents: gate.Documents(),
 		answers:   &redaction.AnswerRedactor{Redactor: d.Redactor},
 		engine:    engine.New(cfg.engine(!sole), public),
 		calls:     &tracing.Calls{Exporter: d.Spans, Roots: true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
@@ -44,16 +45,22 @@ var documents = map[string]bool{
 }
 
 // Documents returns an interceptor behind authentication: large requests of one tenant take turns,
-// and so do large reads.
-func Documents() grpc.UnaryServerInterceptor {
+// and so do large reads. Large requests of all tenants together get as many bytes a second as the
+// process has for bodies: their copies stay in the memory of an embedded log for seconds.
+func (g *Gate) Documents() grpc.UnaryServerInterceptor {
 	reads, bodies := share.NewTurns(int64(documentsEach*processors())), share.NewTurns(bodiesEach())
+	pace := rate.NewLimiter(rate.Inf, 0)
+	if n := g.bytes.Limit(); n > 0 {
+		pace = rate.NewLimiter(rate.Limit(n), int(n))
+	}
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		p := auth.From(ctx)
 		var turns *share.Turns
+		paced := 0
 		if m, ok := req.(proto.Message); documents[info.FullMethod] {
 			turns = reads
-		} else if ok && proto.Size(m) > largeBody {
-			turns = bodies
+		} else if size := proto.Size(m); ok && size > largeBody {
+			turns, paced = bodies, size
 		}
 		if p == nil || turns == nil {
 			return next(ctx, req)
@@ -63,6 +70,12 @@ func Documents() grpc.UnaryServerInterceptor {
 			return nil, err
 		}
 		defer give()
+		if err := pace.WaitN(ctx, min(paced, pace.Burst())); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, g.refuse(tooManyBytes) // its turn comes after its deadline
+		}
 		return next(ctx, req)
 	}
 }
