@@ -16,7 +16,9 @@ import (
 func TestExecute_RefusesAWrongCommandLine(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"ghost":                          `waybill has no command "ghost"`,
+		"ghost":                          `waybill has no command "ghost"; waybill help lists its commands`,
+		"run xyzzy":                      `waybill run has no command "xyzzy"; its commands are archive, cancel, delete`,
+		"run show":                       `waybill run has no command "show"; did you mean get?`,
 		"run watc":                       `waybill run has no command "watc"; did you mean wait or watch?`,
 		"run get":                        "error: usage: want waybill run get RUN; got 0 argument(s) (see waybill run get --help)",
 		"run list extra":                 "want waybill run list; got 1 argument(s)",

@@ -133,17 +133,49 @@ func strict(c *cobra.Command) {
 		return
 	}
 	c.SuggestionsMinimumDistance = 2
+	for _, sub := range c.Commands() {
+		sub.SuggestFor = alsoKnownAs[sub.Name()]
+	}
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		hint := ""
+		hint := "; waybill help lists its commands"
 		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = "; did you mean " + strings.Join(near, " or ") + "?"
+		} else if cmd.HasParent() {
+			hint = "; its commands are " + strings.Join(names(cmd), ", ")
 		}
 		return fmt.Errorf("%w: %s has no command %q%s", exit.ErrUsage, cmd.CommandPath(), args[0], hint)
 	}
+}
+
+// alsoKnownAs are names that other programs give to a command.
+var alsoKnownAs = map[string][]string{
+	"get":    {"show", "describe", "inspect", "status", "view"},
+	"list":   {"ls"},
+	"delete": {"rm", "remove", "erase", "purge"},
+	"erase":  {"rm", "remove", "delete", "purge"},
+	"start":  {"create", "execute", "run", "submit"},
+	"new":    {"create", "add"},
+	"watch":  {"follow", "tail", "logs"},
+	"events": {"log", "history"},
+	"cancel": {"kill", "stop", "terminate", "abort"},
+	"lint":   {"check", "validate"},
+	"show":   {"get", "describe"},
+	"answer": {"approve", "respond", "resolve"},
+	"dev":    {"up", "start", "run-dev"},
+}
+
+// names lists the commands of a group.
+func names(group *cobra.Command) (out []string) {
+	for _, sub := range group.Commands() {
+		if sub.IsAvailableCommand() {
+			out = append(out, sub.Name())
+		}
+	}
+	return out
 }
 
 // help prints the help of a command or topic, and rejects unknown names.

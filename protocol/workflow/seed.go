@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/suggest"
 )
 
 // Seed returns the variables of a new run: the defaults, overridden by inputs of the same name.
@@ -31,13 +33,22 @@ func (d *Definition) SeedWithout(inputs map[string]json.RawMessage, unset []stri
 		case v.DefaultValue != nil:
 			vars[v.Name] = v.DefaultValue
 		case v.Required:
-			ps.add(pointer("inputs", v.Name), RuleRequired, "the workflow requires this input: "+article(v.Type))
+			ps.add(pointer("inputs", v.Name), RuleRequired, "the workflow requires this input: "+article(v.Type)+misspelt(v.Name, d.Undeclared(inputs)))
 		}
 	}
 	if len(ps) > 0 {
 		return nil, ps.sorted()
 	}
 	return vars, nil
+}
+
+// misspelt names the unknown input that may be meant for a missing one.
+func misspelt(missing string, undeclared []string) string {
+	near := suggest.Names(missing, undeclared, 1)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean it with " + strconv.Quote(near[0]) + "?"
 }
 
 // Undeclared lists the inputs without a variable, sorted.

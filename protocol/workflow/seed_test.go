@@ -45,6 +45,21 @@ func TestSeed_ReportsEveryInputAtItsPlace(t *testing.T) {
 	}, problems)
 }
 
+func TestSeed_NamesTheInputThatMayBeMeant(t *testing.T) {
+	t.Parallel()
+	d := parse(t, small(t, func(doc map[string]any) {
+		doc["variables"] = []any{map[string]any{"name": "text", "type": "string", "required": true}}
+	}))
+	for given, want := range map[string]string{
+		"txt":   `the workflow requires this input: a string; did you mean it with "txt"?`,
+		"Text":  `the workflow requires this input: a string; did you mean it with "Text"?`,
+		"order": `the workflow requires this input: a string`,
+	} {
+		_, problems := d.Seed(map[string]json.RawMessage{given: json.RawMessage(`"a"`)})
+		require.Equal(t, []workflow.Problem{{Path: "/inputs/text", Rule: workflow.RuleRequired, Message: want}}, problems)
+	}
+}
+
 func TestSeed_ChecksTheTypeOfEachValue(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"string": `"s"`, "number": `-1.5e3`, "boolean": `true`, "object": `{"a":1}`, "array": `[1]`}
