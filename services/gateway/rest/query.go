@@ -16,7 +16,7 @@ import (
 
 	hostv1 "waybill.dev/waybill/proto/gen/go/waybill/host/v1"
 	"waybill.dev/waybill/protocol/fault"
-	"waybill.dev/waybill/protocol/suggest"
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/services/gateway/auth"
 )
 
@@ -147,9 +147,8 @@ func describeUnknown(p *fault.Problem, known []parameter) {
 		return
 	}
 	p.Message = "unknown parameter; known are " + strings.Join(p.Allowed, ", ")
-	if near := suggest.Names(p.Path, p.Allowed, 1); len(near) > 0 {
-		p.Suggestion = near[0]
-		p.Message += "; did you mean " + near[0] + "?"
+	if p.Suggestion = schema.Near(p.Path, p.Allowed); p.Suggestion != "" {
+		p.Message += "; did you mean " + p.Suggestion + "?"
 	}
 }
 

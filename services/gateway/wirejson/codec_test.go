@@ -60,7 +60,8 @@ func TestDecode_NamesTheInvalidMember(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ body, path, says string }{
 		{`{"workflowId":1}`, "/workflowId", "want a string, got a number"},
-		{`{"workflow_id":"w"}`, "/workflow_id", "unknown member"},
+		{`{"workflow_id":"w"}`, "/workflow_id", "did you mean workflowId?"},
+		{`{"workflow":"w"}`, "/workflow", "did you mean workflowId?"},
 		{`{"tags":"a"}`, "/tags", "want an array"},
 		{`{"tags":["a",null]}`, "/tags/1", "want a string, got null"},
 		{`{"a/b~c":1}`, "/a~1b~0c", "unknown member"},

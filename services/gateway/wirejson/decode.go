@@ -12,6 +12,7 @@ import (
 	openwopv1 "waybill.dev/waybill/proto/gen/go/openwop/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/jsonpointer"
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/protocol/strictjson"
 )
 
@@ -58,7 +59,7 @@ func decodeMessage(body []byte, at string, m protoreflect.Message, skip []string
 		name := string(text)
 		f := fields.ByJSONName(name)
 		if f == nil || contains(skip, name) {
-			first = invalid(at+"/"+jsonpointer.Escape(name), "unknown member; known are "+names(fields, skip))
+			first = fault.Invalid(unknown(at+"/"+jsonpointer.Escape(name), name, names(fields, skip)))
 			return
 		}
 		first = decodeField(raw, at+"/"+jsonpointer.Escape(name), m, f)
@@ -75,14 +76,25 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-func names(fields protoreflect.FieldDescriptors, skip []string) string {
-	var out []string
+// unknown is the problem of a member that an object does not have.
+func unknown(path, name string, known []string) fault.Problem {
+	p := fault.Problem{
+		Path: path, Allowed: known, Suggestion: schema.Near(name, known),
+		Message: "unknown member; known are " + strings.Join(known, ", "),
+	}
+	if p.Suggestion != "" {
+		p.Message += "; did you mean " + p.Suggestion + "?"
+	}
+	return p
+}
+
+func names(fields protoreflect.FieldDescriptors, skip []string) (out []string) {
 	for i := range fields.Len() {
 		if n := fields.Get(i).JSONName(); !contains(skip, n) {
 			out = append(out, n)
 		}
 	}
-	return strings.Join(out, ", ")
+	return out
 }
 
 func decodeField(raw json.RawMessage, at string, m protoreflect.Message, f protoreflect.FieldDescriptor) error {
