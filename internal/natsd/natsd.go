@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"waybill.dev/waybill/internal/natslink"
-	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/internal/runlog"
 )
 
@@ -159,9 +158,6 @@ func listen(opts *server.Options, addr string) error {
 	}
 	return nil
 }
-
-// InboxPrefix is the prefix for a reading user's replies, so that no user sees another's.
-func InboxPrefix(user string) string { return natsperm.Reader{User: user}.Inbox() }
 
 // Damage returns the damage of files that was found at the last start and those before it; see
 // Damaged.

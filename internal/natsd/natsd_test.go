@@ -107,7 +107,7 @@ func TestStart_ReportsAWrongAddress(t *testing.T) {
 // reader connects as a tenant's user.
 func reader(t *testing.T, s *natsd.Server, user, password string) (*nats.Conn, error) {
 	t.Helper()
-	nc, err := nats.Connect(s.Addr(), nats.UserInfo(user, password), nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(natsd.InboxPrefix(user)),
+	nc, err := nats.Connect(s.Addr(), nats.UserInfo(user, password), nats.PermissionErrOnSubscribe(true), nats.CustomInboxPrefix(natsperm.Reader{User: user}.Inbox()),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a rejected subject is also returned by the call
 	if err == nil {
 		t.Cleanup(nc.Close)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/protocol/frame"
 	"waybill.dev/waybill/protocol/subject"
 	"waybill.dev/waybill/protocol/wire"
@@ -116,7 +116,7 @@ func (r *Recording) lines() ([]byte, error) {
 
 // logs reads the logs of a tenant's runs.
 func (h *Host) logs(ctx context.Context, tenant, key string) (runs map[string]*Recording, order []string, err error) {
-	nc, err := nats.Connect(h.NATS, nats.UserInfo(tenant, key), nats.CustomInboxPrefix(natsd.InboxPrefix(tenant)))
+	nc, err := nats.Connect(h.NATS, nats.UserInfo(tenant, key), nats.CustomInboxPrefix(natsperm.Reader{User: tenant}.Inbox()))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of the read model's file
 
 	"waybill.dev/waybill/internal/natsd"
+	"waybill.dev/waybill/internal/natsperm"
 	"waybill.dev/waybill/protocol/subject"
 )
 
@@ -25,7 +26,7 @@ import (
 func (r *rig) overNATS() {
 	r.t.Helper()
 	const tenant = "acme"
-	nc, err := nats.Connect(r.host.NATS, nats.UserInfo(tenant, apiKey), nats.CustomInboxPrefix(natsd.InboxPrefix(tenant)))
+	nc, err := nats.Connect(r.host.NATS, nats.UserInfo(tenant, apiKey), nats.CustomInboxPrefix(natsperm.Reader{User: tenant}.Inbox()))
 	require.NoError(r.t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)

@@ -7,8 +7,8 @@ import (
 	"waybill.dev/waybill/internal/kv"
 	"waybill.dev/waybill/internal/kv/jetkv"
 	"waybill.dev/waybill/internal/runlog/jetstream"
-	"waybill.dev/waybill/services/dispatcher/mockscript"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/seam"
 )
 
 // seamStores keep the state of the test seams, for all processes of the host. Both
@@ -55,6 +55,6 @@ func ForSeams(ctx context.Context, s *Stores, dial Dial, cfg jetstream.Config) e
 	if err != nil {
 		return err
 	}
-	s.Seams.Scripts = mockscript.New(scripts)
+	s.Seams.Scripts = seam.NewScripts(scripts)
 	return nil
 }

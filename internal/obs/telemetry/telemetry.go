@@ -223,6 +223,3 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.levels, h.next.WithGroup(name)}
 }
-
-// Discard exports nothing.
-func Discard() *Telemetry { return &Telemetry{log: slog.New(slog.DiscardHandler)} }

@@ -37,7 +37,7 @@ func (b budget) Limits(context.Context) (model.Limits, error) {
 
 // of runs a node within the budget, with a script for its model.
 func (b budget) of(t require.TestingT, ctx context.Context, typeID, config string, script ...mock.Entry) rig {
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(ctx, "acme", "n", script))
 	reg, err := provider.NewRegistry(p)

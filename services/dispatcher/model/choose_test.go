@@ -60,7 +60,7 @@ func answerKind(t *testing.T, config string, answers ...string) (rig, []accepted
 	for _, text := range answers {
 		script = append(script, mock.Entry{Content: text})
 	}
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", script))
 	reg, err := provider.NewRegistry(p)

@@ -32,7 +32,7 @@ func TestDirective_IsNeverAReasonToRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripts := mock.NewMemory()
+			scripts := newScripts()
 			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: `{"valid":7}`}, {Content: `{"valid":true}`}}))
 			s := &spy{Provider: mock.New(scripts)}
 			reg, err := provider.NewRegistry(s)

@@ -21,7 +21,7 @@ func askOver(t *testing.T, typeID, config, prompt string, answers ...string) (ri
 	for _, text := range answers {
 		script = append(script, mock.Entry{Content: text})
 	}
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", script))
 	reg, err := provider.NewRegistry(p)

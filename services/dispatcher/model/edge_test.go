@@ -226,7 +226,7 @@ func TestPrompt_OfItsOwnWordsIsBounded(t *testing.T) {
 		t.Skip("SKIPPED, large, and the code under test starts no goroutine: run without -short")
 	}
 	run := func(times int) (*spy, model.Result) {
-		scripts := mock.NewMemory()
+		scripts := newScripts()
 		require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "done"}}))
 		p := &spy{Provider: mock.New(scripts)}
 		reg, err := provider.NewRegistry(p)

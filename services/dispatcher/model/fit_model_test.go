@@ -47,7 +47,7 @@ func ask(t *testing.T, c *catalogue.Catalogue, dialect bool, config string, entr
 
 func askOf(t *testing.T, c *catalogue.Catalogue, dialect, lenient bool, config string, entries ...mock.Entry) rig {
 	t.Helper()
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", entries))
 	s := &spy{Provider: mock.New(scripts)}
 	var p provider.Provider = s
@@ -254,7 +254,7 @@ func TestCheck_FindsSchemasThatTheirProviderCannotBeTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reg, err := provider.NewRegistry(strict{
-				spy:     &spy{Provider: mock.New(mock.NewMemory())},
+				spy:     &spy{Provider: mock.New(newScripts())},
 				lenient: tc.lenient,
 			})
 			require.NoError(t, err)

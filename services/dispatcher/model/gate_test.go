@@ -23,7 +23,7 @@ import (
 // has no capabilities (OpenWOP envelope contract §16.3).
 func TestGate_EvaluatesTheActiveModel(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()), mute{})
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(newScripts()), mute{})
 	require.NoError(t, err)
 	loop := model.New(model.Config{
 		Timeout:  time.Second,
@@ -73,7 +73,7 @@ func (mute) ID() string { return "mute" }
 // Each decision is logged with the digest of the catalogue, so that an operator can explain it.
 func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(newScripts()))
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		requires, level, asked string
@@ -113,7 +113,7 @@ func TestGate_LogsEachDecisionWithTheCatalogue(t *testing.T) {
 
 func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(newScripts()))
 	require.NoError(t, err)
 	loop := model.New(model.Config{HidesFallback: func(tenant string) bool { return tenant == "acme" }}, model.Deps{Models: reg})
 	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
@@ -127,7 +127,7 @@ func TestGate_HidesTheFallbackOfWhoeverTheOperatorSays(t *testing.T) {
 // OpenWOP envelope contract §16.3 step 4: an operator can rule out other models than a node's own.
 func TestGate_RefusesSubstitutionIfTheOperatorDoes(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(newScripts()))
 	require.NoError(t, err)
 	loop := model.New(model.Config{RefusesSubstitution: true, Defaults: model.Defaults{Provider: "sample", Model: "sample-1"}}, model.Deps{Models: reg})
 	fallback := &modelgate.Model{Provider: "mock", Model: "m"}
@@ -160,7 +160,7 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripts := mock.NewMemory()
+			scripts := newScripts()
 			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "hello"}}))
 			spied := &spy{Provider: mock.New(scripts)}
 			reg, err := provider.NewRegistry(sample.New(0), spied)
@@ -203,7 +203,7 @@ func TestRun_AsksTheModelThatTheGatePutInItsPlace(t *testing.T) {
 // is no fallback.
 func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(sample.New(0), mock.New(newScripts()))
 	require.NoError(t, err)
 	needs := modelgate.Needs{Required: []string{"reasoning"}, Fallback: &modelgate.Model{Provider: "mock", Model: "m"}}
 	for name, tc := range map[string]struct {
@@ -240,7 +240,7 @@ func TestGate_WantsAKeyForTheFallback(t *testing.T) {
 // known to have it, whatever TrustsUnknown says and whatever other models have.
 func TestAdvertises_WhatTheDefaultModelHas(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(sample.New(0), mute{}, mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(sample.New(0), mute{}, mock.New(newScripts()))
 	require.NoError(t, err)
 	advertises := func(provider, name, id string) bool {
 		return model.New(model.Config{

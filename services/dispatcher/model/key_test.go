@@ -57,7 +57,7 @@ func TestRun_HidesAKeyBeforeItIsUsed(t *testing.T) {
 	for name, down := range map[string]error{"hidden": nil, "not to be hidden": errors.New("redactor: down")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripts := mock.NewMemory()
+			scripts := newScripts()
 			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "hello"}}))
 			s := &spy{Provider: mock.New(scripts)}
 			reg, err := provider.NewRegistry(s)
@@ -112,7 +112,7 @@ func TestRun_AsksWithTheTenantsOwnKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scripts := mock.NewMemory()
+			scripts := newScripts()
 			require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: "hello"}}))
 			s := &spy{Provider: mock.New(scripts)}
 			reg, err := provider.NewRegistry(s)
@@ -153,7 +153,7 @@ func TestRun_AsksWithTheTenantsOwnKey(t *testing.T) {
 // OpenWOP host contract §5.7, step 4.
 func TestSecrets_SaysWhyANodeCannotHaveThem(t *testing.T) {
 	t.Parallel()
-	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(mock.New(newScripts()))
 	require.NoError(t, err)
 	with := func(k model.Keys) *model.Loop {
 		return model.New(model.Config{
@@ -203,7 +203,7 @@ func TestRun_TakesTheRecordedAnswerWithoutAKeyOrAProvider(t *testing.T) {
 		return acceptAll(req)
 	}, mock.Entry{Content: `{"a":1}`})
 	require.Nil(t, first.result.Err)
-	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(mock.New(newScripts()))
 	require.NoError(t, err)
 	for name, config := range map[string]string{"no key": `{"envelopeType":"vendor.x.ticket"}`, "no provider": `{"envelopeType":"vendor.x.ticket","provider":"ghost","model":"g"}`} {
 		t.Run(name, func(t *testing.T) {

@@ -12,14 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/protocol/wire"
 	"waybill.dev/waybill/services/dispatcher/model"
 	"waybill.dev/waybill/services/dispatcher/node"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
+	"waybill.dev/waybill/services/dispatcher/seam"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newScripts returns scripts for the mock provider.
+func newScripts() *seam.Scripts { return seam.NewScripts(memory.New()) }
 
 // journal records drafts in memory and answers accepts from a function.
 type journal struct {
@@ -139,7 +144,7 @@ func execute(t *testing.T, typeID, config string, accept func(model.AcceptReques
 
 func executeTask(t *testing.T, task model.Task, accept func(model.AcceptRequest) (model.Outcome, error), script ...mock.Entry) rig {
 	t.Helper()
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", script))
 	reg, err := provider.NewRegistry(p)
@@ -446,7 +451,7 @@ func takenOver(t *testing.T, recorded map[string]model.Recorded) ([]provider.Req
 
 func takenOverWith(t *testing.T, known model.Schemas, recorded map[string]model.Recorded) ([]provider.Request, model.Result) {
 	t.Helper()
-	p := &spy{Provider: mock.New(mock.NewMemory())}
+	p := &spy{Provider: mock.New(newScripts())}
 	reg, err := provider.NewRegistry(p)
 	require.NoError(t, err)
 	loop := model.New(model.Config{MaxAttempts: 3, Multiplier: 2, Timeout: time.Second, Defaults: model.Defaults{Provider: "mock", Model: "m", MaxTokens: 1}},

@@ -17,7 +17,7 @@ import (
 // prompted runs a node with an input. It returns the request, the result, and the envelope.
 func prompted(t *testing.T, in node.Input, trust wire.Trust) (asked provider.Request, result model.Result, accepted string) {
 	t.Helper()
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: `{"a":1}`}}))
 	reg, err := provider.NewRegistry(p)
@@ -144,7 +144,7 @@ func TestPrompt_FencesWhateverElseAnUntrustedMessageHolds(t *testing.T) {
 
 func TestEvents_OfAnUntrustedPromptAreUntrusted(t *testing.T) {
 	t.Parallel()
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Content: "no JSON"}, {RefusalText: "I will not " + "help"}}))
 	reg, err := provider.NewRegistry(p)

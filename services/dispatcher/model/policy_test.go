@@ -17,7 +17,7 @@ import (
 
 func underPolicies(t *testing.T, rules string, keys model.Keys) *model.Loop {
 	t.Helper()
-	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(mock.New(newScripts()))
 	require.NoError(t, err)
 	p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":`+rules+`}}`), nil)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestCapable_ListsModelsThatTheTenantMayAsk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+			reg, err := provider.NewRegistry(mock.New(newScripts()))
 			require.NoError(t, err)
 			p, err := model.ParsePolicies([]byte(`{"tenants":{"acme":`+tc.rules+`}}`), nil)
 			require.NoError(t, err)

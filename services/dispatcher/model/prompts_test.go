@@ -64,7 +64,7 @@ type composing struct {
 
 func (c composing) run(t *testing.T) rig {
 	t.Helper()
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	p := &spy{Provider: mock.New(scripts)}
 	if c.script == nil {
 		c.script = []mock.Entry{{Content: "done"}}

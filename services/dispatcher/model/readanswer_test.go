@@ -15,7 +15,7 @@ import (
 
 func readerLoop(t *testing.T) *model.Loop {
 	t.Helper()
-	reg, err := provider.NewRegistry(mock.New(mock.NewMemory()))
+	reg, err := provider.NewRegistry(mock.New(newScripts()))
 	require.NoError(t, err)
 	return model.New(model.Config{
 		MaxAttempts: 3, Multiplier: 2, Timeout: time.Second,

@@ -53,7 +53,7 @@ func TestTrust_IsNotTheModelsToSay(t *testing.T) {
 			want = wire.Untrusted
 		}
 
-		scripts := mock.NewMemory()
+		scripts := newScripts()
 		require.NoError(r, scripts.Program(t.Context(), "", "n", script))
 		reg, err := provider.NewRegistry(mock.New(scripts))
 		require.NoError(r, err)

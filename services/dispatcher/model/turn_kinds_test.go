@@ -56,7 +56,7 @@ func (inDialect) SchemaForms(string) []provider.SchemaVia {
 // askKinds runs a node whose contract accepts n kinds.
 func askKinds(t *testing.T, v projection.Vendor, schema, config string, n int, answer string) rig {
 	t.Helper()
-	scripts := mock.NewMemory()
+	scripts := newScripts()
 	require.NoError(t, scripts.Program(t.Context(), "acme", "n", []mock.Entry{{Content: answer}}))
 	s := &spy{Provider: mock.New(scripts)}
 	reg, err := provider.NewRegistry(inDialect{spy: s, dialect: v})

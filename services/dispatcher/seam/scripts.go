@@ -9,7 +9,6 @@ import (
 	dispatcherv1 "waybill.dev/waybill/proto/gen/go/waybill/dispatcher/v1"
 	"waybill.dev/waybill/protocol/fault"
 	"waybill.dev/waybill/protocol/subject"
-	"waybill.dev/waybill/services/dispatcher/mockscript"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
@@ -31,7 +30,7 @@ func scriptFault(err error) error {
 	switch {
 	case errors.Is(err, kv.ErrUnavailable):
 		return fault.New(fault.ServiceUnavailable, "the scripts of the mock provider are unavailable; try again").After(time.Second).Wrap(err)
-	case errors.Is(err, mockscript.ErrTooLarge):
+	case errors.Is(err, ErrTooLarge):
 		return fault.New(fault.PayloadTooLarge, "the script is too large; give fewer or shorter entries").Wrap(err)
 	}
 	return err

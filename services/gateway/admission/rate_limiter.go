@@ -34,9 +34,6 @@ func NewRateLimiter(perSecond float64, burst int, clock func() time.Time) *RateL
 	}
 }
 
-// PerSecond returns the average rate; 0 means no limit.
-func (l *RateLimiter) PerSecond() float64 { return float64(l.limit) }
-
 // Take counts one event of a name; undo takes it back. If wait is positive, the event is
 // over the limit and not counted; it would be admitted after wait.
 func (l *RateLimiter) Take(name string) (undo func(), wait time.Duration) {

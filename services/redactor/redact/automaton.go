@@ -113,25 +113,6 @@ func (a *automaton) edge(s int32, c byte) (int32, bool) {
 	return a.targets[int(from)+i], true
 }
 
-// containsPattern reports whether any pattern occurs in text.
-func containsPattern[T string | []byte](a *automaton, text T) bool {
-	s := int32(0)
-	for i := range len(text) {
-		switch {
-		case s != 0:
-			s = a.next(s, text[i])
-		case cannotStart(a.startFilter, text, i):
-			continue
-		default:
-			s = a.root[text[i]]
-		}
-		if a.match[s] >= 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // trie is the prefix tree of the patterns, for building the automaton.
 type trie struct{ nodes []trieNode }
 

@@ -48,8 +48,6 @@ func TestAutomaton_FindsTheLongestPatternAtEveryEnd(t *testing.T) {
 			}
 		}
 		require.Equal(t, longestAt(texts, text), got)
-		require.Equal(t, len(got) > 0, containsPattern(a, text))
-		require.Equal(t, len(got) > 0, containsPattern(a, []byte(text)))
 	})
 }
 
@@ -99,11 +97,20 @@ func TestAutomaton_EveryByteValueCanBeLabel(t *testing.T) {
 		texts = append(texts, string([]byte{byte(b), 'x', 'y'}))
 	}
 	a := newAutomaton(patternsOf(texts...))
-	require.True(t, containsPattern(a, "..."+all.String()+"..."))
-	for b := range 256 {
-		require.True(t, containsPattern(a, []byte{0, byte(b), 'x', 'y', 0}))
+	found := func(text string) bool {
+		s := int32(0)
+		for i := range len(text) {
+			if s = a.next(s, text[i]); a.match[s] >= 0 {
+				return true
+			}
+		}
+		return false
 	}
-	require.False(t, containsPattern(a, "xxyz"[2:]))
+	require.True(t, found("..."+all.String()+"..."))
+	for b := range 256 {
+		require.True(t, found(string([]byte{0, byte(b), 'x', 'y', 0})))
+	}
+	require.False(t, found("yz"))
 }
 
 func TestEncodings_CoverTheUsualEncodings(t *testing.T) {

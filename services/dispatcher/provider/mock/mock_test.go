@@ -2,22 +2,23 @@ package mock_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"waybill.dev/waybill/internal/kv"
+	"waybill.dev/waybill/internal/kv/memory"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/provider/providertest"
+	"waybill.dev/waybill/services/dispatcher/seam"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func scripted() (*mock.Provider, *mock.Memory) {
-	scripts := mock.NewMemory()
+func scripted() (*mock.Provider, *seam.Scripts) {
+	scripts := seam.NewScripts(memory.New())
 	return mock.New(scripts), scripts
 }
 
@@ -109,24 +110,9 @@ func TestProgram_ReplacesTheQueueAndCopiesIt(t *testing.T) {
 	require.Equal(t, "new", res.Text)
 }
 
-func TestMemory_RemembersABoundedNumberOfNodes(t *testing.T) {
-	t.Parallel()
-	scripts := mock.NewMemory()
-	for i := range 10_050 {
-		require.NoError(t, scripts.Program(t.Context(), "", fmt.Sprintf("n%d", i), nil))
-	}
-	require.NoError(t, scripts.Program(t.Context(), "", "latest", []mock.Entry{{Content: "here"}}))
-	res, err := mock.New(scripts).Call(t.Context(), ask("latest"), nil)
-	require.NoError(t, err)
-	require.Equal(t, "here", res.Text)
-	n, err := scripts.Reset(t.Context(), "")
-	require.NoError(t, err)
-	require.Equal(t, 10_000, n)
-}
-
 func TestCall_TellsTheBudgetAndTheTenant(t *testing.T) {
 	t.Parallel()
-	scripts := mock.NewMemory()
+	scripts := seam.NewScripts(memory.New())
 	for _, budget := range []int{50, 100} {
 		r := ask("n")
 		r.MaxTokens, r.Tenant = budget, "acme"
@@ -139,16 +125,14 @@ func TestCall_TellsTheBudgetAndTheTenant(t *testing.T) {
 	}
 }
 
-// down is a script that cannot be reached.
-type down struct{ mock.Scripts }
+// down are unavailable records.
+type down struct{ kv.Store }
 
-func (down) Take(context.Context, string, string, int) (mock.Entry, error) {
-	return mock.Entry{}, errors.New("down")
-}
+func (down) Get(context.Context, string) (kv.Entry, error) { return kv.Entry{}, kv.ErrUnavailable }
 
 func TestCall_WithoutItsScriptMayBeTriedAgain(t *testing.T) {
 	t.Parallel()
-	_, err := mock.New(down{}).Call(t.Context(), ask("n"), nil)
+	_, err := mock.New(seam.NewScripts(down{memory.New()})).Call(t.Context(), ask("n"), nil)
 	e, ok := provider.As(err)
 	require.True(t, ok)
 	require.Equal(t, provider.CodeUnavailable, e.Code)
@@ -157,7 +141,7 @@ func TestCall_WithoutItsScriptMayBeTriedAgain(t *testing.T) {
 
 func TestCall_PanicsWithWhatItWasGivenAndGoesOn(t *testing.T) {
 	t.Parallel()
-	scripts := mock.NewMemory()
+	scripts := seam.NewScripts(memory.New())
 	require.NoError(t, scripts.Program(t.Context(), "", "n", []mock.Entry{{Panic: "boom"}, {Content: "after"}}))
 	p := mock.New(scripts)
 	req := provider.Request{

@@ -1,10 +1,4 @@
-// Package mockscript stores the scripts of the mock provider in records shared by all processes.
-// Whichever process makes the call finds the script, whichever process received it (OpenWOP
-// envelope contract §23, distribution).
-//
-// Entries are answers of a model and can contain secrets planted by tests. The records should be in
-// memory, so that no script is ever on disk.
-package mockscript
+package seam
 
 import (
 	"context"
@@ -18,13 +12,18 @@ import (
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 )
 
-// Store is a mock.Scripts over shared records. It is safe for concurrent use.
-type Store struct{ records kv.Store }
+// Scripts implements mock.Scripts over records that all processes share: whichever process makes the
+// call finds the script, whichever process received it (OpenWOP envelope contract §23, distribution). It is
+// safe for concurrent use.
+//
+// Entries are answers of a model and can contain secrets planted by tests. The records should be in memory, so
+// that no script is ever on disk.
+type Scripts struct{ records kv.Store }
 
-// New keeps scripts in records.
-func New(records kv.Store) *Store { return &Store{records: records} }
+// NewScripts keeps scripts in records.
+func NewScripts(records kv.Store) *Scripts { return &Scripts{records: records} }
 
-func (s *Store) space(tenant string) epoch.Space { return epoch.New(s.records, "script", tenant) }
+func (s *Scripts) space(tenant string) epoch.Space { return epoch.New(s.records, "script", tenant) }
 
 // queue returns the key of a node's entries, budget the key of its latest budget.
 func queue(nodeID string) string  { return "queue." + epoch.Token(nodeID) }
@@ -37,7 +36,7 @@ const maxScript = 3 << 20
 var ErrTooLarge = errors.New("script too large")
 
 // Program replaces a queue. Errors: ErrTooLarge, kv.ErrUnavailable.
-func (s *Store) Program(ctx context.Context, tenant, nodeID string, entries []mock.Entry) error {
+func (s *Scripts) Program(ctx context.Context, tenant, nodeID string, entries []mock.Entry) error {
 	value, err := json.Marshal(entries)
 	if err != nil {
 		return fmt.Errorf("render script: %w", err)
@@ -56,7 +55,7 @@ func (s *Store) Program(ctx context.Context, tenant, nodeID string, entries []mo
 var errNone = errors.New("no entry left")
 
 // Take removes the next entry. Concurrent callers get different entries.
-func (s *Store) Take(ctx context.Context, tenant, nodeID string, tokens int) (mock.Entry, error) {
+func (s *Scripts) Take(ctx context.Context, tenant, nodeID string, tokens int) (mock.Entry, error) {
 	var next mock.Entry
 	now, err := s.space(tenant).Now(ctx)
 	if err != nil {
@@ -85,7 +84,7 @@ func (s *Store) Take(ctx context.Context, tenant, nodeID string, tokens int) (mo
 }
 
 // LastBudget returns the budget of a node's latest call.
-func (s *Store) LastBudget(ctx context.Context, tenant, nodeID string) (tokens int, ok bool, err error) {
+func (s *Scripts) LastBudget(ctx context.Context, tenant, nodeID string) (tokens int, ok bool, err error) {
 	now, err := s.space(tenant).Now(ctx)
 	if err != nil {
 		return 0, false, err
@@ -99,7 +98,7 @@ func (s *Store) LastBudget(ctx context.Context, tenant, nodeID string) (tokens i
 }
 
 // Reset drops all scripts and budgets of a tenant.
-func (s *Store) Reset(ctx context.Context, tenant string) (int, error) {
+func (s *Scripts) Reset(ctx context.Context, tenant string) (int, error) {
 	now, err := s.space(tenant).Now(ctx)
 	if err != nil {
 		return 0, err
