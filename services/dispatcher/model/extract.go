@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -71,8 +72,8 @@ func extract(text string) extraction {
 	return s.found
 }
 
-// endsBeforeAnswer reports whether the text ends where an answer was to follow: after a label, or after the
-// beginning of a block of JSON. The documents before it are drafts.
+// endsBeforeAnswer reports whether the text ends where an answer was to follow: after a label, a heading or a
+// tag, or after the beginning of a block of JSON. The documents before it are drafts.
 func (s *searcher) endsBeforeAnswer() bool {
 	end := 0
 	if n := len(s.found.documents); n > 0 {
@@ -82,8 +83,18 @@ func (s *searcher) endsBeforeAnswer() bool {
 	if end == 0 || rest == "" {
 		return false
 	}
-	return strings.HasSuffix(rest, ":") || strings.HasSuffix(rest, "：") || strings.HasSuffix(strings.ToLower(rest), fence+"json")
+	rest = rest[max(0, len(rest)-maxLine):]
+	if tag := answerTag.FindString(rest); tag != "" {
+		return !strings.Contains(s.text[:end], tag) // <answer>…<answer> has lost a slash
+	}
+	return answerBegin.MatchString(rest)
 }
+
+// answerTag matches a tag of an answer at the end of a text.
+var answerTag = regexp.MustCompile(`(?i)<(?:final[ _]?)?(?:answer|output|response|result|json)>$`)
+
+// answerBegin matches a label, a heading or the beginning of a block of JSON at the end of a text.
+var answerBegin = regexp.MustCompile("(?i)(?:[:：][ \t*_]*(?:\\s*```)?|```json[a-z0-9]*|(?:^|\n)#{2,6} [^\n{]*)$")
 
 // searcher walks through the text of an answer.
 type searcher struct {
@@ -151,7 +162,7 @@ func (s *searcher) run() {
 			s.pos += len(cdata)
 		case strings.HasPrefix(rest, comment):
 			s.passComment()
-		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed), rest[0] == '[' && strings.HasSuffix(s.text[:s.pos], escape):
+		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed), rest[0] == '[' && (strings.HasSuffix(s.text[:s.pos], escape) || strings.HasSuffix(s.text[:s.pos], `\`)):
 			s.pos++
 		case rest[0] == '{' || rest[0] == '[':
 			s.readDocument(pathBraces, false)
