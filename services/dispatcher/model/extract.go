@@ -321,8 +321,11 @@ func (s *searcher) readQuoted() bool {
 		s.budget -= len(inner)
 		if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
 			s.budget -= int(wrong.Offset)
-		} else if err != nil { // the text ends within the string
+		} else if err != nil { // the text ends within the string, which was to be the answer
 			s.budget -= len(s.text) - s.pos
+			s.drop()
+			s.found.broken, s.pos = s.pos, len(s.text)
+			return true
 		}
 		return false
 	}

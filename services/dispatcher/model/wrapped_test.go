@@ -228,3 +228,34 @@ func TestReports_TakeNoDraftOfAnUnfinishedAnswer(t *testing.T) {
 		})
 	}
 }
+
+// Wrapped in any of these, prefixed, repeated and cut at each byte, an answer is found whole or not at all.
+func TestWrapped_NeverGivesWrongData(t *testing.T) {
+	t.Parallel()
+	s := taskSchema(t)
+	text := func(doc string) string { return string(quoted(doc)) }
+	answer := `{"parts":[{"title":"b","urgent":false}],"title":"a } \" ]","urgent":true}`
+	wrappers := map[string]string{
+		"a list": "[" + answer + "]", "a member": `{"result":` + answer + `}`, "a call": `{"name":"answer","arguments":` + answer + `}`,
+		"a text": text(answer), "a call with text": `{"name":"answer","arguments":` + text(answer) + `}`, "a member with text": `{"result":` + text(answer) + `}`,
+		"two": `[{"output":` + answer + `}]`, "tags": `<tool_call>{"name":"answer","arguments":` + answer + `}</tool_call>`,
+	}
+	for name, doc := range wrappers {
+		for _, head := range []string{"", "Sure: ", "```json\n", "<think>" + sketch + "</think>", sketch + "\nCorrected:\n", "{\"note\":1}\n"} {
+			for _, tail := range []string{"", "\n```", "\n" + doc, "\nThat is all [1]."} {
+				if strings.HasPrefix(doc, `"`) && (head != "" || tail != "") { // a text alone is a document only as the whole
+					continue
+				}
+				got, problem := answerOf(t, s, head+doc+tail)
+				require.Empty(t, problem, "%s: %q", name, head+doc+tail)
+				require.JSONEq(t, answer, got, name)
+			}
+			for cut := strings.IndexByte(doc, '"') + 2; cut < len(doc); cut++ {
+				got, _ := answerOf(t, s, head+doc[:cut])
+				if got != "" {
+					require.JSONEq(t, answer, got, "%s: %q", name, head+doc[:cut])
+				}
+			}
+		}
+	}
+}
