@@ -63,7 +63,7 @@ func extract(text string) extraction {
 			raw: json.RawMessage(trimmed), path: pathDirect, offset: at, end: len(text), alone: true,
 		}}}
 	}
-	s := searcher{text: text, budget: scanFactor*len(text) + scanFloor, found: extraction{broken: -1}}
+	s := searcher{text: text, budget: searchBudget(len(text)), found: extraction{broken: -1}}
 	s.run()
 	if s.endsBeforeAnswer() {
 		s.drop()
@@ -111,12 +111,15 @@ type searcher struct {
 	marks markReader
 }
 
-const (
-	scanFactor = 8
-	scanFloor  = 64 << 10
-	// attempt is the work of the shortest attempt, with a look at what is around it.
-	attempt = 16
-)
+// searchBudget returns the budget for a text of a size. An answer that is prose with many brackets has to be
+// read; megabytes of them are hostile.
+func searchBudget(size int) int {
+	const least, usual, factor, beyond = 1 << 20, 1 << 20, 8, 2
+	return least + factor*min(size, usual) + beyond*max(0, size-usual)
+}
+
+// attempt is the work of the shortest attempt, with a look at what is around it.
+const attempt = 64
 
 const (
 	fence = "```"

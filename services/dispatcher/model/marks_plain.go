@@ -137,15 +137,20 @@ func (r *markReader) index() {
 			r.lastEnds[t.opens+t.core] = at
 		}
 		if r.text[at] == '[' {
-			if found := answerHeading.FindStringIndex(r.text[at:min(len(r.text), at+maxTag)]); found != nil && found[0] == 0 {
+			if headingBegin.MatchString(r.text[at:min(len(r.text), at+maxTag)]) {
 				r.lastHeading = at
 			}
 		}
 	}
 }
 
-// answerHeading matches the heading of the answer in square brackets.
-var answerHeading = regexp.MustCompile(`(?i)\[(?:final |the |your )?(?:answer|response|output|result|json)\b[^\[\]\n]{0,20}\]`)
+// answerHeading matches the heading of the answer in square brackets, headingBegin one at the start of a text.
+var (
+	answerHeading = regexp.MustCompile(`(?i)` + headingForm)
+	headingBegin  = regexp.MustCompile(`(?i)^` + headingForm)
+)
+
+const headingForm = `\[(?:final |the |your )?(?:answer|response|output|result|json)\b[^\[\]\n]{0,20}\]`
 
 // isDraft reports whether a tag at an offset has what a model writes before its answer, or repeats. Such a tag
 // can also be around the answer: then nothing precedes it there, and nothing follows a draft.
