@@ -183,6 +183,33 @@ func TestChoose_ReadsListsOfEnvelopes(t *testing.T) {
 	}
 }
 
+// A value under the name of its schema, or in another wrapper, is the output, and the log has how it was found.
+// Nothing is asked for again.
+func TestChoose_TakesTheWrapperOffAValue(t *testing.T) {
+	t.Parallel()
+	const config = `{"outputSchema":{"title":"DinnerPlan","type":"object","additionalProperties":false,"required":["dish"],"properties":{
+		"dish":{"type":"string"},"steps":{"type":"array","items":{"type":"string"}}}}}`
+	for answer, want := range map[string]string{
+		`{"dinner_plan":{"dish":"soup"}}`:                                     `{"dish":"soup"}`,
+		`{"DinnerPlan":{"dish":"soup"}}`:                                      `{"dish":"soup"}`,
+		`{"name":"dinner_plan","arguments":"{\"dish\":\"soup\"}"}`:            `{"dish":"soup"}`,
+		`[{"dish":"soup"}]`:                                                   `{"dish":"soup"}`,
+		`{"dish":"soup","steps":"[\"boil\"]"}`:                                `{"dish":"soup","steps":["boil"]}`,
+		"```json\n" + `{"dinner-plan":{"dish":"[1]","steps":null}}` + "\n```": `{"dish":"[1]"}`,
+	} {
+		r := execute(t, node.TypeStructuredOutput, config, acceptAll, mock.Entry{Content: answer})
+		require.Nil(t, r.result.Err, answer)
+		require.Len(t, r.spy.reqs, 1, answer)
+		require.JSONEq(t, want, string(r.result.Output.Ports["output"]), answer)
+		require.Contains(t, r.payload(t, wire.EventEnvelopeRecovery), `"path":"custom"`, answer)
+	}
+	for _, answer := range []string{`{"lunch":{"dish":"soup"}}`, `[{"dish":"soup"},{"dish":"salad"}]`, `{"dish":"soup","steps":"boil"}`} {
+		r := execute(t, node.TypeStructuredOutput, config, acceptAll, mock.Entry{Content: answer}, mock.Entry{Content: `{"dish":"rice"}`})
+		require.Nil(t, r.result.Err, answer)
+		require.JSONEq(t, `{"dish":"rice"}`, string(r.result.Output.Ports["output"]), answer)
+	}
+}
+
 // Without a contract a node accepts the kind that it asks for and the universal ones. Any other answer
 // is asked for again, and nothing of it is recorded.
 func TestChoose_AnotherKindIsAskedForAgain(t *testing.T) {

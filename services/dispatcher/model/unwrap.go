@@ -150,7 +150,7 @@ func (r *reader) unwrapValue(
 	}
 	for depth := range maxWrappers {
 		inner, wraps := unwrap(raw, names)
-		wraps = wraps && !(raw[0] == '[' && r.isAccepted(inner)) // a list of envelopes
+		wraps = wraps && (raw[0] != '[' || !r.isAccepted(inner)) // or a list of envelopes
 		if depth == 0 && !wraps && !hasTexts(raw) {
 			return nil, false, nil
 		}

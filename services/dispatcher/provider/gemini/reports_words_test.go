@@ -39,6 +39,7 @@ func TestReports_ErrorsByTheirMeaning(t *testing.T) {
 		"an internal failure":   {vendor(500, "INTERNAL", "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting"), provider.CodeUnavailable, true, false},
 		"a deadline":            {vendor(504, "DEADLINE_EXCEEDED", "The request timed out. Please try again."), provider.CodeUnavailable, true, false},
 		"overloaded":            {vendor(503, "UNAVAILABLE", "The model is overloaded. Please try again later."), provider.CodeUnavailable, true, true},
+		"retired, 410":          {double.Reply{Status: 410, ContentType: "text/html", Raw: "<html>"}, provider.CodeModelNotSupported, false, false},
 		"a page, 502":           {double.Reply{Status: 502, ContentType: "text/html", Raw: "<html>"}, provider.CodeUnavailable, true, false},
 		"a limit":               {vendor(429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later."), provider.CodeQuota, true, true},
 	} {
