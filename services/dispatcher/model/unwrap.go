@@ -25,7 +25,7 @@ const maxWrappers = 4
 //nolint:gochecknoglobals // a constant
 var wrapperNames = []string{
 	"value", "answer", "finalanswer", "response", "finalresponse", "result", "finalresult", "results", "output", "finaloutput",
-	"data", "json", "object", "payload", "content", "text", "item", "items", "list", "properties", "structuredoutput", "structuredresponse",
+	"data", "json", "object", "payload", "content", "text", "item", "items", "list", "structuredoutput", "structuredresponse",
 	"jsontoolcall", "arguments", "args", "parameters", "params", "actioninput",
 }
 
@@ -70,6 +70,9 @@ func unwrap(raw json.RawMessage, names []string) (inner json.RawMessage, ok bool
 	if len(members) > most {
 		return nil, false
 	}
+	if filled, ok := filledSchema(members); ok {
+		return filled, true
+	}
 	for name, value := range members {
 		plain := plainName(name)
 		call := plain == "input" && len(members) > 1 // alone, it repeats the input
@@ -81,6 +84,32 @@ func unwrap(raw json.RawMessage, names []string) (inner json.RawMessage, ok bool
 		}
 	}
 	return inner, inner != nil
+}
+
+// filledSchema returns the values of a schema that a model has filled in: members of properties that are
+// values and not schemas themselves.
+func filledSchema(members map[string]json.RawMessage) (json.RawMessage, bool) {
+	values := strictjson.Object(members["properties"])
+	if len(values) == 0 {
+		return nil, false
+	}
+	for name := range members {
+		if !slices.Contains([]string{"properties", "type", "title", "description", "required", "additionalProperties", "$schema", "$id"}, name) {
+			return nil, false
+		}
+	}
+	for _, value := range values {
+		inner := strictjson.Object(value)
+		for _, keyword := range []string{"type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "description"} {
+			if _, ok := inner[keyword]; ok {
+				return nil, false
+			}
+		}
+		if isEmpty(value) && value[0] == '{' {
+			return nil, false
+		}
+	}
+	return members["properties"], true
 }
 
 // unfenced returns the JSON document in a JSON string, also in a fenced block.
@@ -205,15 +234,19 @@ func hasTexts(raw json.RawMessage) bool {
 	return false
 }
 
+// maxTextDepth limits how deep a string is looked for. Each level reads what is below it.
+const maxTextDepth = 32
+
 // withoutTexts returns a document with the values of the strings that are JSON text where the schema wants
-// an object or a list. All other bytes stay as they are.
+// an object or a list. All other bytes stay as they are. at is the place of raw in the document.
 func withoutTexts(raw json.RawMessage, at string, violations []schema.Violation) (out json.RawMessage, found bool) {
-	switch strictjson.KindOf(raw) {
-	case "a string":
-		if at != "" && slices.ContainsFunc(violations, func(v schema.Violation) bool { return v.InstancePath == at && v.Keyword == "type" }) {
-			return unfenced(raw)
-		}
-	case "an object":
+	within := func(v schema.Violation) bool { return strings.HasPrefix(v.InstancePath, at+"/") }
+	wrong := func(v schema.Violation) bool { return v.InstancePath == at && v.Keyword == "type" }
+	switch kind := strictjson.KindOf(raw); {
+	case kind == "a string" && at != "" && slices.ContainsFunc(violations, wrong):
+		return unfenced(raw)
+	case strings.Count(at, "/") == maxTextDepth || !slices.ContainsFunc(violations, within):
+	case kind == "an object":
 		out = json.RawMessage("{")
 		ok := strictjson.Each(raw, func(name, value []byte) {
 			less, changed := withoutTexts(value, at+jsonpointer.Of(string(name)), violations)
@@ -226,7 +259,7 @@ func withoutTexts(raw json.RawMessage, at string, violations []schema.Violation)
 			out = append(append(append(out, strictjson.RenderPlain(string(name))...), ':'), value...)
 		})
 		return append(out, '}'), ok && found
-	case "an array":
+	case kind == "an array":
 		var items []json.RawMessage
 		if json.Unmarshal(raw, &items) != nil {
 			return raw, false

@@ -1,10 +1,14 @@
 package model
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/protocol/schema"
 )
 
 // What models put around an answer is taken off, if what is within satisfies the schema and the whole does not.
@@ -33,6 +37,7 @@ func TestWrapped_FindsTheAnswer(t *testing.T) {
 		"the name of a language":       `{"json":` + task + `}`,
 		"the properties of a schema":   `{"properties":` + task + `}`,
 		"a schema that is filled in":   `{"type":"object","properties":` + task + `}`,
+		"a schema with its keywords":   `{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"Task","properties":` + task + `,"required":["title","urgent"]}`,
 		"a call of the answer":         `{"name":"answer","arguments":` + task + `}`,
 		"a call of a function":         `{"type":"function","name":"functions.answer","parameters":` + task + `}`,
 		"a call with an id":            `{"id":"call_1","type":"tool_use","name":"answer","input":` + task + `}`,
@@ -86,6 +91,24 @@ func TestWrapped_ReadsMembersThatAreText(t *testing.T) {
 		require.Empty(t, got, answer)
 		require.NotEmpty(t, problem)
 	}
+}
+
+// A schema that a model repeats, also in part, is no answer, whatever the values may be.
+func TestWrapped_TakesNoSchema(t *testing.T) {
+	t.Parallel()
+	s, err := schema.Compile("kind", []byte(`{"type":"object","additionalProperties":false,"required":["n"],"properties":{"n":{},"m":{}}}`))
+	require.NoError(t, err)
+	for _, answer := range []string{
+		`{"type":"object","properties":{"n":{}}}`, `{"properties":{"n":{"type":"string"}}}`, `{"properties":{"n":{"description":"x"},"m":1}}`,
+		`{"type":"object","required":["n"],"properties":{"n":{"anyOf":[{"type":"null"}]}}}`, `{"properties":{}}`, `{"properties":{"n":1},"examples":[1]}`,
+	} {
+		got, problem := answerOf(t, s, answer)
+		require.Empty(t, got, answer)
+		require.NotEmpty(t, problem)
+	}
+	got, problem := answerOf(t, s, `{"properties":{"n":{"v":1}}}`)
+	require.Empty(t, problem)
+	require.JSONEq(t, `{"n":{"v":1}}`, got)
 }
 
 // What is wrapped as something else is no answer.
@@ -258,4 +281,20 @@ func TestWrapped_NeverGivesWrongData(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The work on a hostile answer does not grow with its depth times its size.
+func TestWrapped_IsBoundedForHostileAnswers(t *testing.T) {
+	t.Parallel()
+	s := taskSchema(t)
+	const depth = 4_000
+	began := time.Now()
+	for begins, ends := range map[string]string{`{"a":`: "}", `{"parts":[`: "]}", "[": "]", `{"result":`: "}", `{"parts":["[]",`: "]}"} {
+		answer := strings.Repeat(begins, depth) + `"[` + strings.Repeat(" ", 1<<18) + `]"` + strings.Repeat(ends, depth)
+		require.True(t, json.Valid([]byte(answer)), begins)
+		got, problem := answerOf(t, s, answer)
+		require.Empty(t, got, begins)
+		require.NotEmpty(t, problem, begins)
+	}
+	require.Less(t, time.Since(began), time.Minute)
 }
