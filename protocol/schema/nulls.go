@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"waybill.dev/waybill/protocol/jsonpointer"
 	"waybill.dev/waybill/protocol/strictjson"
@@ -70,6 +71,9 @@ func withNullReasoning(doc []byte) (out []byte, ok bool) {
 // withoutNulls drops null members of objects at the chosen paths, which are JSON pointers. All other
 // bytes stay as they are.
 func withoutNulls(doc []byte, at string, drop func(path string) bool) (out []byte, dropped bool) {
+	if strings.Count(at, "/") > strictjson.Default.MaxDepth { // each level reads what is below it
+		return doc, false
+	}
 	switch strictjson.KindOf(doc) {
 	case "an object":
 		return withoutNullMembers(doc, at, drop)

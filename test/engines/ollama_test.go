@@ -158,6 +158,41 @@ func TestOllama(t *testing.T) {
 	}
 }
 
+// What `waybill provider test` reports of a real engine, over each of its interfaces. It says no more than what
+// the engine did: the tiny model has a vocabulary of its own, and calls no tool.
+func TestOllama_IsReportedAsItIs(t *testing.T) {
+	t.Parallel()
+	url := ollama(t)
+	settings := filepath.Join(t.TempDir(), "providers.json")
+	require.NoError(t, os.WriteFile(settings, fmt.Appendf(nil, interfaces, url), 0o600))
+	for id, form := range map[string]string{"ollama": "json_schema", "responses": "json_schema", "messages": ""} {
+		cmd := exec.CommandContext(t.Context(), harness.Binary(t), "provider", "test", id, "--provider", "ollama="+url+"/v1",
+			"--provider-settings", settings, "--model", "tiny", "-o", "json")
+		cmd.Env = append(os.Environ(), "ANY_KEY=any")
+		out, err := cmd.Output()
+		var r struct {
+			Works      bool
+			SchemaForm string
+			Checks     []struct {
+				Name, Detail string
+				OK           bool
+			}
+		}
+		require.NoError(t, json.Unmarshal(out, &r), "%s %v", out, err)
+		t.Log(string(out))
+		require.Equal(t, form != "", r.Works, "%s", out)
+		require.Equal(t, form, r.SchemaForm, "%s", out)
+		got := map[string]bool{}
+		for _, c := range r.Checks {
+			got[c.Name] = c.OK
+			require.True(t, c.OK || c.Detail != "", c.Name)
+		}
+		for _, name := range []string{"text", "stream", "usage"} {
+			require.True(t, got[name], "%s of %s: %s", name, id, out)
+		}
+	}
+}
+
 // flow is a workflow of one node.
 func flow(id, typ, config string) string {
 	return fmt.Sprintf(`{"id":%q,"name":"n","version":"1","nodes":[{"id":"ask","typeId":%q,"name":"n","position":{"x":0,"y":0},"config":%s,"inputs":{}}],

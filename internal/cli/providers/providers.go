@@ -33,8 +33,8 @@ func Test(s *session.Session) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "test ID",
 		Short: "Call a provider and report what works",
-		Long: `Calls a provider a few times with short prompts, and reports what works: streamed text, each
-form in which a model can get a schema, and token counts. The calls cost what the provider
+		Long: `Calls a provider a few times with short prompts, and reports what works: text, streaming,
+each form in which a model can get a schema, and token counts. The calls cost what the provider
 asks for them. The provider is configured as for a host.
 
 Exit status: 0 the provider answers, also with a schema; 1 it does not; 2 usage.`,
@@ -182,6 +182,8 @@ func (r report) table(w io.Writer) error {
 		}
 	}
 	switch {
+	case !r.Works && r.Checks[0].OK:
+		fmt.Fprintln(t, "\nThe provider gives text, but no answer of a schema in any form: only nodes without a schema work.")
 	case !r.Works:
 		fmt.Fprintln(t, "\nThe provider does not work.")
 	case slices.Contains([]string{provider.ViaFormat.Name(), provider.ViaTool.Name()}, r.SchemaForm):

@@ -82,13 +82,13 @@ func TestProviderTest_ReportsWhatWorks(t *testing.T) {
 		checks map[string]bool
 	}{
 		"all": {server{usage: true}, true, "json_schema", map[string]bool{
-			"text": true, "usage": true, "schema as json_schema": true, "schema as tool": true, "schema as json_object": true, "schema as words": true,
+			"text": true, "stream": true, "usage": true, "schema as json_schema": true, "schema as tool": true, "schema as json_object": true, "schema as words": true,
 		}},
 		"no json_schema, no usage": {server{refuses: []string{"json_schema"}}, true, "tool", map[string]bool{
-			"text": true, "usage": false, "schema as json_schema": false, "schema as tool": true, "schema as json_object": true, "schema as words": true,
+			"text": true, "stream": true, "usage": false, "schema as json_schema": false, "schema as tool": true, "schema as json_object": true, "schema as words": true,
 		}},
 		"words only": {server{refuses: []string{"json_schema", "tools", "json_object"}, usage: true}, true, "words", map[string]bool{
-			"text": true, "usage": true, "schema as json_schema": false, "schema as tool": false, "schema as json_object": false, "schema as words": true,
+			"text": true, "stream": true, "usage": true, "schema as json_schema": false, "schema as tool": false, "schema as json_object": false, "schema as words": true,
 		}},
 		"a wrong key": {server{status: 401}, false, "", map[string]bool{"text": false}},
 		"an outage":   {server{status: 500}, false, "", map[string]bool{"text": false}},
@@ -160,7 +160,7 @@ func TestProviderTest_ReportsTheResponsesAPI(t *testing.T) {
 	for _, c := range r.Checks {
 		require.True(t, c.OK, "%+v", c)
 	}
-	require.Len(t, r.Checks, 6)
+	require.Len(t, r.Checks, 7)
 }
 
 func TestProviderTest_TheSampleWorks(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"waybill.dev/waybill/protocol/schema"
 	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
@@ -33,11 +34,11 @@ type test struct {
 // run makes the calls.
 func (t *test) run(ctx context.Context) report {
 	r := report{Provider: t.provider.ID(), Model: t.model, Limits: limitsOf(t.settings, t.entry)}
-	text, usage := t.askText(ctx)
+	text, stream, usage := t.askText(ctx)
 	if r.Checks = append(r.Checks, text); !text.OK {
 		return r // the other calls would fail, too
 	}
-	r.Checks = append(r.Checks, usage)
+	r.Checks = append(r.Checks, stream, usage)
 	forms := []provider.SchemaVia{provider.ViaFormat}
 	if f, ok := t.provider.(provider.SchemaForms); ok {
 		forms = f.SchemaForms(t.model)
@@ -54,7 +55,7 @@ func (t *test) run(ctx context.Context) report {
 }
 
 // call makes one call, and returns the number of pieces of its answer.
-func (t *test) call(ctx context.Context, prompt string, form provider.SchemaVia, schema json.RawMessage) (res provider.Result, pieces int, took time.Duration, err error) {
+func (t *test) call(ctx context.Context, prompt string, form provider.SchemaVia, sent json.RawMessage) (res provider.Result, pieces int, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	content, err := json.Marshal(prompt)
@@ -66,7 +67,7 @@ func (t *test) call(ctx context.Context, prompt string, form provider.SchemaVia,
 		Provider:   t.provider.ID(),
 		Model:      t.model,
 		Messages:   []provider.Message{{Role: "user", Content: content}},
-		Schema:     schema,
+		Schema:     sent,
 		Via:        form,
 		SchemaName: "readiness",
 		MaxTokens:  t.tokens(),
@@ -87,55 +88,58 @@ func (t *test) tokens() int {
 	return answerTokens
 }
 
-// askText requests plain text. The second check is about its usage.
-func (t *test) askText(ctx context.Context) (text, usage check) {
+// askText requests plain text. The further checks are about its pieces and its usage.
+func (t *test) askText(ctx context.Context) (text, stream, usage check) {
 	res, pieces, took, err := t.call(ctx, "Count from one to five in words, and write nothing else.", provider.ViaFormat, nil)
-	text, usage = check{Name: "text", Millis: took.Milliseconds()}, check{Name: "usage"}
+	text, stream, usage = check{Name: "text", Millis: took.Milliseconds()}, check{Name: "stream"}, check{Name: "usage"}
 	switch {
 	case err != nil:
 		t.fail(&text, err)
-		return text, usage
+		return text, stream, usage
 	case strings.TrimSpace(res.Text) == "":
 		text.Detail = fmt.Sprintf("the answer is empty; the server's reason is %q", res.RawStop)
-		return text, usage
+		return text, stream, usage
 	}
-	text.OK = true
-	text.Detail = fmt.Sprintf("streamed in %d pieces", pieces)
-	if pieces == 1 {
-		text.Detail = "in one piece: the server does not stream, or the answer was short"
+	text.OK, stream.OK = true, pieces > 1
+	stream.Detail = fmt.Sprintf("%d pieces", pieces)
+	if !stream.OK {
+		stream.Detail = "in one piece: the server does not stream, or the answer was short"
 	}
-	usage.OK, usage.Detail = res.Usage.Known, "the server counts no tokens: usage and cost will be 0"
+	usage.OK, usage.Detail = res.Usage.Known, "the server reports no token counts: 0 is recorded, and costs are unknown"
 	if res.Usage.Known {
 		usage.Detail = fmt.Sprintf("%d tokens in, %d out", res.Usage.InputTokens, res.Usage.OutputTokens)
 		if n := res.Usage.ReasoningTokens; n != nil {
 			usage.Detail += fmt.Sprintf(", %d of them to think", *n)
 		}
 	}
-	return text, usage
+	return text, stream, usage
 }
 
 // askSchema requests a document of a schema in a form.
 func (t *test) askSchema(ctx context.Context, form provider.SchemaVia) check {
 	c := check{Name: "schema as " + form.Name()}
-	prompt, schema := "Report that you are ready.", json.RawMessage(answerSchema)
+	prompt, sent := "Report that you are ready.", json.RawMessage(answerSchema)
 	if form == provider.ViaObject || form == provider.ViaWords {
 		prompt += " Answer with one JSON document and nothing else.\n\nJSON Schema of the document:\n" + answerSchema
-		schema = nil
+		sent = nil
 	}
-	res, _, took, err := t.call(ctx, prompt, form, schema)
+	res, _, took, err := t.call(ctx, prompt, form, sent)
 	c.Millis = took.Milliseconds()
-	var doc struct {
-		Ready *bool `json:"ready"`
-	}
 	switch {
 	case err != nil:
 		t.fail(&c, err)
-	case json.Unmarshal([]byte(document(res.Text, form)), &doc) != nil || doc.Ready == nil:
+	case !satisfies(document(res.Text, form)):
 		c.Detail = "accepted, but the answer does not satisfy the schema"
 	default:
 		c.OK = true
 	}
 	return c
+}
+
+// satisfies reports whether a document satisfies the schema.
+func satisfies(document string) bool {
+	s, err := schema.Compile("readiness", []byte(answerSchema))
+	return err == nil && len(s.Validate([]byte(document))) == 0
 }
 
 // document returns the JSON document of an answer. Where nothing enforces JSON, models put words or a

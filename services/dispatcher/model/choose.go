@@ -124,7 +124,7 @@ func (r *reader) chooseValue(
 		chosen document
 		wrong  []schema.Violation
 	)
-	docs, err := r.unwrapped(ctx, docs, s, wrapMember)
+	docs, err := r.unwrapped(ctx, docs, s)
 	if err != nil {
 		return document{}, nil, err
 	}
@@ -143,44 +143,6 @@ func (r *reader) chooseValue(
 		}
 	}
 	return chosen, wrong, nil
-}
-
-// wrapMember is the member in which values are wrapped where an object is wanted. Models do so unasked.
-const wrapMember = "value"
-
-// unwrapped returns the documents with the values of those that only wrap a value of the schema, in a
-// member of one of the names.
-func (r *reader) unwrapped(ctx context.Context, docs []document, s *schema.Schema, names ...string) ([]document, error) {
-	docs = slices.Clone(docs)
-	for i, d := range docs {
-		members := strictjson.Object(d.raw)
-		if len(members) != 1 || s == nil {
-			continue
-		}
-		var inner json.RawMessage
-		for name, raw := range members {
-			if slices.Contains(names, name) {
-				inner = raw
-			}
-		}
-		if inner == nil {
-			continue
-		}
-		_, violations, err := r.validate(ctx, s, d.raw)
-		if err != nil {
-			return nil, err
-		}
-		if len(violations) == 0 {
-			continue
-		}
-		if _, violations, err = r.validate(ctx, s, inner); err != nil {
-			return nil, err
-		}
-		if len(violations) == 0 {
-			docs[i].raw, docs[i].path = inner, pathText
-		}
-	}
-	return docs, nil
 }
 
 // readText validates a document. A JSON string that does not satisfy the schema is read as JSON text.

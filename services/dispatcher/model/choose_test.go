@@ -132,6 +132,20 @@ func TestChoose_WhatWasAskedForDecides(t *testing.T) {
 		"a payload under the name of its kind":   {"vendor.x.task", `{"vendor.x.task":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
 		"a wrapped text":                         {"vendor.x.level", `{"value":"high"}`, []string{"vendor.x.level", `"high"`}},
 		"a wrapped list":                         {"vendor.x.list", `{"value":["a"]}`, []string{"vendor.x.list", `["a"]`}},
+		"a list of one payload":                  {"vendor.x.task", `[{"title":"a"}]`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a payload under the end of the name":    {"vendor.x.task", `{"Task":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a wrapped payload":                      {"vendor.x.task", `{"result":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a call with the payload":                {"vendor.x.task", `{"name":"vendor.x.task","arguments":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a wrapped envelope":                     {"vendor.x.task", `{"result":{"type":"error","payload":{"code":"c"}}}`, []string{"error", `{"code":"c"}`}},
+		"a wrapped envelope of another kind":     {"vendor.x.open", `[{"type":"error","payload":{"code":"c"}}]`, []string{"error", `{"code":"c"}`}},
+		"a payload without its type":             {"vendor.x.task", `{"payload":{"title":"a"}}`, []string{"vendor.x.task", `{"title":"a"}`}},
+		"a list of one such payload":             {"vendor.x.order", `[{"type":"created","payload":{"id":"7"}}]`, []string{"vendor.x.order", `{"type":"created","payload":{"id":"7"}}`}},
+		"an open kind with a member result":      {"vendor.x.open", `{"result":{}}`, []string{"vendor.x.open", `{"result":{}}`}},
+		"a list under a general name":            {"vendor.x.list", `{"items":["a"]}`, []string{"vendor.x.list", `["a"]`}},
+		"a list as text":                         {"vendor.x.list", `{"items":"[\"a\"]"}`, []string{"vendor.x.list", `["a"]`}},
+		"a list of one list":                     {"vendor.x.list", `[["a"]]`, []string{"vendor.x.list", `["a"]`}},
+		"a text in a call":                       {"vendor.x.level", `{"type":"function","name":"answer","arguments":{"value":"high"}}`, []string{"vendor.x.level", `"high"`}},
+		"a number in a list":                     {"vendor.x.count", `[42]`, []string{"vendor.x.count", `42`}},
 		"an open kind with a member value":       {"vendor.x.open", `{"value":{}}`, []string{"vendor.x.open", `{"value":{}}`}},
 		"a payload, then a question after prose": {"vendor.x.task", `{"title":"a"}` + "\n" + `{"type":"error","payload":{}}`, []string{"vendor.x.task", `{"title":"a"}`, "error", `{}`}},
 	} {
@@ -157,6 +171,8 @@ func TestChoose_ReadsListsOfEnvelopes(t *testing.T) {
 		`{"envelopes":[` + one + `]}`, `{"envelopes":` + one + `}`, `{"envelope":` + one + `}`, `{"envelope":[` + one + `]}`,
 		`{"envelopes":"[{\"type\":\"vendor.x.task\",\"payload\":{\"title\":\"a\"}}]"}`, one, `[` + one + `]`, `{"title":"a"}`,
 		`{"envelopes":[{"title":"a"}]}`, `{"envelopes":[{"type":"vendor.x.task","payload":"{\"title\":\"a\"}"}]}`,
+		`[{"envelopes":[` + one + `]}]`, `{"result":{"envelopes":[` + one + `]}}`, `{"name":"answer","arguments":{"envelopes":[` + one + `]}}`,
+		`{"result":` + one + `}`, `{"result":{"title":"a"}}`, `[{"title":"a"}]`,
 	} {
 		r, seen := answerKind(t, `{"envelopeType":"vendor.x.task","turn":"envelopes","expectsStreaming":false}`, answer)
 		require.Nil(t, r.result.Err, answer)
@@ -164,6 +180,33 @@ func TestChoose_ReadsListsOfEnvelopes(t *testing.T) {
 		require.Len(t, seen, 1, answer)
 		require.Equal(t, "vendor.x.task", seen[0].Type)
 		require.JSONEq(t, `{"title":"a"}`, string(seen[0].Payload), answer)
+	}
+}
+
+// A value under the name of its schema, or in another wrapper, is the output, and the log has how it was found.
+// Nothing is asked for again.
+func TestChoose_TakesTheWrapperOffAValue(t *testing.T) {
+	t.Parallel()
+	const config = `{"outputSchema":{"title":"DinnerPlan","type":"object","additionalProperties":false,"required":["dish"],"properties":{
+		"dish":{"type":"string"},"steps":{"type":"array","items":{"type":"string"}}}}}`
+	for answer, want := range map[string]string{
+		`{"dinner_plan":{"dish":"soup"}}`:                                     `{"dish":"soup"}`,
+		`{"DinnerPlan":{"dish":"soup"}}`:                                      `{"dish":"soup"}`,
+		`{"name":"dinner_plan","arguments":"{\"dish\":\"soup\"}"}`:            `{"dish":"soup"}`,
+		`[{"dish":"soup"}]`:                                                   `{"dish":"soup"}`,
+		`{"dish":"soup","steps":"[\"boil\"]"}`:                                `{"dish":"soup","steps":["boil"]}`,
+		"```json\n" + `{"dinner-plan":{"dish":"[1]","steps":null}}` + "\n```": `{"dish":"[1]"}`,
+	} {
+		r := execute(t, node.TypeStructuredOutput, config, acceptAll, mock.Entry{Content: answer})
+		require.Nil(t, r.result.Err, answer)
+		require.Len(t, r.spy.reqs, 1, answer)
+		require.JSONEq(t, want, string(r.result.Output.Ports["output"]), answer)
+		require.Contains(t, r.payload(t, wire.EventEnvelopeRecovery), `"path":"custom"`, answer)
+	}
+	for _, answer := range []string{`{"lunch":{"dish":"soup"}}`, `[{"dish":"soup"},{"dish":"salad"}]`, `{"dish":"soup","steps":"boil"}`} {
+		r := execute(t, node.TypeStructuredOutput, config, acceptAll, mock.Entry{Content: answer}, mock.Entry{Content: `{"dish":"rice"}`})
+		require.Nil(t, r.result.Err, answer)
+		require.JSONEq(t, `{"dish":"rice"}`, string(r.result.Output.Ports["output"]), answer)
 	}
 }
 

@@ -96,7 +96,7 @@ func promptTexts(req provider.Request) []string {
 
 // addDocuments adds the outermost objects and arrays of a text.
 func addDocuments(known map[string]bool, text string) {
-	budget := scanFactor*len(text) + scanFloor
+	budget := searchBudget(len(text))
 	for at := 0; at < len(text) && budget > 0; {
 		next := strings.IndexAny(text[at:], "{[")
 		if next < 0 {

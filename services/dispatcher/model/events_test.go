@@ -57,7 +57,7 @@ func TestRecovery_IsDeterministicAndCarriesNoText(t *testing.T) {
 			var p map[string]any
 			require.NoError(rt, json.Unmarshal(d.Payload, &p))
 			require.Len(rt, p, 3)
-			require.Contains(rt, []any{"markdown-fence", "brace-walker"}, p["path"])
+			require.Contains(rt, []any{"markdown-fence", "brace-walker", "custom"}, p["path"])
 			at, ok := p["byteOffset"].(float64)
 			require.True(rt, ok)
 			var doc any

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"regexp"
 	"strings"
 )
 
@@ -62,7 +63,7 @@ func extract(text string) extraction {
 			raw: json.RawMessage(trimmed), path: pathDirect, offset: at, end: len(text), alone: true,
 		}}}
 	}
-	s := searcher{text: text, budget: scanFactor*len(text) + scanFloor, found: extraction{broken: -1}}
+	s := searcher{text: text, budget: searchBudget(len(text)), found: extraction{broken: -1}}
 	s.run()
 	if s.endsBeforeAnswer() {
 		s.drop()
@@ -71,8 +72,8 @@ func extract(text string) extraction {
 	return s.found
 }
 
-// endsBeforeAnswer reports whether the text ends where an answer was to follow: after a label, or after the
-// beginning of a block of JSON. The documents before it are drafts.
+// endsBeforeAnswer reports whether the text ends where an answer was to follow: after a label, a heading or a
+// tag, or after the beginning of a block of JSON. The documents before it are drafts.
 func (s *searcher) endsBeforeAnswer() bool {
 	end := 0
 	if n := len(s.found.documents); n > 0 {
@@ -82,8 +83,18 @@ func (s *searcher) endsBeforeAnswer() bool {
 	if end == 0 || rest == "" {
 		return false
 	}
-	return strings.HasSuffix(rest, ":") || strings.HasSuffix(rest, "：") || strings.HasSuffix(strings.ToLower(rest), fence+"json")
+	rest = rest[max(0, len(rest)-maxLine):]
+	if tag := answerTag.FindString(rest); tag != "" {
+		return !strings.Contains(s.text[:end], tag) // <answer>…<answer> has lost a slash
+	}
+	return answerBegin.MatchString(rest)
 }
+
+// answerTag matches a tag of an answer at the end of a text.
+var answerTag = regexp.MustCompile(`(?i)<(?:final[ _]?)?(?:answer|output|response|result|json)>$`)
+
+// answerBegin matches a label, a heading or the beginning of a block of JSON at the end of a text.
+var answerBegin = regexp.MustCompile("(?i)(?:[:：][ \t*_]*(?:\\s*```)?|```json[a-z0-9]*|(?:^|\n)#{2,6} [^\n{]*)$")
 
 // searcher walks through the text of an answer.
 type searcher struct {
@@ -100,12 +111,15 @@ type searcher struct {
 	marks markReader
 }
 
-const (
-	scanFactor = 8
-	scanFloor  = 64 << 10
-	// attempt is the work of the shortest attempt, with a look at what is around it.
-	attempt = 16
-)
+// searchBudget returns the budget for a text of a size. An answer that is prose with many brackets has to be
+// read; megabytes of them are hostile.
+func searchBudget(size int) int {
+	const least, usual, factor, beyond = 1 << 20, 1 << 20, 8, 2
+	return least + factor*min(size, usual) + beyond*max(0, size-usual)
+}
+
+// attempt is the work of the shortest attempt, with a look at what is around it.
+const attempt = 64
 
 const (
 	fence = "```"
@@ -151,7 +165,7 @@ func (s *searcher) run() {
 			s.pos += len(cdata)
 		case strings.HasPrefix(rest, comment):
 			s.passComment()
-		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed), rest[0] == '[' && strings.HasSuffix(s.text[:s.pos], escape):
+		case rest[0] == '{' && strings.HasSuffix(s.text[:s.pos], boxed), rest[0] == '[' && (strings.HasSuffix(s.text[:s.pos], escape) || strings.HasSuffix(s.text[:s.pos], `\`)):
 			s.pos++
 		case rest[0] == '{' || rest[0] == '[':
 			s.readDocument(pathBraces, false)
@@ -310,8 +324,11 @@ func (s *searcher) readQuoted() bool {
 		s.budget -= len(inner)
 		if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
 			s.budget -= int(wrong.Offset)
-		} else if err != nil { // the text ends within the string
+		} else if err != nil { // the text ends within the string, which was to be the answer
 			s.budget -= len(s.text) - s.pos
+			s.drop()
+			s.found.broken, s.pos = s.pos, len(s.text)
+			return true
 		}
 		return false
 	}

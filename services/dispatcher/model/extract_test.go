@@ -232,10 +232,10 @@ func TestExtract_CountsItsWork(t *testing.T) {
 		"<think>", "</think>1 ", "<plan>x", "[thinking]", "[/thinking]", "<|thought|>", "<|channel|>", "\x1b[", "\n{", "<!--",
 	}, markPairs()...) {
 		text := strings.Repeat(piece, n/len(piece))
-		s := searcher{text: text, budget: scanFactor*n + scanFloor, found: extraction{broken: -1}}
+		s := searcher{text: text, budget: searchBudget(n), found: extraction{broken: -1}}
 		s.run()
 		require.Greater(t, s.budget, -2*n, piece)
-		require.LessOrEqual(t, len(s.found.documents), (scanFactor*n+scanFloor)/attempt, piece)
+		require.LessOrEqual(t, len(s.found.documents), searchBudget(n)/attempt, piece)
 	}
 }
 

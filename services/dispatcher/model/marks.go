@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 )
 
 // mark is a mark around a model's thinking.
@@ -30,6 +31,12 @@ var thinkingMarks = []mark{
 	{text: "[THINK]", ends: "[/THINK]"},
 	{text: "◁think▷", ends: "◁/think▷"},
 	{text: "[unused16]", ends: "[unused17]"},
+	// The turns of others, which a model invents.
+	{text: "<|im_start|>user", ends: "<|im_end|>", paired: true},
+	{text: "<|start_header_id|>user<|end_header_id|>", ends: "<|eot_id|>", paired: true},
+	{text: "<|start_header_id|>ipython<|end_header_id|>", ends: "<|eot_id|>", paired: true},
+	{text: "[INST]", ends: "[/INST]", paired: true},
+	{text: "[TOOL_RESULTS]", ends: "[/TOOL_RESULTS]", paired: true},
 }
 
 // markReader finds marks of thinking in a text.
@@ -66,7 +73,7 @@ func (r *markReader) readMark(at int) (mark, bool) {
 	text := r.text[at:]
 	for _, m := range thinkingMarks {
 		if n := openingSize(text, m.text); n > 0 {
-			return mark{text: text[:n], ends: foldedEnd(text, m.ends)}, true
+			return mark{text: text[:n], ends: foldedEnd(text, m.ends), paired: m.paired}, true
 		}
 		if !m.paired && hasPrefixFold(text, m.ends) {
 			return mark{text: text[:len(m.ends)]}, true
@@ -130,7 +137,7 @@ func readTag(text string) (t tag, ok bool) {
 		t.closing, rest = true, strings.TrimLeft(inner, " ")
 	}
 	size := 0
-	for size < len(rest) && (isWordByte(rest[size]) || strings.IndexByte("-:.", rest[size]) >= 0) {
+	for size < len(rest) && (isWordByte(rest[size]) || rest[size] >= utf8.RuneSelf || strings.IndexByte("-:.", rest[size]) >= 0) {
 		size++
 	}
 	t.name, rest = rest[:size], rest[size:]
@@ -139,7 +146,8 @@ func readTag(text string) (t tag, ok bool) {
 		return tag{}, false
 	}
 	attributes := rest[:end]
-	if strings.ContainsAny(attributes, "{[<|") || t.closing && strings.TrimSpace(attributes) != "" ||
+	if strings.ContainsAny(attributes, "{[<|") || strings.HasSuffix(attributes, "/") || // <think /> is around nothing
+		t.closing && strings.TrimSpace(attributes) != "" ||
 		!t.closing && attributes != "" && attributes[0] != ' ' {
 		return tag{}, false
 	}
@@ -160,7 +168,7 @@ func isThinking(name string) bool {
 			return false
 		}
 	}
-	for _, word := range []string{"think", "thought", "reasoning", "reflection", "monologue", "scratchpad", "rumination", "rationale"} {
+	for _, word := range []string{"think", "thought", "reasoning", "reflection", "monologue", "scratchpad", "rumination", "rationale", "思考", "思维", "推理"} {
 		if strings.Contains(name, word) {
 			return true
 		}
@@ -226,6 +234,10 @@ func (s *searcher) passThinking(m mark) {
 	s.found.thought = true
 	end := strings.Index(s.text[s.pos:], m.ends)
 	if end < 0 { // the model never came to its answer
+		if !m.paired && strings.TrimSpace(s.text[s.pos:]) != "" { // what precedes its second thoughts is a draft
+			s.drop()
+			s.found.thought = true
+		}
 		s.pos = len(s.text)
 		return
 	}

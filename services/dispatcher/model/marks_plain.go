@@ -137,18 +137,23 @@ func (r *markReader) index() {
 			r.lastEnds[t.opens+t.core] = at
 		}
 		if r.text[at] == '[' {
-			if found := answerHeading.FindStringIndex(r.text[at:min(len(r.text), at+maxTag)]); found != nil && found[0] == 0 {
+			if headingBegin.MatchString(r.text[at:min(len(r.text), at+maxTag)]) {
 				r.lastHeading = at
 			}
 		}
 	}
 }
 
-// answerHeading matches the heading of the answer in square brackets.
-var answerHeading = regexp.MustCompile(`(?i)\[(?:final |the |your )?(?:answer|response|output|result|json)\b[^\[\]\n]{0,20}\]`)
+// answerHeading matches the heading of the answer in square brackets, headingBegin one at the start of a text.
+var (
+	answerHeading = regexp.MustCompile(`(?i)` + headingForm)
+	headingBegin  = regexp.MustCompile(`(?i)^` + headingForm)
+)
 
-// isDraft reports whether a tag at an offset has what a model writes before its answer. Such a tag can also
-// be around the answer: then nothing precedes it there, and nothing follows a draft.
+const headingForm = `\[(?:final |the |your )?(?:answer|response|output|result|json)\b[^\[\]\n]{0,20}\]`
+
+// isDraft reports whether a tag at an offset has what a model writes before its answer, or repeats. Such a tag
+// can also be around the answer: then nothing precedes it there, and nothing follows a draft.
 func (r *markReader) isDraft(t tag, at int) bool {
 	if t.closing {
 		return false
@@ -156,7 +161,8 @@ func (r *markReader) isDraft(t tag, at int) bool {
 	after := strings.TrimLeft(r.text[min(at+t.size, len(r.text)):], " \t\r\n")
 	wraps := after == "" || strings.IndexByte("{[\"", after[0]) >= 0 || strings.HasPrefix(after, fence)
 	switch name := strings.ToLower(t.name); name {
-	case "draft", "first_draft", "rough_draft":
+	case "draft", "first_draft", "rough_draft", "example", "examples", "input", "tool_response", "tool_result", "tool_results",
+		"function_response", "function_result", "function_results", "observation", "del":
 		return !wraps || !r.endsWithDraft()
 	case "analysis", "plan", "planning", "brainstorm", "brainstorming", "critique", "deliberation", "internal", "cot", "notes":
 		return !wraps
@@ -171,8 +177,8 @@ func (r *markReader) endsWithDraft() bool {
 	return end != nil && onlyMarks(strings.ReplaceAll(tail[end[1]:], "\n", " "))
 }
 
-// draftEnd matches all up to the last closing tag of a draft.
-var draftEnd = regexp.MustCompile(`(?is)^.*</\s*(?:first_|rough_)?draft\s*>`)
+// draftEnd matches all up to the last closing tag of a draft, or of what a model repeats.
+var draftEnd = regexp.MustCompile(`(?is)^.*</\s*(?:(?:first_|rough_)?draft|examples?|input|(?:tool|function)_(?:response|results?)|observation|del)\s*>`)
 
 // strippedMarks are the words that are left of the marks of thinking: of channels, of a program that prints
 // them, and those of Granite. alone matches a beginning that nothing else has: without an end, all the

@@ -118,7 +118,11 @@ func (l *Loop) chooseForm(
 	if err != nil {
 		return nil, err
 	}
-	for _, form := range forms { // the last one that the vendor takes
+	for _, build := range forms { // up to the first one that the vendor takes
+		form, err := build()
+		if err != nil {
+			return nil, err
+		}
 		if bad = l.requestForm(s, req, form); bad == nil {
 			break
 		}
@@ -149,17 +153,23 @@ func (l *Loop) chosenTurn(ctx context.Context, t Task, cfg config, limits Limits
 	return s.chosenTurn
 }
 
+// form builds an expectation when it is tried: most vendors take the first one.
+type form func() (expectation, error)
+
+func ready(e expectation) form { return func() (expectation, error) { return e, nil } }
+
 // forms returns the forms in which an answer can be requested, the preferred one first. The schema of an
-// output is its author's, who can change it; those of envelopes are sent in words in the end.
+// output is its author's, who can change it; those of envelopes are sent in words in the end. A vendor that
+// has no room for rendering hints gets envelopes without them.
 func (l *Loop) forms(
 	ctx context.Context, cfg config, s *spec, req provider.Request, limits Limits,
-) ([]expectation, error) {
+) ([]form, error) {
 	payload := s.expected
 	switch {
 	case payload.value != nil || payload.kind == "" && s.contract == nil:
-		return []expectation{payload}, nil
+		return []form{ready(payload)}, nil
 	case cfg.Turn == formPayload || l.generatesMedia(payload.kind, modelgate.Model{Provider: req.Provider, Model: req.Model}):
-		return []expectation{payload, payload.asWords()}, nil
+		return []form{ready(payload), ready(payload.asWords())}, nil
 	}
 	if payload.kind != "" && cfg.Turn != formEnvelopes {
 		s.chosenTurn = formPayload
@@ -167,30 +177,17 @@ func (l *Loop) forms(
 	_, strict := s.provider.(provider.Strict)
 	strict = strict && !l.deps.Catalogue.WithoutSchema(req.Provider, req.Model)
 	if !strict && cfg.Turn != formEnvelopes && payload.kind != "" {
-		return []expectation{payload}, nil
+		return []form{ready(payload)}, nil
 	}
-	turn, plain, err := l.turns(ctx, payload, s.contract, limits)
+	turn, err := l.turn(ctx, payload, s.contract, limits, true)
+	plain := func() (expectation, error) { return l.turn(ctx, payload, s.contract, limits, false) }
 	switch {
 	case err != nil || turn.turn == nil:
-		return []expectation{payload, payload.asWords()}, err
+		return []form{ready(payload), ready(payload.asWords())}, err
 	case payload.kind == "" || cfg.Turn == formEnvelopes:
-		return []expectation{turn, plain, turn.asWords()}, nil
+		return []form{ready(turn), plain, ready(turn.asWords())}, nil
 	}
-	return []expectation{turn, plain, payload, payload.asWords()}, nil
-}
-
-// turns returns the form of an answer that lists envelopes, with rendering hints and without them:
-// vendors limit the number of optional members.
-func (l *Loop) turns(
-	ctx context.Context, payload expectation, contract *workflow.EnvelopeContract, limits Limits,
-) (turn, plain expectation, err error) {
-	if turn, err = l.turn(ctx, payload, contract, limits, true); err != nil {
-		return payload, payload, err
-	}
-	if plain, err = l.turn(ctx, payload, contract, limits, false); err != nil {
-		return payload, payload, err
-	}
-	return turn, plain, nil
+	return []form{ready(turn), plain, ready(payload), ready(payload.asWords())}, nil
 }
 
 // turn returns the form of an answer that lists envelopes. rendered adds rendering hints.

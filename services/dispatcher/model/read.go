@@ -44,7 +44,7 @@ func (r *reader) candidates(ctx context.Context, docs []document) ([]candidate, 
 	if items, ok, err := r.listed(ctx, docs); ok || err != nil {
 		return items, err
 	}
-	docs, err := r.unwrapped(ctx, docs, r.requestedSchema().schema, wrapMember, r.expected.kind)
+	docs, err := r.unwrapped(ctx, docs, r.requestedSchema().schema)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (r *reader) listed(ctx context.Context, docs []document) (out []candidate, 
 		if inner, isText := textDocument(d); isText {
 			d = inner
 		}
-		items, isList := turnDocuments(d)
+		items, isList := r.turnDocuments(d)
 		if !isList {
 			continue
 		}

@@ -73,6 +73,12 @@ func (w *regionWalk) run() {
 			if w.member && len(w.stack) == w.level && !w.quoted(c) {
 				return
 			}
+		case '\\':
+			if w.i+1 < len(w.text) && strings.IndexByte("nrt", w.text[w.i+1]) >= 0 { // space that is escaped
+				w.i++
+				continue
+			}
+			w.filled = true
 		case '.':
 			w.elided = w.elided || strings.HasPrefix(w.text[w.i:], "...")
 		default:
@@ -198,8 +204,11 @@ func (s *searcher) isPart(d document) bool {
 var furtherMember = regexp.MustCompile(`^,?\s*"(?:[^"\\\n]|\\.){0,64}"\s*:`)
 
 // isRemark reports whether a valid document belongs to the prose around it: an index, a link, a
-// citation, or an empty value.
+// citation, or an empty value; or whether it is commented out.
 func (s *searcher) isRemark(d document) bool {
+	if s.isCommented(d.offset) {
+		return true
+	}
 	if s.fillsLines(d.offset, d.end) {
 		return false
 	}
@@ -212,6 +221,16 @@ func (s *searcher) isRemark(d document) bool {
 		}
 	}
 	return isEmpty(d.raw) || isNumbers(d.raw)
+}
+
+// isCommented reports whether the mark of a comment precedes a place in its line.
+func (s *searcher) isCommented(at int) bool {
+	before := s.text[max(0, at-maxLine):at]
+	switch strings.TrimSpace(before[strings.LastIndexByte(before, '\n')+1:]) {
+	case "//", "#", "/*":
+		return true
+	}
+	return false
 }
 
 // isEmpty reports whether a document is an empty object or array.

@@ -113,7 +113,7 @@ func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Re
 		return p.byType(shared.ErrorTypeBillingError, body, req)
 	case status == http.StatusForbidden:
 		return p.byType(shared.ErrorTypePermissionError, body, req)
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound, status == http.StatusGone:
 		return p.byType(shared.ErrorTypeNotFoundError, body, req)
 	case status == http.StatusRequestEntityTooLarge:
 		return p.byType(requestTooLarge, body, req)
@@ -126,7 +126,7 @@ func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Re
 			Code:    provider.CodeUnavailable,
 			Message: "the model's server does not offer this call; check the provider's address",
 		}
-	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status >= http.StatusInternalServerError:
+	case status == http.StatusRequestTimeout || status == http.StatusConflict || status == http.StatusTooEarly || status == clientClosed || status >= http.StatusInternalServerError:
 		return &provider.Error{
 			Code:      provider.CodeUnavailable,
 			Message:   "the model's server failed with status " + strconv.Itoa(status),
@@ -140,6 +140,8 @@ func (p *Provider) byStatus(status int, body outbound.ErrorBody, req provider.Re
 const (
 	// overloaded is the vendor's own status.
 	overloaded = 529
+	// clientClosed is the status of proxies for a connection that its client closed: here, another proxy.
+	clientClosed = 499
 	// requestTooLarge is an error type that the SDK does not define.
 	requestTooLarge shared.ErrorType = "request_too_large"
 )

@@ -1,6 +1,7 @@
 package bedrock_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -320,4 +321,25 @@ func TestCall_NeverTakesAPartForTheWhole(t *testing.T) {
 	res, err := p.Call(t.Context(), ask(), nil)
 	require.NoError(t, err)
 	require.Equal(t, "one two 😀", res.Text)
+}
+
+// Cut at any byte, or with a byte that is another one, an answer is complete or an error.
+func TestMutations_GiveTheAnswerOrAnError(t *testing.T) {
+	t.Parallel()
+	whole := answer()
+	s := newDouble(t, reply{Body: whole})
+	p := open(t, signing(s.URL))
+	check := func(body []byte, what string, at int) {
+		s.answerWith(body)
+		res, err := p.Call(t.Context(), ask(), nil)
+		if err == nil {
+			require.Equal(t, "one two 😀", res.Text, "%s at %d", what, at)
+		}
+	}
+	for at := range whole {
+		check(whole[:at], "cut", at)
+		damaged := bytes.Clone(whole)
+		damaged[at] ^= 0x20
+		check(damaged, "damaged", at)
+	}
 }

@@ -51,10 +51,10 @@ func (a *answer) addChunk(c chunk) error {
 	}
 	a.end(c.FinishReason)
 	for _, choice := range c.Choices {
-		if a.chosen == nil {
+		if a.chosen == nil && choice.says() {
 			a.chosen = &choice.Index
 		}
-		if choice.Index != *a.chosen { // only one choice was requested
+		if a.chosen == nil || choice.Index != *a.chosen { // only one choice was requested
 			continue
 		}
 		if choice.Whole && a.pieced { // some servers repeat the answer at its end
@@ -80,6 +80,11 @@ func (a *answer) end(reason string) {
 
 // isOver reports whether the end of the answer is known, so that what follows does not matter.
 func (a *answer) isOver() bool { return a.finishReason != "" && !a.early }
+
+// says reports whether a choice has more than a role.
+func (c choice) says() bool {
+	return c.Delta.hasContent() || c.Delta.Thought != "" || c.FinishReason != ""
+}
 
 // hasContent reports whether a piece has a part of the answer.
 func (d delta) hasContent() bool {

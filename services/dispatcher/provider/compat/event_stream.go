@@ -64,7 +64,7 @@ func (s *eventStream) next() bool {
 		return false
 	}
 	event := s.events.Event()
-	if s.done = isDone(event.Data); s.done {
+	if s.done = isDone(event.Data) || isLast(event); s.done {
 		return false
 	}
 	s.current = chunk{}
@@ -81,6 +81,15 @@ func (s *eventStream) next() bool {
 func isDone(data []byte) bool {
 	word := bytes.Trim(data, " \t\r\n\"[]")
 	return bytes.EqualFold(word, []byte("done")) || bytes.HasPrefix(word, []byte("DONE]"))
+}
+
+// isLast reports whether an event without a part of the answer is named after the end of its stream.
+func isLast(event ssestream.Event) bool {
+	switch event.Type {
+	case "done", "end", "stream_end", "complete", "completed":
+		return membersOf(event.Data)["choices"] == nil
+	}
+	return false
 }
 
 // readChunk reads an event of Chat Completions.

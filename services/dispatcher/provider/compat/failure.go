@@ -105,7 +105,7 @@ func (p *Provider) classify(req provider.Request, s *outbound.ServerError, begun
 	case isTemporary(status), (status < http.StatusMultipleChoices || status == flexCapacity) && body.IsOverloaded(),
 		status == http.StatusNotFound && body.IsLoading():
 		return p.temporary(status, body.IsOverloaded())
-	case status == http.StatusNotFound, body.Param == "model", status == http.StatusBadRequest && says("model") && body.IsNoModel():
+	case status == http.StatusNotFound, status == http.StatusGone, body.Param == "model", status == http.StatusBadRequest && says("model") && body.IsNoModel():
 		return p.noModel()
 	case status >= http.StatusBadRequest:
 		return &provider.Error{
@@ -172,13 +172,17 @@ func aboutSchema(e outbound.ErrorBody) bool {
 		e.Code == "invalid_json_schema" || e.Code == "invalid_function_parameters"
 }
 
-// flexCapacity is Groq's status of a tier without capacity.
-const flexCapacity = 498
+const (
+	// flexCapacity is Groq's status of a tier without capacity.
+	flexCapacity = 498
+	// clientClosed is the status of proxies for a connection that its client closed: here, another proxy.
+	clientClosed = 499
+)
 
 // isTemporary reports the statuses of failures that may pass. What a server has not built stays so.
 func isTemporary(status int) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, clientClosed:
 		return true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return false

@@ -120,7 +120,7 @@ func isError(raw json.RawMessage) bool {
 }
 
 // isBareError reports whether a document without an answer has the members of an error at its top: a
-// code and a message, or a detail alone. Some gateways report errors so, with status 200.
+// message with a code or without success, or a detail alone. Some gateways report errors so, with status 200.
 func isBareError(m members) bool {
 	said := false
 	for _, name := range []string{"message", "msg", "detail", "error_msg"} {
@@ -132,7 +132,7 @@ func isBareError(m members) bool {
 			return true
 		}
 	}
-	return len(m) == 1 && present(m["detail"])
+	return len(m) == 1 && present(m["detail"]) || said && string(m["success"]) == "false"
 }
 
 // finish returns the reason why the answer ended.
@@ -158,6 +158,11 @@ func (m members) finish() string {
 func (m members) choice() choice {
 	one := choice{Index: number(m["index"], 0), FinishReason: m.finish()}
 	one.Delta = deltaOf(m["delta"])
+	if text := one.Delta.Content.text; text == "{}" || text == "false" || text == "[]" {
+		if content := membersOf(m["delta"])["content"]; strictjson.KindOf(content) != "a string" { // an empty piece
+			one.Delta.Content = textPiece{}
+		}
+	}
 	if one.FinishReason == "" {
 		one.FinishReason = membersOf(m["delta"]).finish()
 	}

@@ -29,9 +29,12 @@ const maxToolCalls = 128
 
 // callOf returns the tool call of a fragment. Id and name are in the first fragment. Another id under
 // the same index is another call if it has a name: some servers give all calls the index 0, others
-// each fragment an id of its own.
+// each fragment an id, or an index, of its own.
 func (a *answer) callOf(t toolPiece) (*toolCall, error) {
 	for _, c := range slices.Backward(a.calls) {
+		if t.ID != "" && t.Name == "" && c.id.String() == t.ID {
+			return c, nil
+		}
 		if c.index == t.Index && (t.ID == "" || t.Name == "" || c.id.Len() == 0 || c.id.String() == t.ID) {
 			return c, nil
 		}

@@ -102,12 +102,25 @@ func (u *usage) pairs(later *usage) []countPair {
 	}
 }
 
+// complete derives a missing count of the prompt or the answer from the total.
+func (u *usage) complete() {
+	missing, other := &u.prompt, u.completion
+	if u.completion == nil {
+		missing, other = &u.completion, u.prompt
+	}
+	if *missing == nil && other != nil && u.total != nil && *u.total >= *other {
+		rest := *u.total - *other
+		*missing = &rest
+	}
+}
+
 // known reports whether there are counts of the prompt or the answer.
 func (u *usage) known() bool { return u.prompt != nil || u.completion != nil }
 
 // usageOf converts the usage as billed: completion tokens include reasoning and sound, prompt
 // tokens include cached ones. Servers that count reasoning apart are known by their total.
 func usageOf(u usage) provider.Usage {
+	u.complete()
 	n := func(v *int64) int {
 		if v == nil {
 			return 0

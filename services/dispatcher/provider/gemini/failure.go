@@ -79,6 +79,7 @@ var statuses = map[int]string{
 	http.StatusUnauthorized:          "UNAUTHENTICATED",
 	http.StatusForbidden:             "PERMISSION_DENIED",
 	http.StatusNotFound:              "NOT_FOUND",
+	http.StatusGone:                  "NOT_FOUND",
 	http.StatusRequestTimeout:        "DEADLINE_EXCEEDED",
 	http.StatusConflict:              "ABORTED",
 	http.StatusTooEarly:              "UNAVAILABLE",

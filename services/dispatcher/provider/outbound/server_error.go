@@ -58,7 +58,8 @@ func ParseError(doc []byte) ErrorBody {
 		}
 		return ErrorBody{Message: text}
 	}
-	for _, name := range []string{"error", "detail", "errors", "base_resp"} {
+	members = inLowerCase(members)
+	for _, name := range []string{"error", "detail", "errors", "base_resp", "response"} {
 		if inner := members[name]; len(inner) > 0 && string(inner) != "null" && string(inner) != "true" {
 			e := ParseError(inner)
 			if name == "errors" && e == (ErrorBody{}) {
@@ -70,6 +71,17 @@ func ParseError(doc []byte) ErrorBody {
 		}
 	}
 	return flatError(members)
+}
+
+// inLowerCase adds the members by their names in lower case: Microsoft and Tencent write them as in Error.
+func inLowerCase(members map[string]json.RawMessage) map[string]json.RawMessage {
+	out := maps.Clone(members)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if lower := strings.ToLower(name); out[lower] == nil {
+			out[lower] = members[name]
+		}
+	}
+	return out
 }
 
 // firstError reads a map of the errors of members.
@@ -102,14 +114,14 @@ func flatError(members map[string]json.RawMessage) ErrorBody {
 		return text
 	}
 	e := ErrorBody{
-		Code:  first("code", "error_code", "status_code", "statusCode", "status"),
+		Code:  first("code", "error_code", "status_code", "statuscode", "status"),
 		Kind:  first("type", "__type", "error_type"),
 		Param: first("param"),
 	}
 	if e.Param == "" {
 		e.Param = locationOf(members["loc"])
 	}
-	for _, name := range []string{"message", "Message", "msg", "error_message", "error_msg", "errorMessage", "status_msg", "failed_generation", "reason", "title"} {
+	for _, name := range []string{"message", "msg", "error_message", "error_msg", "errormessage", "status_msg", "failed_generation", "reason", "title"} {
 		if e.Message == "" {
 			e.Message, _ = strictjson.String(members[name])
 		}
@@ -125,8 +137,8 @@ func flatError(members map[string]json.RawMessage) ErrorBody {
 		}
 	}
 	e.addDetails(members["details"])
-	e.After = first("retry_after", "retryAfter", "retry_after_seconds", "retryAfterSeconds", "resets_in_seconds", "estimated_time")
-	if ms := first("retry_after_ms", "retryAfterMs"); ms != "" {
+	e.After = first("retry_after", "retryafter", "retry_after_seconds", "retryafterseconds", "resets_in_seconds", "estimated_time")
+	if ms := first("retry_after_ms", "retryafterms"); ms != "" {
 		e.After = ms + "ms"
 	}
 	return e.with(innerError(members))

@@ -67,7 +67,7 @@ func IsTruncated(word string) bool {
 
 // IsTooLong reports whether an error says that prompt and answer exceed a limit of the model.
 func (e ErrorBody) IsTooLong() bool {
-	if e.IsThrottled() { // "too many tokens, please wait"
+	if e.IsThrottled() || e.Says("maximum value for `max_") { // "too many tokens, please wait"; a limit of the answer alone
 		return false
 	}
 	return e.Says(
@@ -81,8 +81,20 @@ func (e ErrorBody) IsTooLong() bool {
 		"`inputs` tokens + `max_new_tokens`", "`inputs` must have less than", "exceeds the model's maximum",
 		"maximum number of tokens allowed", "range of input length should be", "payload size exceeds", "image exceeds",
 		"input tokens exceed", "too large to process", "max_tokens must be at least 1, got -", "total tokens limit",
-		"max_seq_len", "n_ctx", "tokens too long", "exceed max message tokens", "超长",
-	) || e.Says("exceeds the maximum allowed") && !e.Says("schema") || e.Says("max tokens of ") && e.Says(" exceeded")
+		"max_seq_len", "max_num_tokens", "n_ctx", "tokens too long", "exceed max message tokens", "messages is too long",
+		"超长", "上下文限制", "最大长度", "长度限制",
+	) || e.Says("max tokens of ") && e.Says(" exceeded") || e.overflows()
+}
+
+// overflows reports whether an error says in any words that a prompt has more than a limit.
+func (e ErrorBody) overflows() bool {
+	return e.Says("prompt", "input", "context", "tokens total", "total tokens") &&
+		e.Says("token", "length", "context", "size", "prompt too", "prompt is too") &&
+		e.Says("exceed", "too long", "too large", "longer than", "larger than", "greater than", "must have less than", "must be <=", "must be less than") &&
+		!e.Says(
+			"schema", "output tokens", "output limit", "completion tokens", "quota", "rate limit", "per minute", "per day", "temperature", "top_p", "top_k",
+			"penalty", "image", "audio", "file", "stop sequence", "tool", "input should be", "`max_tokens` must", "grammar", "timeout", "metadata",
+		)
 }
 
 // IsOversized reports whether a rate limit refuses a prompt that is larger than the whole limit: it would
@@ -99,6 +111,8 @@ func (e ErrorBody) IsAboutSchema() bool {
 		"invalid_function_parameters", "structured output", "structured_output", "guided_json",
 		"guided decoding", "grammar", "function parameters", "tools[0]", "tool_choice", "json mode",
 		"json_object", "requested parameters", "text.format", `"strict"`, `'strict'`, ".strict",
+		"structured-output", "toolchoice", "tool choice", "responseformat", "response mime type", "response_mime_type", "--jinja",
+		"at path 'properties", "at path 'items", "at path '$defs",
 	)
 }
 
@@ -136,7 +150,7 @@ func (e ErrorBody) IsUsedUp() bool {
 		"not enough credits", "freetieronly", "used up your", "key limit exceeded", "余额不足", "欠费",
 		"credit_balance", "credits are depleted", "usage_limit", "extra usage is required",
 		"arrearage", "account is in good standing", "not enough balance", "not_enough_balance",
-		"requires a valid credit card", "token_quota_reached", "calls / month",
+		"requires a valid credit card", "token_quota_reached", "calls / month", "free quota has been", "unpurchased",
 	)
 }
 
@@ -170,6 +184,7 @@ func (e ErrorBody) IsBadGeneration() bool {
 		"json_validate_failed", "failed_generation", "failed to generate json", "tool_use_failed", "output_parse_failed",
 		"failed to call a function", "failed to validate json", "error parsing tool call", "tool call parsing failed",
 		"xml syntax error", "failed to parse input at pos", "invalid diff:", "unexpected tokens remaining in message header",
+		"json mode couldn't be met", "model produced output that does not match",
 	)
 }
 
