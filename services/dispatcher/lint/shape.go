@@ -242,10 +242,11 @@ func (l *linter) checkVerdict(path string, p *expr.Program, shapeOf func([]strin
 	for _, d := range doubts {
 		l.warn(path, workflow.RuleValueType, "%s", d)
 	}
-	switch {
-	case v == expr.Always:
+	switch v {
+	case expr.Always:
 		l.warn(path, RuleConstant, "is always true: %s", always)
-	case v == expr.Never:
+	case expr.Never:
 		l.warn(path, RuleConstant, "is always false: %s", never)
+	case expr.Depends:
 	}
 }
