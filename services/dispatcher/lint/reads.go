@@ -131,6 +131,9 @@ func (l *linter) checkSelected(path, id string, selected []string) {
 	}
 }
 
+// maxMembers limits the members among which a close name is searched.
+const maxMembers = 256
+
 // checkMember warns about a member that the schema of an output does not have.
 func (l *linter) checkMember(path string, schema *document, selected []string) {
 	for k, name := range selected {
@@ -139,13 +142,16 @@ func (l *linter) checkMember(path string, schema *document, selected []string) {
 			l.warn(path, workflow.RuleValueType, "reads the member %s of %s, which is of type %s and has none%s", name, outputName(selected[:k]), s, sized(name, selected[:k]))
 			return
 		}
-		known, open := names(of)
-		switch {
-		case len(known) == 0:
-			return
-		case slices.Contains(known, name):
+		properties, _ := of["properties"].(map[string]any)
+		if _, known := properties[name]; known {
 			continue
-		case !open:
+		}
+		if len(properties) == 0 || len(properties) > maxMembers {
+			return
+		}
+		known := slices.Sorted(maps.Keys(properties))
+		switch {
+		case of["additionalProperties"] == false && of["patternProperties"] == nil:
 			l.warn(path, RulePort, "reads the member %s, which the schema of the output does not have%s; it has %s", name, meant(name, known), strings.Join(known, ", "))
 		case name == "length":
 			l.warn(path, RulePort, "reads the member length, which the schema of the output does not have; size(…) is the length of a text, a list or an object")

@@ -2,7 +2,6 @@ package lint
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 
@@ -167,12 +166,6 @@ func (d *document) resolve(at any) map[string]any {
 	return nil
 }
 
-// names lists the members of an object, and reports whether it can have others.
-func names(object map[string]any) (known []string, open bool) {
-	properties, _ := object["properties"].(map[string]any)
-	return slices.Sorted(maps.Keys(properties)), object["additionalProperties"] != false || object["patternProperties"] != nil
-}
-
 // shapeOf reads the keywords type, enum and const. Integers are numbers.
 func shapeOf(schema map[string]any) (s expr.Shape) {
 	add := func(typ string) {
@@ -198,6 +191,9 @@ func shapeOf(schema map[string]any) (s expr.Shape) {
 			}
 		}
 		return s
+	}
+	if len(values) > maxMembers {
+		return expr.Shape{}
 	}
 	for _, v := range values {
 		if text, ok := v.(string); ok {
