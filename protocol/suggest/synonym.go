@@ -21,6 +21,8 @@ var synonyms = map[string][]string{
 	"instructions": {"system"}, "systemPrompt": {"system"}, "system_prompt": {"system"},
 	"userPrompt": {"prompt"}, "user_prompt": {"prompt"}, "user": {"prompt"}, "question": {"prompt"}, "content": {"prompt", "message"}, "template": {"prompt"},
 	"max_output_tokens": {"maxTokens"}, "max_completion_tokens": {"maxTokens"},
+	"serverName": {"server"}, "serverId": {"server"}, "toolName": {"tool"}, "agentId": {"agent"}, "agentUrl": {"agent"},
+	"workflow": {"workflowId"}, "childWorkflowId": {"workflowId"}, "id": {"templateId", "workflowId"},
 	"retries": {"maxRetries"}, "attempts": {"maxRetries"}, "maxAttempts": {"maxRetries"}, "fallback": {"onError"}, "fallbacks": {"onError"}, "fallbackModels": {"onError"},
 	"url": {"baseUrl"}, "endpoint": {"baseUrl"}, "apiKey": {"key"}, "api_key": {"key"}, "token": {"key"}, "allow": {"allowedModels"}, "models": {"allowedModels"},
 	"flavour": {"api"}, "flavor": {"api"}, "dialect": {"api"}, "base_url": {"baseUrl"}, "baseURL": {"baseUrl"}, "secret": {"key"}, "timeout": {"timeouts", "timeoutMs"},

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,9 +35,10 @@ func (s *Service) lintHost(ctx context.Context) lint.Host {
 		s.deps.Logger.Warn("definition is registered without a check of its envelope kinds", "error", err)
 		return h
 	}
-	h.Kinds = []string{}
+	h.Kinds, h.KindSchemas = []string{}, map[string]json.RawMessage{}
 	for _, k := range kinds.GetKinds() {
 		h.Kinds = append(h.Kinds, k.GetName())
+		h.KindSchemas[k.GetName()] = k.GetSchema()
 	}
 	return h
 }

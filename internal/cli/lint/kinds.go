@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 // kindNames lists the kinds of a folder, of the examples and of packs.
-func kindNames(dir string, loaded []*pack.Pack) ([]string, error) {
+func kindSchemas(dir string, loaded []*pack.Pack) (map[string]json.RawMessage, error) {
 	files, err := packs.KindFiles(dir)
 	if err != nil {
 		return nil, err
@@ -21,18 +22,22 @@ func kindNames(dir string, loaded []*pack.Pack) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := []string{}
+	schemas := map[string]json.RawMessage{}
 	for _, e := range entries {
 		if kind, ok := strings.CutSuffix(e.Name(), ".schema.json"); ok {
-			names = append(names, kind)
+			doc, err := fs.ReadFile(files, e.Name())
+			if err != nil {
+				return nil, err
+			}
+			schemas[kind] = doc
 		}
 	}
 	for _, p := range loaded {
 		for _, k := range p.Kinds {
-			names = append(names, k.Name)
+			schemas[k.Name] = k.Schema
 		}
 	}
-	return names, nil
+	return schemas, nil
 }
 
 // ruleKind is the rule of files in a folder of kinds that are no kinds.

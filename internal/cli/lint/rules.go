@@ -65,7 +65,7 @@ func notASchema(name string, doc []byte) *finding {
 	}
 	f := finding{Rule: schema.RuleNotSchema, Message: err.Error()}
 	if e, ok := errors.AsType[*schema.Error](err); ok {
-		f.Path, f.Message = e.Path, e.Reason
+		f.Path, f.Message = e.Path, e.Explain(doc)
 	}
 	return &f
 }

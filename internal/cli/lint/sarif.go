@@ -132,6 +132,7 @@ var ruleTexts = map[string]string{
 	"model":                "A model that the catalogue does not have.",
 	"name":                 "A placeholder or a variable without a value.",
 	"never-runs":           "A node that no run gets to.",
+	"constant":             "A condition that is true or false in every run.",
 	"no-effect":            "A member that the host does not use.",
 	"node-type":            "A node type that the host does not have.",
 	"port":                 "A port that the node type does not have.",

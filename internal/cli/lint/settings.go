@@ -22,6 +22,7 @@ import (
 	"waybill.dev/waybill/internal/host/settingsfile"
 	"waybill.dev/waybill/internal/settings"
 	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/services/dispatcher/catalogue"
 	"waybill.dev/waybill/services/dispatcher/provider/limit"
 	"waybill.dev/waybill/services/dispatcher/provider/mock"
 	"waybill.dev/waybill/services/dispatcher/provider/sample"
@@ -165,6 +166,11 @@ func (o *settingsOptions) host(docs []settingsDoc, doubt func(strictjson.Problem
 		Doubt:  doubt,
 		Others: "--provider ID if the host has it",
 	}}
+	for _, d := range docs {
+		if d.kind.Name == settingsfile.Models {
+			on.Models, _ = catalogue.Parse(d.doc) // nil if it is wrong, which is a finding of its own
+		}
+	}
 	if len(o.servers) > 0 {
 		on.MCPServers = &settings.Names{Known: ids(o.servers)}
 	}

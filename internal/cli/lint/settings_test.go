@@ -169,6 +169,25 @@ func settingsLint(t *testing.T, stdin string, args ...string) (stdout, notices s
 	return out.String(), errs.String(), err
 }
 
+// A pattern of allowed models that matches none denies what its author wants to allow.
+func TestSettings_CheckPatternsOfModels(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, map[string]string{
+		"provider-policies.json": `{"tenants":{"*":{"openai":{"mode":"restricted","allowedModels":["gpt-5*","gtp-5*","new-1"]}}}}`,
+		"models.json":            `{"version":1,"asOf":"2026-01-01","models":[{"provider":"openai","model":"new-1"}]}`,
+	})
+	policies, models := filepath.Join(dir, "provider-policies.json"), filepath.Join(dir, "models.json")
+	out, _, err := settingsLint(t, "", policies)
+	require.NoError(t, err)
+	require.Contains(t, out, "provider-policies.json:1:74: /tenants/*/openai/allowedModels/1: warning: settings: no known model matches")
+	require.Contains(t, out, "/allowedModels/2: warning")
+	require.NotContains(t, out, "/allowedModels/0")
+
+	out, _, err = settingsLint(t, "", policies, models)
+	require.NoError(t, err)
+	require.NotContains(t, out, "/allowedModels/2", "the other file has it")
+}
+
 // A rule or a limit of a provider that the host does not have has no effect.
 func TestSettings_CheckNamesOfTheHost(t *testing.T) {
 	t.Parallel()

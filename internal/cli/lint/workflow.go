@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -180,11 +182,10 @@ func (o *workflowOptions) host() (check.Host, error) {
 		h.Types = h.Types.With(loaded)
 	}
 	if o.kinds != "" || o.packs != "" {
-		kinds, err := kindNames(o.kinds, loaded)
-		if err != nil {
+		if h.KindSchemas, err = kindSchemas(o.kinds, loaded); err != nil {
 			return h, err
 		}
-		h.Kinds = kinds
+		h.Kinds = slices.Sorted(maps.Keys(h.KindSchemas))
 	}
 	if o.prompts != "" || len(loaded) > 0 {
 		cfg, err := (&packs.PromptOptions{Dir: o.prompts}).Config(loaded, slog.New(slog.DiscardHandler))

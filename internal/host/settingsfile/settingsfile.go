@@ -29,17 +29,27 @@ type Kind struct {
 // Host is what is known of the host. A nil member knows all names.
 type Host struct {
 	Providers, MCPServers, A2AAgents *settings.Names
+	// Models overrides the built-in catalogue; nil keeps it.
+	Models *catalogue.Catalogue
 }
 
-// ProviderSettings is the kind of the files of --provider-settings.
-const ProviderSettings = "provider-settings"
+// The kinds that tell checks of others what a host has: the files of --models and --provider-settings.
+const (
+	Models           = "models"
+	ProviderSettings = "provider-settings"
+)
 
 // Kinds returns all kinds, by name.
 func Kinds() []Kind {
 	return []Kind{
-		{"models", catalogue.Schema(), false, func(doc []byte, _ Host) error { _, err := catalogue.Parse(doc); return err }},
+		{Models, catalogue.Schema(), false, func(doc []byte, _ Host) error { _, err := catalogue.Parse(doc); return err }},
 		{"provider-policies", model.PolicySchema(), false, func(doc []byte, on Host) error {
-			_, err := model.ParsePolicies(doc, on.Providers)
+			p, err := model.ParsePolicies(doc, on.Providers)
+			if err == nil && on.Providers != nil && on.Providers.Doubt != nil {
+				for _, doubt := range p.Unmatched(catalogue.Builtin().With(on.Models)) {
+					on.Providers.Doubt(doubt)
+				}
+			}
 			return err
 		}},
 		{ProviderSettings, limit.Schema(), false, func(doc []byte, on Host) error {

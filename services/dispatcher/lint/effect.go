@@ -30,6 +30,12 @@ func (l *linter) checkDocument() {
 			}
 		}
 	}
+	for i := range l.def.Nodes {
+		if t := l.Types[l.def.Nodes[i].TypeID]; t.AsksModel() {
+			l.checkShort("/settings/timeout", l.def.Settings.TimeoutMillis)
+			break
+		}
+	}
 	l.warnings = append(l.warnings, Lacking(l.def, l.Types)...)
 	if l.def.IsActive != nil && !*l.def.IsActive {
 		l.warn("/isActive", RuleNoEffect, "this host starts runs of inactive workflows, too; delete the workflow to prevent runs")

@@ -41,6 +41,9 @@ func (l *linter) checkAccepted(contract json.RawMessage, at string) {
 	if len(contract) == 0 || strictjson.Read(contract, &c) != nil {
 		return
 	}
+	if c.Accepts != nil && len(c.Accepts) == 0 {
+		l.warn(at+"/accepts", RuleNoEffect, "accepts no kind, so every answer but those of the protocol is refused; name kinds, or remove the contract")
+	}
 	for i, raw := range c.Accepts {
 		if kind, ok := strictjson.String(raw); ok {
 			l.checkKind(kind, fmt.Sprintf("%s/accepts/%d", at, i))

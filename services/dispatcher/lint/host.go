@@ -8,6 +8,7 @@ package lint
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -36,6 +37,8 @@ type Host struct {
 	Providers []string
 	// Kinds are the names of the envelope kinds; nil if they are unknown.
 	Kinds []string
+	// KindSchemas are the schemas of their payloads, as far as they are known.
+	KindSchemas map[string]json.RawMessage
 	// Prompts are the prompt templates; nil without templates.
 	Prompts *prompt.Library
 	// MaxTimeout is the longest time limit that a node can set for calls of a provider; nil if it is
@@ -190,6 +193,8 @@ type linter struct {
 	unsure    bool
 	// inputs are the declared inputs of a run.
 	inputs []string
+	// outputs are the schemas of outputs that were read, by the index of the node.
+	outputs map[int]*document
 
 	problems, warnings []workflow.Problem
 }

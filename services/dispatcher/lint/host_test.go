@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -108,4 +109,33 @@ func TestCheck_ReportsTheProblemsOfBrokenDocuments(t *testing.T) {
 		require.NotEmpty(t, r.Problems, text)
 		require.Equal(t, want, paths(r.Problems)[0], text)
 	}
+}
+
+// The schema of an envelope kind types the output of the node that asks for it.
+func TestCheck_KnowsThePayloadsOfKinds(t *testing.T) {
+	t.Parallel()
+	h := host()
+	h.Kinds = []string{"vendor.acme.ticket", "vendor.acme.other"}
+	h.KindSchemas = map[string]json.RawMessage{"vendor.acme.ticket": json.RawMessage(`{"type":"object","$defs":{"urgency":{"enum":["low","high"]}},
+		"properties":{"urgency":{"$ref":"#/$defs/urgency"},"tags":{"type":"array"}}}`)}
+	definition := func(accepts, condition string) []byte {
+		return []byte(`{"id":"w","name":"w","version":"1","nodes":[
+			{"id":"ask","typeId":"core.ai.callPrompt","config":{"prompt":"x"},"envelopeContract":{"accepts":[` + accepts + `]}},
+			{"id":"b","typeId":"core.noop","config":{}}],
+			"edges":[{"id":"e","sourceNodeId":"ask","targetNodeId":"b","condition":` + condition + `}]}`)
+	}
+	for condition, says := range map[string]string{
+		`{"type":"equals","left":"output.urgency","right":"hihg"}`: `is never "hihg", did you mean high?`,
+		`{"expression":"outputs.output.urgency == 'urgent'"}`:      `is never "urgent"; its values are "low", "high"`,
+		`{"expression":"outputs.output.tags.length > 0"}`:          "size(…output.tags) is the length",
+		`{"expression":"outputs.output.length > 0"}`:               "reads the member length, which the schema of the output does not have",
+		`{"expression":"outputs.output.urgancy == 'low'"}`:         "did you mean urgency?",
+	} {
+		r := h.Check(definition(`"vendor.acme.ticket"`, condition))
+		require.Empty(t, r.Problems, condition)
+		require.Len(t, r.Warnings, 1, condition)
+		require.Contains(t, r.Warnings[0].Message, says)
+		require.Empty(t, h.Check(definition(`"vendor.acme.ticket","vendor.acme.other"`, condition)).Warnings, "the payload of either kind: %s", condition)
+	}
+	require.Empty(t, h.Check(definition(`"vendor.acme.ticket"`, `{"expression":"outputs.output.urgency == 'low' && size(outputs.output.tags) > 0"}`)).Warnings)
 }

@@ -263,6 +263,9 @@ func (l *linter) checkAnswer(m modelNode) {
 			l.warn(fmt.Sprintf("%s/%d", m.path("stop"), k), node.RuleConfig, "an empty text, which vendors reject; remove it")
 		}
 	}
+	if isSet(m.n.Config, "onError") && len(m.cfg.OnError.Models) == 0 {
+		l.warn(m.path("onError"), RuleNoEffect, "names no other model, so the node fails with its own; add models, such as openai/gpt-5, or remove it")
+	}
 	if m.cfg.Partials && m.cfg.ExpectsStreaming != nil && !*m.cfg.ExpectsStreaming {
 		l.problem(m.path("partials"), node.RuleConfig, "the answer is not streamed; set expectsStreaming to true, or remove partials")
 	}

@@ -146,8 +146,37 @@ func (l *linter) checkQuestion(i int, at string, config json.RawMessage, nested 
 	l.checkPlaceholders(i, at+"/title", s.Title)
 	l.checkPlaceholders(i, at+"/description", s.Description)
 	l.checkDocumentPlaceholders(i, at+"/artifactData", s.ArtifactData)
+	l.checkAnswerForm(at, config, nested)
 	for k, q := range s.Questions {
 		l.checkPlaceholders(i, fmt.Sprintf("%s/questions/%d/question", at, k), q.Question)
+	}
+}
+
+// formMembers are members of questions in other programs. Here they are passed on, and check nothing.
+var formMembers = []string{"type", "options", "choices", "enum", "required", "pattern", "format"}
+
+// checkAnswerForm warns about questions whose members are meant to check the answer.
+func (l *linter) checkAnswerForm(at string, config json.RawMessage, nested bool) {
+	type form struct {
+		Questions []map[string]json.RawMessage `json:"questions"`
+	}
+	var c struct {
+		form
+
+		Data form `json:"data"`
+	}
+	_ = strictjson.Read(config, &c) // other members are reported by the schema
+	questions := c.Questions
+	if nested {
+		questions = c.Data.Questions
+	}
+	for k, q := range questions {
+		for _, name := range formMembers {
+			if _, set := q[name]; set && q["schema"] == nil {
+				l.warn(fmt.Sprintf("%s/questions/%d/%s", at, k, name), RuleNoEffect,
+					`checks nothing; set schema to the JSON Schema of the answer, such as {"type": "string", "enum": ["a", "b"]}`)
+			}
+		}
 	}
 }
 
@@ -185,12 +214,16 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 		if name := variableOf(config); name != "" && !l.variables[name] && c.Default == nil {
 			l.report(!l.unsure, member, RuleName, "no variable has this name%s; declare it under variables, or set default", meant(name, l.variableNames()))
 		}
+		l.checkDefault(variableOf(config), c.Default, at)
 	case node.TypeSetVariable:
 		l.checkSetVariable(n, variableOf(config), c.Value, member, at)
 	case node.TypeMCPCallTool:
 		l.checkDocumentPlaceholders(i, at+"/config/arguments", c.Arguments)
 	case node.TypeA2ASendMessage:
 		l.checkPlaceholders(i, at+"/config/message", c.Message)
+		if c.Message == "" && !l.ports[i]["message"] {
+			l.problem(at+"/config", node.RuleConfig, "the agent would get no message; set message, or fill the port message")
+		}
 	case interrupt.TypeApprovalGate, interrupt.TypeClarificationGate, interrupt.TypeInterrupt:
 		l.checkQuestion(i, at+"/config", config, t.Executes() == interrupt.TypeInterrupt)
 	case node.TypeFail:
@@ -200,8 +233,13 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 	case node.TypeConditional:
 		l.checkDecision(i, at+"/config/expression", c.Expression)
 		l.checkDecision(i, at+"/config/condition/expression", c.Condition.Expression)
-		if port, _, _ := strings.Cut(c.Condition.Left, "."); port != "" {
+		if port, below, _ := strings.Cut(c.Condition.Left, "."); port != "" {
 			l.checkReadPorts(i, at+"/config/condition/left", expr.Members{Names: []string{port}})
+			names := []string{rootInputs, port}
+			if below != "" {
+				names = append(names, strings.Split(below, ".")...)
+			}
+			l.checkCompared(&c.Condition, at+"/config/condition", l.readShape(i, names))
 		}
 	case node.TypeLoop:
 		l.checkRounds(l.ports[l.at[n.ID]], config, at)
@@ -209,14 +247,19 @@ func (l *linter) checkVariableNode(n *workflow.Node, t node.Type, at string) {
 			l.checkRead(at+"/config/expression", p.Reads()["variables"])
 			l.checkReadPorts(i, at+"/config/expression", p.Reads()["inputs"])
 			l.checkNodeReads(at+"/config/expression", i, p, false)
+			l.checkDoubts(at+"/config/expression", i, p)
 		}
 		if p, err := expr.CompileBool(expr.Item, c.Until); err == nil && c.Until != "" {
 			l.checkRead(at+"/config/until", p.Reads()["variables"])
 			l.checkReadPorts(i, at+"/config/until", p.Reads()["inputs"])
 			l.checkNodeReads(at+"/config/until", i, p, false)
+			l.checkVerdict(at+"/config/until", p, func(names []string) expr.Shape { return l.readShape(i, names) },
+				"the loop ends after one round; compare item, index or acc", "the loop never ends early; remove until, or compare item, index or acc")
 		}
 	case node.TypeSubWorkflow:
 		l.checkMappings(config, at)
+	case node.TypeDelay:
+		l.checkDelay(n, config, at)
 	case workflow.TypeChannelWrite:
 		l.checkWrite(n, at)
 	}
@@ -250,8 +293,9 @@ func (l *linter) checkDecision(i int, path, source string) {
 		l.checkRead(path, p.Reads()["variables"])
 		l.checkReadPorts(i, path, p.Reads()["inputs"])
 		l.checkVariablePaths(path, p)
-		l.checkTruth(path, source)
 		l.checkNodeReads(path, i, p, false)
+		l.checkVerdict(path, p, func(names []string) expr.Shape { return l.readShape(i, names) },
+			"all runs take one branch; compare a port or a variable", "no run takes the branch of true; compare a port or a variable")
 	}
 }
 
@@ -266,6 +310,7 @@ func (l *linter) checkReadPorts(i int, path string, read expr.Members) {
 
 // checkSetVariable finds values of another type than the variable's, and names that are almost declared.
 func (l *linter) checkSetVariable(n *workflow.Node, name string, value json.RawMessage, member, at string) {
+	l.checkSource(n, name, at)
 	declared := make([]string, 0, len(l.def.Variables))
 	for _, v := range l.def.Variables {
 		declared = append(declared, v.Name)
@@ -281,6 +326,55 @@ func (l *linter) checkSetVariable(n *workflow.Node, name string, value json.RawM
 	}
 	if like := near(name, declared); like != "" {
 		l.warn(member, RuleName, "sets a variable that is not declared; did you mean %s?", like)
+	}
+}
+
+// checkSource warns about a variable that gets an output of another type.
+func (l *linter) checkSource(n *workflow.Node, name, at string) {
+	for _, v := range l.def.Variables {
+		if v.Name != name {
+			continue
+		}
+		path, s := l.portPath(l.at[n.ID], "value"), expr.Shape{}
+		if source, selected := l.sourceOf(l.at[n.ID], "value"); source != "" {
+			s = l.outputShape(source, selected)
+		} else if pv := n.Inputs["value"]; pv.Type == workflow.PortExpression {
+			if p, err := expr.Compile(expr.Port, pv.Expression); err == nil && p.Path() != nil {
+				path, s = at+"/inputs/value/expression", l.readShape(l.at[n.ID], p.Path())
+			}
+		}
+		if !s.Has(v.Type) {
+			l.warn(path, workflow.RuleValueType, "the value is of type %s, and the variable %s of type %s", s, name, v.Type)
+		}
+	}
+}
+
+// checkDefault warns about a default of another type than the variable's.
+func (l *linter) checkDefault(name string, value json.RawMessage, at string) {
+	for _, v := range l.def.Variables {
+		if v.Name == name && isGiven(value) && !hasType(value, v.Type) {
+			l.warn(at+"/config/default", workflow.RuleValueType, "want a value of type %s, that of the variable %s; got %s", v.Type, name, strictjson.KindOf(value))
+		}
+	}
+}
+
+// isGiven reports whether a value is set and not null.
+func isGiven(value json.RawMessage) bool { return len(value) > 0 && string(value) != "null" }
+
+// checkDelay warns about members that the first one overrides.
+func (l *linter) checkDelay(n *workflow.Node, config json.RawMessage, at string) {
+	first := ""
+	for _, name := range []string{"delayMs", "ms", "durationMs"} { // the order in which they count
+		switch {
+		case !isSet(config, name):
+		case first == "":
+			first = name
+		default:
+			l.warn(at+"/config/"+name, workflow.RuleExclusive, "%s is used, and means the same; keep one", first)
+		}
+	}
+	if first != "" && l.ports[l.at[n.ID]]["delayMs"] {
+		l.warn(at+"/config/"+first, RuleNoEffect, "the port delayMs overrides it; keep one of the two")
 	}
 }
 

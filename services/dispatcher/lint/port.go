@@ -71,6 +71,7 @@ func (l *linter) checkInputs(n *workflow.Node, t node.Type, at string) {
 				l.checkRead(path+"/expression", p.Reads()["variables"])
 				l.checkVariablePaths(path+"/expression", p)
 				l.checkNodeReads(path+"/expression", l.at[n.ID], p, true)
+				l.checkDoubts(path+"/expression", l.at[n.ID], p)
 			}
 		case workflow.PortConnection:
 			l.checkTypes(pv.NodeID, pv.OutputKey, path+"/outputKey", want)
@@ -100,6 +101,10 @@ func (l *linter) checkTypes(source, output, path, want string) {
 		return
 	}
 	typeID := l.def.Nodes[i].TypeID
+	if s := l.outputShape(source, []string{output}); !s.Has(want) && typesOut[l.Types[typeID].Executes()][output] == "" {
+		l.warn(path, workflow.RuleValueType, "the port wants a value of type %s, and %s of node %s is of type %s", want, output, source, s)
+		return
+	}
 	if got := typesOut[l.Types[typeID].Executes()][output]; got != "" && got != want {
 		l.problem(path, workflow.RuleValueType, "the port wants a value of type %s, and %s of nodes of type %s is of type %s", want, output, typeID, got)
 	}
@@ -197,8 +202,13 @@ func (l *linter) checkCondition(e *workflow.Edge, path string) {
 		if p, err := expr.CompileBool(expr.Condition, c.Expression); err == nil {
 			l.checkRead(path+"/expression", p.Reads()["variables"])
 			l.checkVariablePaths(path+"/expression", p)
-			l.checkTruth(path+"/expression", c.Expression)
 			l.checkConditionReads(path+"/expression", e, p)
+			l.checkVerdict(path+"/expression", p, func(names []string) expr.Shape {
+				if names[0] == rootOutputs {
+					return l.outputShape(e.SourceNodeID, names[1:])
+				}
+				return l.readShape(0, names)
+			}, "the edge needs no condition; remove it", "nothing runs because of this edge; compare an output or a variable")
 		}
 		return
 	}
@@ -209,6 +219,9 @@ func (l *linter) checkCondition(e *workflow.Edge, path string) {
 	l.checkLeft(i, c.Left, path+"/left")
 	port := strings.TrimPrefix(c.Left, "output.")
 	want := typesOut[l.Types[l.def.Nodes[i].TypeID].Executes()][port]
+	if want == "" {
+		l.checkCompared(c, path, l.comparedShape(i, c.Left))
+	}
 	compares := c.Type == workflow.ConditionEquals || c.Type == workflow.ConditionNotEquals
 	if want != "" && compares && c.Right != nil && !hasType(c.Right, want) {
 		l.problem(path+"/right", workflow.RuleValueType, "%s is of type %s and never equals %s; compare it with a %s", port, want, strictjson.KindOf(c.Right), want)

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -78,20 +77,6 @@ func (l *linter) checkVariablePaths(path string, p *expr.Program) {
 	}
 }
 
-// checkTruth warns about a condition that is only the name of a variable of another type than boolean.
-func (l *linter) checkTruth(path, source string) {
-	name, ok := strings.CutPrefix(strings.TrimPrefix(source, "!"), "variables.")
-	for _, v := range l.def.Variables {
-		if ok && v.Name == name && v.Type != "boolean" {
-			compared := "size(variables." + name + ") > 0"
-			if v.Type == "number" {
-				compared = "variables." + name + " > 0"
-			}
-			l.warn(path, workflow.RuleValueType, "the variable %s is of type %s and neither true nor false; compare it, as in %s", name, v.Type, compared)
-		}
-	}
-}
-
 // edgePorts lists the ports of a node that edges fill.
 func (l *linter) edgePorts(i int) (out []string) {
 	for _, e := range l.def.Edges {
@@ -128,56 +113,66 @@ const maxPassed = 16
 // checkSelected warns about an output that a node never has, and an input of the run that nothing declares.
 // selected is the output port and the members below.
 func (l *linter) checkSelected(path, id string, selected []string) {
-	for range maxPassed {
-		i, known := l.at[id]
-		if !known || len(selected) == 0 {
-			return
-		}
-		t := l.Types[l.def.Nodes[i].TypeID]
-		if t.Executes() == node.TypeStart {
-			l.checkInput(path, selected)
-			return
-		}
-		if outputs := l.outputsOf(i); outputs != nil && !slices.Contains(outputs, selected[0]) {
-			l.warn(path, RulePort, "reads the output %s of node %s%s; its outputs are %s", selected[0], id, meant(selected[0], outputs), orNone(outputs))
-			return
-		}
-		if t.Executes() == node.TypeStructuredOutput {
-			l.checkMember(path, t.Configure(l.def.Nodes[i].Config), selected)
-			return
-		}
-		passes := slices.Contains([]string{node.TypeParallel, node.TypeEnd, node.TypeConditional}, t.Executes())
-		if !passes || selected[0] != "output" {
-			return
-		}
-		source, from := l.sourceOf(i, "input") // its output is the value of this port
-		id, selected = source, append(from, selected[1:]...)
+	i, rest, ok := l.follow(id, selected)
+	if !ok {
+		return
+	}
+	n := &l.def.Nodes[i]
+	if l.Types[n.TypeID].Executes() == node.TypeStart {
+		l.checkInput(path, rest)
+		return
+	}
+	if outputs := l.outputsOf(i); outputs != nil && !slices.Contains(outputs, rest[0]) {
+		l.warn(path, RulePort, "reads the output %s of node %s%s; its outputs are %s", rest[0], n.ID, meant(rest[0], outputs), orNone(outputs))
+		return
+	}
+	if doc := l.outputSchema(i); doc != nil && rest[0] == "output" {
+		l.checkMember(path, doc, rest[1:])
 	}
 }
 
-// checkMember warns about a member that the output schema of a node does not allow.
-func (l *linter) checkMember(path string, config json.RawMessage, selected []string) {
-	var c struct {
-		Schema json.RawMessage `json:"outputSchema"`
-	}
-	_ = strictjson.Read(config, &c) // otherwise nothing is known
-	for at := c.Schema; len(selected) > 1; selected = selected[1:] {
-		var object struct {
-			Properties map[string]json.RawMessage `json:"properties"`
-			Additional json.RawMessage            `json:"additionalProperties"`
-			Patterns   json.RawMessage            `json:"patternProperties"`
-		}
-		if strictjson.KindOf(at) != "an object" || strictjson.Read(at, &object) != nil {
+// maxMembers limits the members among which a close name is searched.
+const maxMembers = 256
+
+// checkMember warns about a member that the schema of an output does not have.
+func (l *linter) checkMember(path string, schema *document, selected []string) {
+	for k, name := range selected {
+		of := schema.member(selected[:k])
+		if s := shapeOf(of); !s.Has("object") {
+			l.warn(path, workflow.RuleValueType, "reads the member %s of %s, which is of type %s and has none%s", name, outputName(selected[:k]), s, sized(name, selected[:k]))
 			return
 		}
-		member, known := object.Properties[selected[1]]
-		if !known && string(object.Additional) == "false" && object.Patterns == nil && len(object.Properties) > 0 {
-			names := slices.Sorted(maps.Keys(object.Properties))
-			l.warn(path, RulePort, "reads the member %s, which the outputSchema of the node does not have%s; it has %s", selected[1], meant(selected[1], names), strings.Join(names, ", "))
+		properties, _ := of["properties"].(map[string]any)
+		if _, known := properties[name]; known {
+			continue
+		}
+		if len(properties) == 0 || len(properties) > maxMembers {
 			return
 		}
-		at = member
+		known := slices.Sorted(maps.Keys(properties))
+		switch {
+		case of["additionalProperties"] == false && of["patternProperties"] == nil:
+			l.warn(path, RulePort, "reads the member %s, which the schema of the output does not have%s; it has %s", name, meant(name, known), strings.Join(known, ", "))
+		case name == "length":
+			l.warn(path, RulePort, "reads the member length, which the schema of the output does not have; size(…) is the length of a text, a list or an object")
+		case near(name, known) != "":
+			l.warn(path, RulePort, "reads the member %s, which the schema of the output does not have%s", name, meant(name, known))
+		}
+		return
 	}
+}
+
+// outputName names a member of an output.
+func outputName(selected []string) string {
+	return strings.Join(append([]string{"output"}, selected...), ".")
+}
+
+// sized explains lengths.
+func sized(name string, selected []string) string {
+	if name == "length" || name == "size" || name == "count" {
+		return "; in an expression, size(…" + outputName(selected) + ") is the length"
+	}
+	return ""
 }
 
 func orNone(ports []string) string {

@@ -27,8 +27,12 @@ func (l *linter) checkSettings(n *workflow.Node, t node.Type, at string) {
 		l.warn(at+"/settings", RuleNoEffect, "nodes of type %s make no call, so nothing is retried; remove the retries", n.TypeID)
 	case own && l.Limits.MaxNodeExecutions > 0 && retries >= int64(l.Limits.MaxNodeExecutions):
 		l.warn(at+"/settings", node.RuleLimit, "allows %d retries; a run may execute %d nodes, retries included (--max-node-executions)", retries, l.Limits.MaxNodeExecutions)
-	case retries == 0 && !flow && !t.AsksModel() && l.hasBackoff(n):
+	case retries == 0 && !flow && (own || !t.AsksModel()) && l.hasBackoff(n): // else those of the provider's settings
 		l.warn(at+"/settings/retry", RuleNoEffect, "the node has no retries, so the backoff has no effect; set maxRetries")
+	}
+	if t.Class != node.Pure {
+		l.checkShort(at+"/settings/timeoutMs", n.Timeout().Milliseconds())
+		l.checkConfigTime(t, n.Config, at)
 	}
 	if own, whole := n.Timeout().Milliseconds(), l.def.Settings.TimeoutMillis; whole > 0 && own > whole {
 		l.warn(at+"/settings/timeoutMs", node.RuleLimit, "is %d; the run ends after %d milliseconds (settings.timeout); lower it, or raise the other", own, whole)
@@ -55,10 +59,32 @@ func (l *linter) checkCallTimes(m modelNode) {
 	if whole := m.n.Timeout().Milliseconds(); limited && whole > 0 && call > whole {
 		l.warn(m.path("timeouts")+"/callMs", node.RuleLimit, "is %d; the node ends after %d milliseconds (settings.timeoutMs); lower it, or raise the other", call, whole)
 	}
+	l.checkShort(m.path("timeouts")+"/callMs", call)
 	for _, name := range []string{"connectMs", "firstByteMs", "silenceMs"} {
 		if part, set := wholeMillis(c.Timeouts[name]); set && limited && part > call {
 			l.warn(m.path("timeouts")+"/"+name, node.RuleLimit, "is %d; the whole call ends after %d milliseconds (callMs); lower it, or raise the other", part, call)
 		}
+	}
+}
+
+// maxShort is a time in milliseconds below which seconds are probably meant. 0 is no limit.
+const maxShort = 100
+
+// checkShort warns about a time limit that is probably meant in seconds.
+func (l *linter) checkShort(path string, ms int64) {
+	if ms > 0 && ms <= maxShort {
+		l.warn(path, node.RuleLimit, "is %d milliseconds, in which hardly anything answers; if seconds are meant, set %d", ms, ms*1000)
+	}
+}
+
+// checkConfigTime is checkShort for a node that waits for a peer or a person.
+func (l *linter) checkConfigTime(t node.Type, config json.RawMessage, at string) {
+	var c struct {
+		TimeoutMs json.Number `json:"timeoutMs"`
+	}
+	if !t.AsksModel() && strictjson.Read(config, &c) == nil {
+		ms, _ := wholeMillis(c.TimeoutMs)
+		l.checkShort(at+"/config/timeoutMs", ms)
 	}
 }
 
@@ -67,28 +93,44 @@ func wholeMillis(n json.Number) (int64, bool) {
 	return ms, err == nil && ms > 0
 }
 
-// checkRounds warns about loops that fail because they have more rounds than the workflow allows: they may
-// be registered (OpenWOP host contract §5.6). A loop's own maxIterations is checked with its config. A port
-// overrides the config.
+// checkRounds finds loops that fail because they have more rounds than their maxIterations, and warns about
+// those with more rounds than the workflow allows: these may be registered (OpenWOP host contract §5.6). A
+// port overrides the config.
 func (l *linter) checkRounds(filled map[string]bool, config json.RawMessage, at string) {
 	var c struct {
 		Items []json.RawMessage `json:"items"`
 		Count int64             `json:"count"`
 		Until json.RawMessage   `json:"until"`
-		Most  json.RawMessage   `json:"maxIterations"`
+		Most  int64             `json:"maxIterations"`
 	}
-	if strictjson.Read(config, &c) != nil || c.Until != nil || c.Most != nil {
+	if strictjson.Read(config, &c) != nil {
 		return
 	}
-	most := min(l.def.Settings.MaxLoopbackIterations, node.MaxLoopIterations)
-	const remedy = "; a loop without maxIterations has %d (settings.maxLoopbackIterations); set maxIterations"
-	if filled["items"] {
+	l.checkNoRounds(filled, c.Items, c.Count, config, at)
+	if c.Until != nil || filled["items"] {
 		return
+	}
+	certain, most := true, c.Most
+	remedy := ", and maxIterations allows %d rounds"
+	if most == 0 {
+		certain, most = false, min(l.def.Settings.MaxLoopbackIterations, node.MaxLoopIterations)
+		remedy = "; a loop without maxIterations has %d (settings.maxLoopbackIterations); set maxIterations"
 	}
 	if n := int64(len(c.Items)); n > most {
-		l.warn(at+"/config/items", node.RuleLimit, "has %d items"+remedy, n, most)
+		l.report(certain, at+"/config/items", node.RuleLimit, "has %d items"+remedy, n, most)
 	} else if c.Count > most && c.Items == nil && !filled["count"] {
-		l.warn(at+"/config/count", node.RuleLimit, "is %d"+remedy, c.Count, most)
+		l.report(certain, at+"/config/count", node.RuleLimit, "is %d"+remedy, c.Count, most)
+	}
+}
+
+// checkNoRounds warns about loops without a round.
+func (l *linter) checkNoRounds(filled map[string]bool, items []json.RawMessage, count int64, config json.RawMessage, at string) {
+	switch {
+	case filled["items"]:
+	case items != nil && len(items) == 0:
+		l.warn(at+"/config/items", RuleNoEffect, "is empty, so the loop has no rounds; add items, or fill the port items")
+	case items == nil && isSet(config, "count") && count == 0 && !filled["count"]:
+		l.warn(at+"/config/count", RuleNoEffect, "is 0, so the loop has no rounds; raise it, or fill the port count")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // braces is text that looks like a placeholder; the placeholders themselves are removed first.
-var braces = regexp.MustCompile(`\{\{[^{}\n]{0,64}\}{0,2}|\$?\{\s*([A-Za-z0-9_.-]+)\s*\}`)
+var braces = regexp.MustCompile(`\{%[^{}\n]{0,64}%\}|\{\{[^{}\n]{0,64}\}{0,2}|\$?\{\s*([A-Za-z0-9_.-]+)\s*\}`)
 
 // checkBraces warns about text that is probably meant as a placeholder, and is none.
 func (l *linter) checkBraces(i int, path, text string) {

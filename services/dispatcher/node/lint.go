@@ -2,7 +2,6 @@ package node
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"waybill.dev/waybill/protocol/workflow"
 	"waybill.dev/waybill/services/dispatcher/definition"
@@ -98,17 +97,6 @@ func lintLoop(config json.RawMessage) []workflow.Problem {
 	}
 	if cfg.Count != nil && cfg.Items != nil {
 		l.add("/count", workflow.RuleExclusive, "items say how often already; keep one")
-	}
-	most, limited := wholeNumber(cfg.MaxIterations)
-	if !limited || cfg.Until != nil {
-		return l.found
-	}
-	var items []json.RawMessage
-	if json.Unmarshal(cfg.Items, &items) == nil && int64(len(items)) > most {
-		l.add("/items", RuleLimit, fmt.Sprintf("has %d items, and maxIterations allows %d rounds", len(items), most))
-	}
-	if n, ok := wholeNumber(cfg.Count); ok && n > most {
-		l.add("/count", RuleLimit, fmt.Sprintf("is %d, and maxIterations allows %d rounds", n, most))
 	}
 	return l.found
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func (c Catalog) reviewSchemas(
 		switch {
 		case s == nil:
 		case s.compileError != "":
-			found = append(found, at.newProblem(schema.RuleNotSchema, "", s.compileError))
+			found = append(found, at.newProblem(schema.RuleNotSchema, s.compilePath, s.compileError))
 		case asked != "":
 			if v := dialectOf(models, asked, model); v != "" {
 				found = append(found, at.projectionProblems(s, v)...)
@@ -170,6 +171,7 @@ type schemaCache struct {
 type checkedSchema struct {
 	text         json.RawMessage
 	compileError string // why the schema is invalid
+	compilePath  string // where
 	results      map[projection.Vendor]projectionResult
 }
 
@@ -188,6 +190,9 @@ func (s *schemaCache) check(text json.RawMessage) *checkedSchema {
 	l := &checkedSchema{text: text, results: map[projection.Vendor]projectionResult{}}
 	if _, err := schema.Compile(outputSchema, text); err != nil {
 		l.compileError = err.Error()
+		if e, ok := errors.AsType[*schema.Error](err); ok {
+			l.compilePath, l.compileError = e.Path, e.Explain(text)
+		}
 	}
 	s.seen[string(text)] = l
 	return l

@@ -28,7 +28,7 @@ func TestReview_SaysWhichVendorCannotBeToldASchema(t *testing.T) {
 	const (
 		tree  = `/nodes/0/config/outputSchema/$defs/tree/properties/below/items: no-recursive-ref: not supported by anthropic: the reference leads back to itself; unroll the recursion`
 		empty = `/nodes/0/config/outputSchema: nothing-fits: not supported by openai and anthropic and gemini: no value satisfies the schema here; leave it out, or allow one`
-		none  = `/nodes/0/config/outputSchema: not-a-schema: schema "outputSchema" at "/type": not a JSON Schema: not one of the allowed values: "array", "boolean", "integer", "null", "number", "object", "string"`
+		none  = `/nodes/0/config/outputSchema/type: not-a-schema: not a JSON Schema: not one of the allowed values: "array", "boolean", "integer", "null", "number", "object", "string"`
 	)
 	for name, tc := range map[string]struct {
 		typeID, provider, schema string

@@ -251,12 +251,12 @@ func TestRun_TellsWhyAServerCannotBeAsked(t *testing.T) {
 		}, "service_unavailable", "status 503", true},
 		"no MCP": {
 			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(hush)) },
-			"service_unavailable", "could not be asked", true,
+			"service_unavailable", "answered with a message that is not valid", true,
 		},
 		"bad JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(hush))
-		}, "service_unavailable", "could not be asked", true},
+		}, "service_unavailable", "answered with a message that is not valid", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -203,6 +203,22 @@ func TestRun_KeepsContentAsItWasSent(t *testing.T) {
 	}
 }
 
+// A message that is not one of the protocol is no missing connection.
+func TestRun_SaysThatAnAnswerIsMalformed(t *testing.T) {
+	t.Parallel()
+	for _, stream := range []bool{false, true} {
+		for _, wrong := range []string{
+			`7`, `"` + hush + `"`, `[]`, `{"content":[]`, `{"content":[],"isError":"` + hush + `"}`, `1}<html>`, `{"content":[]},"jsonrpc":"1.0"`,
+		} {
+			s := newRaw(t, wrong, definition("t", ""))
+			s.stream = stream
+			e := fails(t, call(t, runner(t, s.URL), callT), "service_unavailable")
+			require.Equal(t, `MCP server "x" answered with a message that is not valid: it is cut off, no JSON-RPC, or no result of the method`, e.Message, "%v %s", stream, wrong)
+			require.True(t, e.Retryable)
+		}
+	}
+}
+
 func TestRun_ChecksStructuredContentAgainstTheOutputSchema(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}`

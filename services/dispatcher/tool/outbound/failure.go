@@ -41,6 +41,8 @@ func (p Peer) Failure(err error, n *Note) *wire.NodeError {
 		return unavailable("did not answer in time")
 	case n.Status() >= http.StatusBadRequest:
 		return unavailable(fmt.Sprintf("answered with status %d", n.Status()))
+	case n.Status() >= http.StatusOK && !errors.Is(err, context.Canceled):
+		return unavailable("answered with a message that is not valid: it is cut off, no JSON-RPC, or no result of the method")
 	default:
 		return unavailable("could not be asked")
 	}

@@ -107,11 +107,12 @@ func (g transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+g.cfg.Token)
 	}
+	seen := noteFrom(r.Context())
 	res, err := g.next.RoundTrip(r)
 	if err != nil {
+		seen.status(0)
 		return nil, err
 	}
-	seen := noteFrom(r.Context())
 	seen.status(res.StatusCode)
 	if isServerState(res.StatusCode) {
 		return nil, errors.Join(&StatusError{Status: res.StatusCode, RetryAfter: retryAfter(res.Header)}, res.Body.Close())
@@ -257,7 +258,7 @@ func (n *Note) tooLarge() {
 	}
 }
 
-// Status returns the status of the last response; 0 if there was none.
+// Status returns the status of the response to the last request; 0 if there was none.
 func (n *Note) Status() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,0 +1,58 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/protocol/strictjson"
+	"waybill.dev/waybill/protocol/workflow"
+	"waybill.dev/waybill/services/dispatcher/expr"
+)
+
+// comparedShape returns what is known of the output at the path of a comparison.
+func (l *linter) comparedShape(i int, left string) expr.Shape {
+	selected := strings.Split(left, ".")
+	outputs := l.outputsOf(i)
+	if selected[0] == "output" && len(selected) > 1 && slices.Contains(outputs, selected[1]) {
+		selected = selected[1:] // output. is ignored in front of an output
+	}
+	return l.outputShape(l.def.Nodes[i].ID, selected)
+}
+
+// checkCompared warns about a comparison that gives the same in every run.
+func (l *linter) checkCompared(c *workflow.EdgeCondition, path string, s expr.Shape) {
+	if c.Right == nil || s.Types == nil {
+		return
+	}
+	text, isText := strictjson.String(c.Right)
+	_, typ, found := strings.Cut(strictjson.KindOf(c.Right), " ")
+	if !found {
+		typ = "null"
+	}
+	switch c.Type {
+	case workflow.ConditionEquals, workflow.ConditionNotEquals:
+		if !s.Has(typ) {
+			l.warn(path+"/right", workflow.RuleValueType, "%s %s", c.Left, s.Differs(typ))
+		} else if why := s.Unlike(text); isText && why != "" {
+			l.warn(path+"/right", workflow.RuleValueType, "%s %s", c.Left, why)
+		}
+	case workflow.ConditionContains:
+		matches := slices.ContainsFunc(s.Values, func(v string) bool { return strings.Contains(v, text) })
+		switch {
+		case !s.Has("string") && !s.Has("array"):
+			l.warn(path+"/type", workflow.RuleValueType, "%s is of type %s, and contains nothing; use equals, or an expression", c.Left, s)
+		case s.Values != nil && !matches:
+			l.warn(path+"/right", workflow.RuleValueType, "no value of %s contains %q", c.Left, text)
+		}
+	case workflow.ConditionRegex:
+		pattern, err := regexp.Compile(text)
+		switch {
+		case !s.Has("string"):
+			l.warn(path+"/type", workflow.RuleValueType, "%s is of type %s, and matches no pattern; use equals, or an expression", c.Left, s)
+		case err == nil && s.Values != nil && !slices.ContainsFunc(s.Values, pattern.MatchString):
+			l.warn(path+"/right", workflow.RuleValueType, "no value of %s matches the pattern", c.Left)
+		}
+	case workflow.ConditionAlways, workflow.ConditionExpression:
+	}
+}
