@@ -192,9 +192,10 @@ fuzz: ## run each fuzz target for FUZZTIME
 BENCH_cluster := -out bench/cluster.md
 BENCH_cost := -runs 1000000 -out bench/cost.md
 BENCH_scale := -out bench/scalesim/measured.json
+BENCH_sealing := -out bench/sealing.md
 
 .PHONY: bench
-bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|callers|cost|scale
+bench: build ## measure the built binary into bench/report.md; ONLY=runs|envelopes|models|engine|cluster|callers|cost|scale|sealing
 	$(if $(filter cluster overload cost pickup scale,$(ONLY)),$(SPREAD_TOOLS))
 	go run ./bench $(if $(ONLY),-only $(ONLY) $(BENCH_$(ONLY)))
 

@@ -81,6 +81,14 @@ func (s *Sealer) Pause() (resume func()) {
 	return s.turn.Unlock
 }
 
+// Forget makes the next sweep look at all runs again, because another process may have sealed some since.
+func (s *Sealer) Forget() {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.next, s.resumed, s.left, s.known = 0, false, nil, map[subject.Run]bool{}
+	s.countAside()
+}
+
 // Run sweeps until ctx ends.
 func (s *Sealer) Run(ctx context.Context) error {
 	pause := min(max(s.window/10, minPause), maxPause)
