@@ -21,7 +21,7 @@ import (
 
 const (
 	// sealingRuns is the number of runs that wait to be sealed, sealingRate the load beside them.
-	sealingRuns = 20_000
+	sealingRuns = 6_000
 	sealingRate = 100
 	// sealingPatience limits the wait for runs to be sealed.
 	sealingPatience = 10 * time.Minute

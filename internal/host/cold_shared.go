@@ -129,49 +129,41 @@ func (p *process) sealShared(ctx context.Context, o *DispatcherProcess) error {
 		return err
 	}
 	t := &p.tiers
-	if t.lacking, err = p.sharedLacks(ctx, store, o.GiveUpSealed); err != nil {
-		return err
-	}
 	t.store = store
-	if t.lacking {
-		t.store = cold.Incomplete{Store: store}
-		p.log.Error(lackingMessage, "remedy", "restore the database of the cold store from the newest backup, and restart the dispatchers; if there is none, start one once with --give-up-lost-runs")
-	}
-	t.log = cold.NewLog(p.stores.Log, t.store, p.eventLogsPast, t.faults)
-	if !t.lacking {
-		t.sealer = cold.NewSealer(window, cold.SealerDeps{Log: p.stores.Log, Store: t.store, Past: p.sharedPast, Clock: time.Now, Logger: p.log})
-	}
+	t.log = cold.NewLog(p.stores.Log, store, p.eventLogsPast, t.faults)
+	t.log.Doubt()
+	t.sealer = cold.NewSealer(window, cold.SealerDeps{Log: p.stores.Log, Store: store, Past: p.sharedPast, Clock: time.Now, Logger: p.log})
 	p.registry.MustRegister(p.coldCollectors()...)
+	p.shared, p.giveUpSealed = store, o.GiveUpSealed
 	return nil
 }
 
-// sharedLacks reports whether the store lacks sealed runs of the log, and gives them up on request. It
-// waits for a database that is away: without an answer nothing may be sealed.
-func (p *process) sharedLacks(ctx context.Context, store *postgres.Store, giveUp bool) (lacks bool, err error) {
-	for warned := false; ; warned = true {
-		lacks, err = lacksSealed(ctx, p.stores.Log, store)
-		if err == nil && lacks && giveUp {
-			err = giveUpSealed(ctx, p.stores.Log, store, p.log)
-			lacks = err != nil
+// coldRetry is the pause before the cold store is compared with the log again.
+const coldRetry = 5 * time.Second
+
+// awaitShared returns when the cold store has all sealed runs of the log. Until then no run is sealed, and
+// no sealed run is erased: both would be lost when the database is restored.
+func (p *process) awaitShared(ctx context.Context) error {
+	for said := ""; ctx.Err() == nil; lifecycle.Wait(ctx, coldRetry) {
+		lacks, err := lacksSealed(ctx, p.stores.Log, p.shared)
+		if err == nil && lacks && p.giveUpSealed {
+			err = giveUpSealed(ctx, p.stores.Log, p.shared, p.log)
+			lacks = false
 		}
 		switch {
-		case err == nil:
-			return lacks, nil
-		case !errors.Is(err, cold.ErrUnavailable) && !errors.Is(err, runlog.ErrUnavailable):
-			return false, err
-		}
-		p.serving.Set(fmt.Errorf("the cold store cannot be compared with the run log: %w", err))
-		if !warned {
-			p.log.Warn("the cold store cannot be compared with the run log; trying again", "error", err)
-		}
-		if !lifecycle.Wait(ctx, coldRetry) {
-			return false, ctx.Err()
+		case err == nil && !lacks:
+			p.tiers.log.Trust()
+			return nil
+		case err == nil && said != lackingMessage:
+			said = lackingMessage
+			p.log.Error(said, "remedy", "restore the database of the cold store from the newest backup; if there is none, start a dispatcher once with --give-up-lost-runs")
+		case err != nil && said != err.Error():
+			said = err.Error()
+			p.log.Warn("the cold store cannot be compared with the run log, so no run is sealed; trying again", "error", err)
 		}
 	}
+	return ctx.Err()
 }
-
-// coldRetry is the pause before the cold store is compared with the log again.
-const coldRetry = time.Second
 
 // sealInTurn seals while this process is the first dispatcher with a lease. Two that seal for a moment
 // repeat each other's steps, which changes nothing.
@@ -182,6 +174,9 @@ func (p *process) sealInTurn(s *dispatcher.Service) {
 	}
 	p.group.Start(lifecycle.Part{Name: "sealing", Run: func(ctx context.Context) error {
 		return lifecycle.Restart(ctx, p.log, "sealing", func(ctx context.Context) error {
+			if err := p.awaitShared(ctx); err != nil {
+				return err
+			}
 			end := func() {}
 			defer func() { end() }()
 			owns := false

@@ -376,8 +376,11 @@ func (s *Sealer) mark(ctx context.Context, run subject.Run) (*leaving, error) {
 		return nil, unavailable(err)
 	}
 	err = d.Log.Seal(ctx, end.Run, end.Head(), positions)
-	if errors.Is(err, runlog.ErrConflict) { // the run was erased, or the log is one of before the run's end
-		return nil, unavailable(d.Store.Discard(ctx, run, end.Hash))
+	if errors.Is(err, runlog.ErrConflict) {
+		if _, err := d.Log.Last(ctx, run); errors.Is(err, runlog.ErrErased) {
+			return nil, nil //nolint:nilnil // the erasure reads the object, and deletes it
+		}
+		return nil, unavailable(d.Store.Discard(ctx, run, end.Hash)) // the log is one of before the run's end
 	}
 	if err != nil {
 		return nil, err

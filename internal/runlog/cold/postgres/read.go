@@ -106,10 +106,10 @@ func (s *Store) Knows(ctx context.Context, run subject.Run) (known bool, err err
 	return err == nil, ignoreNotFound(err)
 }
 
-// Released reports whether an object was confirmed as released; see cold.Store.
+// Released reports whether an object was confirmed as released, or is being released; see cold.Store.
 func (s *Store) Released(ctx context.Context, run subject.Run) (is bool, err error) {
 	err = s.view(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM objects WHERE tenant = $1 AND run_id = $2 AND state = 0 AND released)`, run.Tenant, run.RunID).
+		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM objects WHERE tenant = $1 AND run_id = $2 AND released)`, run.Tenant, run.RunID).
 			Scan(&is)
 	})
 	return is, err

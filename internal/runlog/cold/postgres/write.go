@@ -176,17 +176,26 @@ func remove(ctx context.Context, tx pgx.Tx, id int64, all bool) error {
 const withHash = `SELECT o.id FROM objects o JOIN LATERAL (SELECT hash FROM blocks WHERE id = o.id ORDER BY n DESC LIMIT 1) last ON true
 	WHERE o.tenant = $1 AND o.run_id = $2 AND last.hash = decode($3, 'hex')`
 
+// Releasing notes that the frames of runs are about to be deleted without overwriting; see cold.Store.
+func (s *Store) Releasing(ctx context.Context, objects ...cold.Ref) error {
+	return s.update(ctx, `UPDATE objects SET released = released OR $4 WHERE state = 1 AND id = (`+withHash+`)`, objects, true)
+}
+
 // Confirm ends the pending state of objects; see cold.Store. A run whose frames were released by one of
 // two processes stays released.
 func (s *Store) Confirm(ctx context.Context, objects ...cold.Ref) error {
+	return s.update(ctx, `UPDATE objects SET state = 0, released = released OR $4 WHERE state = 1 AND id = (`+withHash+`)`, objects, false)
+}
+
+// update changes objects with their hashes by a statement. always: $4 is true, whatever their Released is.
+func (s *Store) update(ctx context.Context, statement string, objects []cold.Ref, always bool) error {
 	if len(objects) == 0 {
 		return nil
 	}
 	return s.transact(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var all pgx.Batch
 		for _, o := range objects {
-			all.Queue(`UPDATE objects SET state = 0, released = released OR $4 WHERE state = 1 AND id = (`+withHash+`)`,
-				o.Run.Tenant, o.Run.RunID, o.Hash, o.Released)
+			all.Queue(statement, o.Run.Tenant, o.Run.RunID, o.Hash, always || o.Released)
 		}
 		return tx.SendBatch(ctx, &all).Close()
 	})
