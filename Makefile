@@ -151,6 +151,13 @@ define integration.s3
 GOWORK=off go -C tools/s3 build -ldflags "-s -w" -o $(CURDIR)/.bin/s3 .
 WAYBILL_S3=$(CURDIR)/.bin/s3 $(GOTEST) -timeout 10m ./test/archive
 endef
+# A host in many processes whose runs are sealed into PostgreSQL, and into a bucket of that server. Not in CI.
+define integration.sealing
+$(SPREAD_TOOLS)
+GOWORK=off go -C tools/s3 build -ldflags "-s -w" -o $(CURDIR)/.bin/s3 .
+WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./internal/runlog/cold/postgres
+$(SPREAD_ENV) WAYBILL_S3=$(CURDIR)/.bin/s3 go test -count=1 -timeout 20m ./test/sealing
+endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
 # The completion in zsh and fish.
 define integration.shells

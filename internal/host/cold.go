@@ -24,8 +24,12 @@ import (
 // envNeverOverwrite is a setting for tests: no frame of a sealed run is overwritten. It needs --test-seams.
 const envNeverOverwrite = "OPENWOP_TEST_NEVER_OVERWRITE"
 
-// coldFile is the file of the cold store in a data directory.
-const coldFile = "cold.db"
+// coldFile is the file of the cold store in a data directory. lackingFile is there while it lacks sealed
+// runs.
+const (
+	coldFile    = "cold.db"
+	lackingFile = "cold.lacking"
+)
 
 // runLog is the run log as services use it.
 type runLog interface {
@@ -134,7 +138,7 @@ func (h *Host) openCold(ctx context.Context) error {
 		t.lacking = false
 	case t.lacking:
 		h.log.Error(lackingMessage, "file", path, "remedy",
-			"stop the host and restore the file from the newest backup, and delete waybill.db*, which is filled again; if there is none, start the host once with --give-up-lost-runs")
+			"stop the host and restore the file from the newest backup; if there is none, start the host once with --give-up-lost-runs")
 	case store == nil && window == 0:
 		return nil
 	case store == nil:
@@ -142,7 +146,36 @@ func (h *Host) openCold(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := h.noteLacking(); err != nil {
+		return err
+	}
 	h.useCold(store, window)
+	return nil
+}
+
+// noteLacking notes that the cold store lacks sealed runs. A read model that was filled then has them as
+// damaged, so it is filled again once the store has them.
+func (h *Host) noteLacking() error {
+	note := filepath.Join(h.opts.DataDir, lackingFile)
+	if h.tiers.lacking {
+		if err := os.WriteFile(note, nil, 0o600); err != nil {
+			return fmt.Errorf("note that the cold store lacks runs: %w", err)
+		}
+		return nil
+	}
+	if _, err := os.Stat(note); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	models, err := filepath.Glob(filepath.Join(h.opts.DataDir, readModelFile+"*"))
+	if err != nil {
+		return fmt.Errorf("files of the read model: %w", err)
+	}
+	h.log.Warn("the read model is filled again: the cold store has the sealed runs that it lacked")
+	for _, file := range append(models, note) { // the note goes last
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("fill the read model again: %w", err)
+		}
+	}
 	return nil
 }
 
