@@ -131,7 +131,7 @@ install-pgbouncer = @test -x /usr/sbin/pgbouncer || command -v pgbouncer >/dev/n
 # npm has the binaries of PostgreSQL for each platform.
 define integration.postgres
 $(install-pgbouncer)
-WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres
+WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./services/eventlog/store/postgres ./internal/runlog/cold/postgres
 endef
 # The readers over NATS of examples/subscribe, also those in JavaScript and the shell.
 define integration.readers
@@ -155,7 +155,6 @@ endef
 define integration.sealing
 $(SPREAD_TOOLS)
 GOWORK=off go -C tools/s3 build -ldflags "-s -w" -o $(CURDIR)/.bin/s3 .
-WAYBILL_POSTGRES=required go test -count=1 -vet=off -timeout 5m ./internal/runlog/cold/postgres
 $(SPREAD_ENV) WAYBILL_S3=$(CURDIR)/.bin/s3 go test -count=1 -timeout 20m ./test/sealing
 endef
 install-shells = @command -v zsh fish >/dev/null || { test "$$(id -u)" = 0 || { echo "zsh or fish is missing: install it" >&2; exit 1; }; apt-get update -q && apt-get install -qy --no-install-recommends zsh fish; }
@@ -188,7 +187,7 @@ CLIENTS := test/clients/ts/node_modules/.package-lock.json
 needs = $(if $(filter all $(1),$(or $(ONLY),all)),$(2))
 
 .PHONY: integration
-integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: s3|ollama|aimock
+integration: build $(call needs,postgres,$(POSTGRES)) $(call needs,readers,$(READERS)) $(call needs,clients,$(CLIENTS)) $(if $(filter sealing,$(ONLY)),$(POSTGRES)) ## tests with programs that it installs; ONLY=postgres|readers|shells|collector|clients; by hand alone: s3|sealing|ollama|aimock
 	$(call part,integration)
 
 .PHONY: fuzz
