@@ -21,7 +21,7 @@ import (
 
 const (
 	// sealingRuns is the number of runs that wait to be sealed, sealingRate the load beside them.
-	sealingRuns = 6_000
+	sealingRuns = 8_000
 	sealingRate = 100
 	// sealingPatience limits the wait for runs to be sealed.
 	sealingPatience = 10 * time.Minute
@@ -42,6 +42,8 @@ type sealingFigures struct {
 	idle rates
 	// steady is beside a load of sealingRate runs per second, busy beside 64 clients.
 	steady, busy rates
+	// cpu is the CPU time of the host for each run sealed without other work.
+	cpu time.Duration
 	// perRun is the growth of the data directory for each sealed run, in bytes, by parts.
 	perRun map[string]float64
 }
@@ -99,17 +101,27 @@ func (s *sealingRig) measure(ctx context.Context, runs int, lasts time.Duration)
 	if err := s.restartSealing(ctx); err != nil {
 		return f, err
 	}
-	if f.idle, err = s.beside(ctx, func() error { return s.settle(ctx) }); err != nil {
+	before, err := s.proc()
+	if err != nil {
 		return f, err
 	}
-	if f.steady, err = s.beside(ctx, func() error {
-		_, _, err := drive(ctx, time.Second/sealingRate, int(lasts.Seconds()*sealingRate), func(time.Time) error { return s.run(ctx) })
+	if f.idle, err = s.beside(ctx, 0, func() error { return s.settle(ctx) }); err != nil {
+		return f, err
+	}
+	after, err := s.proc()
+	if err != nil {
+		return f, err
+	}
+	f.cpu = (after.cpu - before.cpu) / time.Duration(runs)
+	all := sealingWindow + lasts
+	if f.steady, err = s.beside(ctx, sealingWindow, func() error {
+		_, _, err := drive(ctx, time.Second/sealingRate, int(all.Seconds()*sealingRate), func(time.Time) error { return s.run(ctx) })
 		return err
 	}); err != nil {
 		return f, err
 	}
-	if f.busy, err = s.beside(ctx, func() error {
-		_, err := load(ctx, 64, lasts, s.run)
+	if f.busy, err = s.beside(ctx, sealingWindow, func() error {
+		_, err := load(ctx, 64, all, s.run)
 		return err
 	}); err != nil {
 		return f, err
@@ -206,14 +218,20 @@ func (s *sealingRig) restartSealing(ctx context.Context) error {
 	return nil
 }
 
-// beside measures how many runs are created and sealed per second while a load runs.
-func (s *sealingRig) beside(ctx context.Context, load func() error) (rates, error) {
+// beside measures how many runs are created and sealed per second while a load runs, without its first
+// part: its runs are sealed later.
+func (s *sealingRig) beside(ctx context.Context, first time.Duration, load func() error) (rates, error) {
+	ended := make(chan error, 1)
+	go func() { ended <- load() }()
+	if err := pause(ctx, first); err != nil {
+		return rates{}, err
+	}
 	before, err := s.metric(ctx, "waybill_cold_runs")
 	if err != nil {
 		return rates{}, err
 	}
 	began, created := time.Now(), s.created.Load()
-	if err := load(); err != nil {
+	if err := <-ended; err != nil {
 		return rates{}, err
 	}
 	took := time.Since(began).Seconds()
@@ -265,6 +283,7 @@ func (f *sealingFigures) render(p func(string, ...any)) {
 	p("\n## Sealing\n\nRuns of one model call with an answer of 2 KB. %d of them wait when the host starts with `--hot-window %s`.\n\n", f.runs, sealingWindow)
 	figureTable(p, []figure{
 		{what: "runs sealed without other work", basis: absolute, measured: rate(f.idle)},
+		{what: "… CPU of the host for each", basis: absolute, measured: short(f.cpu)},
 		{
 			what: fmt.Sprintf("runs sealed beside %d runs/s", sealingRate), basis: absolute, measured: rate(f.steady), ceiling: beside(f.steady),
 			target: fmt.Sprintf("≥ %d/s", leastSealed), met: f.steady.sealed >= 0.95*leastSealed,

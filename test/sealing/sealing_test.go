@@ -200,17 +200,13 @@ func TestSealing_ServicesReadSealedRuns(t *testing.T) {
 				require.Less(t, batches(t, r.bucket), len(runs), "runs share an object")
 			}
 			r.Kill()
-			models, err := filepath.Glob(filepath.Join(r.Dir(), "eventlog*"))
-			require.NoError(t, err)
-			for _, dir := range models {
-				require.NoError(t, os.RemoveAll(dir))
-			}
+			r.dropReadModels(t)
 			r.Launch()
 			require.Equal(t, want, r.reading(t, runs...))
 
 			var fork struct{ RunID string }
 			require.NoError(t, r.do(t, http.MethodPost, "/v1/runs/"+runs[1]+":fork", `{"mode":"branch","fromSeq":2}`, http.StatusCreated).JSON(&fork))
-			_, err = r.Client(key).Finish(t.Context(), fork.RunID)
+			_, err := r.Client(key).Finish(t.Context(), fork.RunID)
 			require.NoError(t, err)
 			r.sealed(t, len(runs)+1)
 
@@ -263,5 +259,59 @@ func TestSealing_SurvivesKillsAndOutages(t *testing.T) {
 	r.sealed(t, len(want))
 	for id, text := range want {
 		require.Contains(t, string(r.do(t, http.MethodGet, "/v1/runs/"+id+"/events/poll", "", http.StatusOK).Body), text)
+	}
+}
+
+// query runs statements in the database of the cold store.
+func (r *rig) query(t *testing.T, statements string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), r.db.URL())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(), statements, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+}
+
+// The database is lost, and a new one is in its place. Nothing is sealed into it, and an erasure waits. When
+// the database is restored, both go on without a restart.
+func TestSealing_WaitsForALostDatabase(t *testing.T) {
+	r := newRig(t, false)
+	r.start(t, "--hot-window", "1s")
+	r.do(t, http.MethodPost, "/v1/workflows", copies, http.StatusCreated)
+	kept, erased := r.create(t, "canary-kept"), r.create(t, "canary-erased")
+	r.sealed(t, 2)
+	require.Zero(t, r.Stop().ExitCode())
+
+	r.query(t, `ALTER SCHEMA `+schema+` RENAME TO away`)
+	r.Launch()
+	r.AwaitLog("the cold store lacks sealed runs")
+	a := r.do(t, http.MethodGet, "/v1/runs/"+kept+"/events/poll", "", http.StatusInternalServerError)
+	require.Equal(t, "log_damaged", a.Code())
+	later := r.create(t, "canary-later")
+	r.do(t, http.MethodDelete, "/v1/runs/"+erased, "", http.StatusNoContent)
+	r.AwaitLog("run not erased yet")
+	got, err := r.store.Totals(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, got.Runs)
+
+	r.query(t, `DROP SCHEMA `+schema+` CASCADE; ALTER SCHEMA away RENAME TO `+schema)
+	r.sealed(t, 2)
+	require.Eventually(t, func() bool { return !r.contains(t, erased) }, time.Minute, 100*time.Millisecond, "the erasure is carried out")
+	require.Zero(t, r.Stop().ExitCode())
+	r.dropReadModels(t) // they were filled again for the erasure, and have noted the others as damaged
+	r.Launch()
+	r.do(t, http.MethodGet, "/v1/runs/"+erased, "", http.StatusNotFound)
+	for _, id := range []string{kept, later} {
+		require.Contains(t, string(r.do(t, http.MethodGet, "/v1/runs/"+id+"/events/poll", "", http.StatusOK).Body), "canary")
+	}
+}
+
+// dropReadModels removes the read models of a host that is stopped.
+func (r *rig) dropReadModels(t *testing.T) {
+	t.Helper()
+	models, err := filepath.Glob(filepath.Join(r.Dir(), "eventlog*"))
+	require.NoError(t, err)
+	for _, dir := range models {
+		require.NoError(t, os.RemoveAll(dir))
 	}
 }

@@ -20,10 +20,12 @@ import (
 
 const (
 	// sealedTogether is how many runs share a write of the store, sealedBytes from how many compressed
-	// bytes on fewer do. atATime is how many of them are read and marked concurrently.
+	// bytes on fewer do. readAtATime is how many of them are read concurrently, atATime how many are marked,
+	// whose appends share fsyncs, and removed.
 	sealedTogether = 128
 	sealedBytes    = 16 << 20
-	atATime        = 4
+	readAtATime    = 8
+	atATime        = 16
 	// A sweep starts after a tenth of the hot window, within these limits. After a failure the pause
 	// doubles up to maxPause.
 	minPause = 100 * time.Millisecond
@@ -263,7 +265,7 @@ func (s *Sealer) step(ctx context.Context) (more bool, err error) {
 func (s *Sealer) read(ctx context.Context, ends []*frame.Frame) (objects []*Object, n int, err error) {
 	size := int64(0)
 	for n < len(ends) && size < sealedBytes {
-		page := make([]*Object, min(atATime, len(ends)-n))
+		page := make([]*Object, min(readAtATime, len(ends)-n))
 		err := together(ctx, len(page), func(ctx context.Context, i int) (err error) {
 			run := ends[n+i].Run
 			page[i], err = s.encode(ctx, run)
