@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// sealingRuns is the number of runs that wait to be sealed, sealingRate the load beside them.
+	// sealingRuns is the number of runs that wait to be sealed, sealingRate the load next to them.
 	sealingRuns = 8_000
 	sealingRate = 100
 	// sealingPatience limits the wait for runs to be sealed.
@@ -30,7 +30,7 @@ const (
 	sealingWindow = 10 * time.Second
 	// sealingCompaction is a bit more than the time within which a NATS server compacts its files.
 	sealingCompaction = 130 * time.Second
-	// leastSealed is the minimum of runs sealed per second beside the load, and mostBytes the maximum
+	// leastSealed is the minimum of runs sealed per second next to the load, and mostBytes the maximum
 	// size of a sealed run.
 	leastSealed = sealingRate
 	mostBytes   = 4096
@@ -40,7 +40,7 @@ const (
 type sealingFigures struct {
 	runs int
 	idle rates
-	// steady is beside a load of sealingRate runs per second, busy beside 64 clients.
+	// steady is next to a load of sealingRate runs per second, busy next to 64 clients.
 	steady, busy rates
 	// cpu is the CPU time of the host for each run sealed without other work.
 	cpu time.Duration
@@ -105,7 +105,7 @@ func (s *sealingRig) measure(ctx context.Context, runs int, lasts time.Duration)
 	if err != nil {
 		return f, err
 	}
-	if f.idle, err = s.beside(ctx, 0, func() error { return s.settle(ctx) }); err != nil {
+	if f.idle, err = s.nextTo(ctx, 0, func() error { return s.settle(ctx) }); err != nil {
 		return f, err
 	}
 	after, err := s.proc()
@@ -114,13 +114,13 @@ func (s *sealingRig) measure(ctx context.Context, runs int, lasts time.Duration)
 	}
 	f.cpu = (after.cpu - before.cpu) / time.Duration(runs)
 	all := sealingWindow + lasts
-	if f.steady, err = s.beside(ctx, sealingWindow, func() error {
+	if f.steady, err = s.nextTo(ctx, sealingWindow, func() error {
 		_, _, err := drive(ctx, time.Second/sealingRate, int(all.Seconds()*sealingRate), func(time.Time) error { return s.run(ctx) })
 		return err
 	}); err != nil {
 		return f, err
 	}
-	if f.busy, err = s.beside(ctx, sealingWindow, func() error {
+	if f.busy, err = s.nextTo(ctx, sealingWindow, func() error {
 		_, err := load(ctx, 64, all, s.run)
 		return err
 	}); err != nil {
@@ -218,9 +218,9 @@ func (s *sealingRig) restartSealing(ctx context.Context) error {
 	return nil
 }
 
-// beside measures how many runs are created and sealed per second while a load runs, without its first
+// nextTo measures how many runs are created and sealed per second while a load runs, without its first
 // part: its runs are sealed later.
-func (s *sealingRig) beside(ctx context.Context, first time.Duration, load func() error) (rates, error) {
+func (s *sealingRig) nextTo(ctx context.Context, first time.Duration, load func() error) (rates, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- load() }()
 	if err := pause(ctx, first); err != nil {
@@ -278,17 +278,17 @@ func (s *sealingRig) metric(ctx context.Context, name string) (float64, error) {
 // render writes the figures.
 func (f *sealingFigures) render(p func(string, ...any)) {
 	rate := func(r rates) string { return fmt.Sprintf("%.0f runs/s", r.sealed) }
-	beside := func(r rates) string { return fmt.Sprintf("%.0f runs/s created", r.created) }
+	created := func(r rates) string { return fmt.Sprintf("%.0f runs/s created", r.created) }
 	total := f.perRun["in total"]
 	p("\n## Sealing\n\nRuns of one model call with an answer of 2 KB. %d of them wait when the host starts with `--hot-window %s`.\n\n", f.runs, sealingWindow)
 	figureTable(p, []figure{
 		{what: "runs sealed without other work", basis: absolute, measured: rate(f.idle)},
 		{what: "… CPU of the host for each", basis: absolute, measured: short(f.cpu)},
 		{
-			what: fmt.Sprintf("runs sealed beside %d runs/s", sealingRate), basis: absolute, measured: rate(f.steady), ceiling: beside(f.steady),
+			what: fmt.Sprintf("runs sealed next to %d runs/s", sealingRate), basis: absolute, measured: rate(f.steady), ceiling: created(f.steady),
 			target: fmt.Sprintf("≥ %d/s", leastSealed), met: f.steady.sealed >= 0.95*leastSealed,
 		},
-		{what: "runs sealed beside 64 clients", basis: absolute, measured: rate(f.busy), ceiling: beside(f.busy)},
+		{what: "runs sealed next to 64 clients", basis: absolute, measured: rate(f.busy), ceiling: created(f.busy)},
 		{
 			what: "disk space of a sealed run", basis: count, measured: fmt.Sprintf("%.0f bytes", total),
 			target: fmt.Sprintf("≤ %d bytes", mostBytes), met: total <= mostBytes,
