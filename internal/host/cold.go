@@ -146,7 +146,7 @@ func (h *Host) openCold(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := h.noteLacking(); err != nil {
+	if err := h.noteLacking(h.opts.Log.GiveUpSealed); err != nil {
 		return err
 	}
 	h.useCold(store, window)
@@ -154,8 +154,9 @@ func (h *Host) openCold(ctx context.Context) error {
 }
 
 // noteLacking notes that the cold store lacks sealed runs. A read model that was filled then has them as
-// damaged, so it is filled again once the store has them.
-func (h *Host) noteLacking() error {
+// damaged, so it is filled again once the store has them. That of runs that are given up stays: it is all
+// that is left of them.
+func (h *Host) noteLacking(gaveUp bool) error {
 	note := filepath.Join(h.opts.DataDir, lackingFile)
 	if h.tiers.lacking {
 		if err := os.WriteFile(note, nil, 0o600); err != nil {
@@ -166,11 +167,14 @@ func (h *Host) noteLacking() error {
 	if _, err := os.Stat(note); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	models, err := filepath.Glob(filepath.Join(h.opts.DataDir, readModelFile+"*"))
-	if err != nil {
-		return fmt.Errorf("files of the read model: %w", err)
+	var models []string
+	if !gaveUp {
+		var err error
+		if models, err = filepath.Glob(filepath.Join(h.opts.DataDir, readModelFile+"*")); err != nil {
+			return fmt.Errorf("files of the read model: %w", err)
+		}
+		h.log.Warn("the read model is filled again: the cold store has the sealed runs that it lacked")
 	}
-	h.log.Warn("the read model is filled again: the cold store has the sealed runs that it lacked")
 	for _, file := range append(models, note) { // the note goes last
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("fill the read model again: %w", err)
